@@ -1,0 +1,54 @@
+PYTHON ?= python3
+JOBS   ?= 2
+
+BIN   := .venv/bin
+STAMP := .venv/.installed
+CODE  := $(wildcard src tests scripts)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format clean
+
+help:
+	@echo "make setup    create .venv with the locked versions and demix itself"
+	@echo "make demo     run the demonstration into demo-output/"
+	@echo "make test     lint, types, layers, tests, doctests and README examples"
+	@echo "make lint     the static half of 'make test'"
+	@echo "make format   rewrite the code in house style"
+	@echo "make clean    remove everything the other targets made"
+
+setup: $(STAMP)
+
+# The lock file holds the build backend too, so that installing demix itself downloads nothing.
+# pip check then fails if the lock no longer satisfies pyproject.toml.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("demix needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip check
+	@touch $@
+
+demo: setup
+	$(BIN)/demix demo --out demo-output
+
+# Each worker keeps to one thread: $(JOBS) workers with a thread per core each would
+# only wait for one another.
+test: setup
+	@scripts/ensure_chromium.sh
+	@$(MAKE) --no-print-directory lint
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+
+lint: setup
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+clean:
+	rm -rf .venv demo-output build dist
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,71 @@
+"""demix recovers the factors behind data and says how far they can be trusted.
+
+A classifier that tells positives from negatives inverts the process that made the data.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# Each public name and the room it comes from. Rooms are imported on first use, so that
+# ``import demix`` and ``demix --help`` do not wait for torch.
+_ROOMS = {
+    "errors": ["DemixError"],
+    "spaces": ["Box", "L1Ball", "Product", "Real", "Space", "Sphere", "check_space"],
+    "distributions": [
+        "Conditional",
+        "GeneralizedNormal",
+        "Laplace",
+        "Marginal",
+        "Normal",
+        "Similarity",
+        "Uniform",
+        "VonMisesFisher",
+        "check_conditional",
+    ],
+    "processes": [
+        "CouplingMixing",
+        "LeakyMixing",
+        "Mixing",
+        "Pairs",
+        "Process",
+        "SpiralMixing",
+    ],
+    "encoders": ["Encoder", "load_encoder", "paper_encoder", "save_encoder"],
+    "objectives": [
+        "AlignmentUniformity",
+        "InfoNCE",
+        "Supervised",
+        "alignment",
+        "asymptotic_loss",
+        "contrast",
+        "is_matched",
+        "latent_loss",
+        "optimum_limit",
+        "uniformity",
+    ],
+    "training": ["Recipe", "paper_recipe", "train"],
+    "scores": [
+        "Score",
+        "affine_r2",
+        "correlation_matrix",
+        "isometry_error",
+        "mean_correlation",
+        "orthogonal_r2",
+    ],
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = sorted(_ROOM_OF)
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOM_OF:
+        return getattr(import_module(f"demix.{_ROOM_OF[name]}"), name)
+    raise AttributeError(f"module 'demix' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,5 @@
+"""``python -m demix``."""
+
+from demix.cli import main
+
+main()

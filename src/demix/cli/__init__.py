@@ -1,0 +1,28 @@
+"""The command line. Only typer and rich are imported before a command runs."""
+
+from __future__ import annotations
+
+import sys
+
+from demix.errors import DemixError
+
+
+def main() -> None:
+    """Run the ``demix`` command; bad input ends with one sentence and exit code 2."""
+    from rich.console import Console
+
+    from demix.cli.app import app
+
+    try:
+        app()
+    except DemixError as error:
+        Console(stderr=True, highlight=False).print(f"[bold red]Error:[/] {_plain(str(error))}")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("Interrupted; what was finished is kept.")
+        sys.exit(130)
+
+
+def _plain(text: str) -> str:
+    """Keep square brackets in a message from being read as markup."""
+    return text.replace("[", r"\[")

@@ -1,0 +1,122 @@
+"""The commands and their options; each hands over to a module of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from demix.errors import DemixError
+
+app = typer.Typer(
+    name="demix",
+    help="Recover the factors behind data, and learn how far they can be trusted.",
+    epilog="Start with:  demix demo --out demo-output",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from demix import __version__
+
+        typer.echo(f"demix {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog="Example:  demix demo --out demo-output")
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("demo-output"),
+    seed: Annotated[int, typer.Option(help="Seed of mixing, weights and data.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Mix known factors nonlinearly, recover them, and report how well.
+
+    Writes scores.json, report.html (one file, works offline) and a model folder.
+    """
+    from demix.cli.demo import run_demo
+
+    run_demo(out, seed=seed, as_json=as_json)
+
+
+@app.command("list", epilog="Example:  demix list --json")
+def list_experiments(as_json: AsJson = False) -> None:
+    """List the experiments that can be reproduced, with their rows."""
+    from demix.cli.listing import run_list
+
+    run_list(as_json=as_json)
+
+
+@app.command(
+    epilog="Example:  demix reproduce clica-table1 --rows 2,3 --seeds 0,1,2 --out table1"
+)
+def reproduce(
+    experiment: Annotated[str, typer.Argument(help="Name of the experiment; see 'demix list'.")],
+    rows: Annotated[str | None, typer.Option(help="Row numbers from 1, e.g. 1,2,5-7.")] = None,
+    seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0,1,2.")] = "0",
+    scale: Annotated[
+        str, typer.Option(help="smoke (seconds), laptop (two cores) or paper (GPU days).")
+    ] = "laptop",
+    out: Annotated[Path | None, typer.Option(help="Folder; default: ./EXPERIMENT-SCALE.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a table or figure of a paper beside its published numbers.
+
+    Writes results.json, table.md and table.html. An interrupted run goes on where it stopped:
+    finished cells are never run twice.
+    """
+    from demix.cli.reproduction import run_reproduce
+
+    run_reproduce(
+        experiment,
+        rows=None if rows is None else _numbers(rows, "--rows"),
+        seeds=_numbers(seeds, "--seeds"),
+        scale=scale,
+        out=out,
+        as_json=as_json,
+    )
+
+
+@app.command(epilog="Example:  demix evaluate --latents Z.npy --factors F.npy --out scores")
+def evaluate(
+    latents: Annotated[Path, typer.Option(help="Recovered latents, .npy (samples, latents).")],
+    factors: Annotated[Path, typer.Option(help="True factors, .npy (samples, factors).")],
+    out: Annotated[Path | None, typer.Option(help="Folder for scores.json and report.html.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score the representation of any model against known factors.
+
+    Every score is held out, comes with its chance level and names what it certifies.
+    """
+    from demix.cli.evaluate import run_evaluate
+
+    run_evaluate(latents, factors, out=out, as_json=as_json)
+
+
+def _numbers(text: str, option: str) -> list[int]:
+    """Read ``1,2,5-7``."""
+    numbers: list[int] = []
+    try:
+        for part in text.split(","):
+            first, _, last = part.strip().partition("-")
+            numbers += range(int(first), int(last or first) + 1)
+    except ValueError:
+        numbers = []
+    if not numbers:
+        raise DemixError(f"{option} takes whole numbers such as 1,2,5-7, but got {text!r}.")
+    return numbers

@@ -1,0 +1,99 @@
+"""Progress bars for training."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from demix.reproduce import Cell, Watcher
+from demix.training import Record
+
+# A bar that is redrawn at every step would cost more than a small step.
+_REDRAW = 0.2
+
+
+def training_bar(console: Console) -> Progress:
+    """Return a bar that shows loss, distance to the optimum, score and time left."""
+    return Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[numbers]}"),
+        TimeRemainingColumn(),
+        console=console,
+        auto_refresh=False,
+    )
+
+
+def numbers(record: Record, score: str) -> str:
+    """Write the latest record in a few words."""
+    shown = []
+    if record.get("loss") is not None:
+        shown.append(f"loss {record['loss']:.4f}")
+    if record.get("nats_above_optimum") is not None:
+        shown.append(f"{record['nats_above_optimum']:.3f} nats above optimum")
+    if record.get("score") is not None:
+        shown.append(f"{score} {record['score']:.2f} %")
+    return " · ".join(shown)
+
+
+class Bar:
+    """One training on a progress bar."""
+
+    def __init__(self, progress: Progress, title: str, steps: int, score: str) -> None:
+        self.progress, self.steps, self.score = progress, steps, score
+        self.task: TaskID = progress.add_task(title, total=steps, numbers="")
+        self.drawn = 0.0
+
+    def step(self, step: int, record: Record) -> None:
+        """Move to ``step``; draw only a few times a second."""
+        if step == self.steps or time.monotonic() - self.drawn > _REDRAW:
+            self.progress.update(self.task, completed=step, numbers=numbers(record, self.score))
+            self.progress.refresh()
+            self.drawn = time.monotonic()
+
+
+class TableBars(Watcher):
+    """A bar for each cell of a table, and a line when it is finished."""
+
+    def __init__(self, progress: Progress, score: str) -> None:
+        self.progress, self.score = progress, score
+        self.bar: Bar | None = None
+        self.cells: Sequence[Cell] = ()
+
+    def plan(self, cells: Sequence[Cell]) -> None:
+        """Say how much is to be done."""
+        self.cells = cells
+        done = sum(cell.done for cell in cells)
+        self.progress.console.print(f"{len(cells)} cells, {done} of them finished already.")
+
+    def step(self, cell: Cell, step: int, steps: int, record: Record) -> None:
+        """Move the cell's bar."""
+        if self.bar is None:
+            title = f"row {cell.row.number}, seed {cell.seed}, {cell.model}"
+            self.bar = Bar(self.progress, title, steps, self.score)
+        self.bar.step(step, record)
+
+    def finish(self, cell: Cell, record: dict[str, Any]) -> None:
+        """Replace the bar by a line with ours and the paper's score."""
+        if self.bar is not None:
+            self.progress.remove_task(self.bar.task)
+            self.bar = None
+        key = "r2" if self.score == "R²" else "mcc"
+        paper = record["paper_mean"]
+        beside = "" if paper is None else f" (paper {100 * paper:.2f})"
+        self.progress.console.print(
+            f"row {cell.row.number:2d}  seed {cell.seed}  {cell.model:12s} "
+            f"{self.score} {100 * record[key]:.2f}{beside}  {record['seconds']:.0f} s"
+        )

@@ -1,0 +1,115 @@
+"""``demix demo``: the whole way on a small process, with a report in the end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from demix.cli.bars import Bar, training_bar
+from demix.cli.recovery import all_scores, recovery_report, scores_as_data
+from demix.distributions import Laplace, Uniform
+from demix.encoders import Encoder, save_encoder
+from demix.files import claim_folder, write_atomic
+from demix.objectives import InfoNCE, contrast, latent_loss
+from demix.processes import LeakyMixing, Process
+from demix.provenance import provenance
+from demix.report import write_page
+from demix.scores import affine_r2
+from demix.spaces import Box
+from demix.training import Recipe, Record, train
+
+_LATENTS = 5
+_SIMILARITY = 1.0
+_SAMPLES = 20_000
+
+
+def run_demo(out: Path, *, seed: int, as_json: bool) -> None:
+    """Recover five factors from a nonlinear mixture and write scores, model and report."""
+    folder = claim_folder(out, "scores.json")
+    console = Console(stderr=as_json)
+    box = Box(_LATENTS)
+    process = Process(Uniform(box), Laplace(box, 0.05), LeakyMixing(_LATENTS, seed=seed))
+    encoder = Encoder(process.mixing.dim_out, box, scale=8.0)
+    recipe = Recipe(steps=1500)
+    held_out = torch.Generator().manual_seed(2**40 + seed)
+    look = process.sample(4096, generator=held_out)
+    batch = process.sample(recipe.batch, generator=held_out)
+    best = float(latent_loss(process, batch, _SIMILARITY))
+
+    def watch(encoder: Encoder) -> Record:
+        found = contrast(
+            encoder(batch.x), encoder(batch.x_tilde), similarity=_SIMILARITY, two_sided=True
+        )
+        score = affine_r2(encoder(look.x), look.z)
+        return {"score": 100 * score, "nats_above_optimum": float(found) - best}
+
+    console.print(
+        f"{_LATENTS} independent factors in a box, mixed by a random invertible network; "
+        "pairs of observations differ by Laplace noise of the factors.\n"
+        "Recovering the factors from such pairs alone:",
+        highlight=False,
+    )
+    with training_bar(console) as progress:
+        bar = Bar(progress, "training", recipe.steps, "R²")
+        training = train(
+            encoder,
+            process.sample,
+            InfoNCE(_SIMILARITY),
+            recipe,
+            seed=seed,
+            watch=watch,
+            report=bar.step,
+        )
+    pairs = process.sample(_SAMPLES, generator=held_out)
+    with torch.no_grad():
+        latents = encoder(pairs.x).numpy()
+    factors = pairs.z.numpy()
+    scores = all_scores(latents, factors)
+    identity = affine_r2(pairs.x, pairs.z)
+    facts: dict[str, Any] = {
+        "r2": float(scores["affine_r2"]),
+        "mcc": float(scores["mean_correlation"]),
+        "seconds": round(training.seconds, 2),
+        "steps": training.steps,
+        "interrupted": training.interrupted,
+        "identity_r2": float(identity),
+        "nats_above_optimum": training.history[-1]["nats_above_optimum"]
+        if training.history
+        else None,
+        "scores": scores_as_data(scores),
+        "provenance": {"command": f"demix demo --seed {seed}", **provenance()},
+    }
+    page = recovery_report(
+        title="demix demo: factors recovered from a nonlinear mixture",
+        summary=(
+            f"{_LATENTS} independent factors, uniform in a box, were mixed by an invertible "
+            "network of random leaky layers. From pairs of observations whose factors differ by "
+            "Laplace noise, and nothing else, an encoder was trained with the contrastive loss of "
+            "Zimmermann et al. (2021, Eq. 6, p = 1), for which Theorem 6 promises the factors up to "
+            f"order, sign and scale. A linear read-out of the raw observations explains "
+            f"{100 * identity:.1f} % of the factors, of the recovered latents "
+            f"{100 * scores['affine_r2']:.2f} %. All scores are held out."
+        ),
+        latents=latents,
+        factors=factors,
+        scores=scores,
+        history=training.history,
+        seconds=training.seconds,
+        provenance=facts["provenance"] | {"seed": seed, "recipe": repr(recipe)},
+    )
+    save_encoder(encoder, folder / "model", about={"seed": seed, "r2": facts["r2"]})
+    write_page(page, folder / "report.html")
+    write_atomic(folder / "scores.json", json.dumps(facts, indent=2) + "\n")
+    if as_json:
+        print(json.dumps(facts, indent=2))
+        return
+    console.print(
+        f"Held-out R² {100 * facts['r2']:.2f} % (raw observations {100 * identity:.2f} %), "
+        f"MCC {100 * facts['mcc']:.2f} %, in {training.seconds:.0f} s of training.\n"
+        f"Open {folder / 'report.html'}; scores and model are beside it.",
+        highlight=False,
+    )

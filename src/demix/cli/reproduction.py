@@ -1,0 +1,37 @@
+"""``demix reproduce``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from demix.cli.bars import TableBars, training_bar
+from demix.experiments import experiment_named, scale_named
+from demix.reproduce import reproduce
+
+
+def run_reproduce(
+    name: str,
+    *,
+    rows: Sequence[int] | None,
+    seeds: Sequence[int],
+    scale: str,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Run an experiment with bars, then say where its tables are."""
+    experiment, size = experiment_named(name), scale_named(scale)
+    folder = out or Path(f"{name}-{scale}")
+    console = Console(stderr=as_json)
+    with training_bar(console) as progress:
+        watcher = TableBars(progress, {"r2": "R²", "mcc": "MCC"}[experiment.score])
+        records = reproduce(
+            experiment, folder, rows=rows, seeds=seeds, scale=size, watcher=watcher
+        )
+    if as_json:
+        print(json.dumps(records, indent=1))
+    else:
+        console.print(f"Wrote {folder}/results.json, table.md and table.html", highlight=False)

@@ -1,0 +1,51 @@
+"""Bodies of encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from torch import Tensor, nn
+
+from demix.errors import DemixError
+
+_ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+    "leaky_relu": nn.LeakyReLU,
+}
+
+
+class ResidualLayer(nn.Module):
+    """``h + act(W h + b)``."""
+
+    def __init__(self, width: int, activation: nn.Module) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, width)
+        self.activation = activation
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Take ``(N, width)`` to ``(N, width)``."""
+        return h + self.activation(self.linear(h))
+
+
+def mlp(
+    dim_in: int, hidden: Sequence[int], dim_out: int, *, activation: str, residual: bool
+) -> nn.Sequential:
+    """Build an MLP; with ``residual``, every layer after a first linear one adds to its input."""
+    if activation not in _ACTIVATIONS:
+        known = ", ".join(_ACTIVATIONS)
+        raise DemixError(f"Unknown activation {activation!r}; known are {known}.")
+    if not hidden or min(hidden) < 1:
+        raise DemixError(f"A body needs at least one hidden layer, but got widths {hidden!r}.")
+    act = _ACTIVATIONS[activation]
+    if residual:
+        if len(set(hidden)) > 1:
+            raise DemixError(f"Residual layers need one width, but got {tuple(hidden)!r}.")
+        layers: list[nn.Module] = [nn.Linear(dim_in, hidden[0])]
+        layers += [ResidualLayer(width, act()) for width in hidden]
+    else:
+        layers = []
+        for width_in, width_out in pairwise([dim_in, *hidden]):
+            layers += [nn.Linear(width_in, width_out), act()]
+    return nn.Sequential(*layers, nn.Linear(hidden[-1], dim_out))

@@ -1,0 +1,117 @@
+"""The encoder: whitening, a body and the projection to the assumed space."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from demix.encoders.body import mlp
+from demix.encoders.whitening import Whitening
+from demix.errors import DemixError
+from demix.spaces import Space
+
+
+class Encoder(nn.Module):
+    r"""The model :math:`f`: whitening, an MLP, and the map to the assumed space.
+
+    Parameters
+    ----------
+    dim_in : int
+        Dimension of the observations.
+    space : Space
+        The space assumed for the latents; its dimension is the number of latents.
+    hidden : sequence of int
+        Widths of the hidden layers. The default is narrow and deep, with skips: it finds the
+        inverse of the paper's mixings in fewer and cheaper steps than the paper's own body,
+        which :func:`paper_encoder` builds.
+    activation : str
+        ``"gelu"``, ``"silu"`` or ``"leaky_relu"`` (slope 0.01, the paper's).
+    residual : bool
+        Whether each layer after the first adds to its input; needs equal widths.
+    scale : float
+        Where the learnable size of the output space starts (a radius, or the sides of a box
+        relative to the given one); positive by parameterisation. In ``R^n`` it scales the output.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix import Encoder, Sphere
+    >>> f = Encoder(4, Sphere(3), hidden=(32, 32))
+    >>> f(torch.randn(5, 4)).norm(dim=1).allclose(torch.ones(5))
+    True
+    """
+
+    def __init__(
+        self,
+        dim_in: int,
+        space: Space,
+        *,
+        hidden: Sequence[int] = (64,) * 8,
+        activation: str = "gelu",
+        residual: bool = True,
+        scale: float = 1.0,
+    ) -> None:
+        super().__init__()
+        if not 0 < scale < math.inf:
+            raise DemixError(f"scale of an encoder must be positive, but got {scale!r}.")
+        self.space = space
+        self.settings: dict[str, Any] = {
+            "dim_in": dim_in,
+            "hidden": list(hidden),
+            "activation": activation,
+            "residual": residual,
+        }
+        self.whitening = Whitening(dim_in)
+        self.body = mlp(dim_in, hidden, space.dim, activation=activation, residual=residual)
+        self.log_scale = nn.Parameter(torch.full((space.scale_size,), math.log(scale)))
+
+    @torch.no_grad()
+    def initialise(self, generator: torch.Generator | None = None) -> Encoder:
+        """Draw Kaiming weights with zero biases; whitened inputs then keep their size."""
+        linear = [layer for layer in self.body.modules() if isinstance(layer, nn.Linear)]
+        # Each of the skipped layers adds to what is there, so together they must add little.
+        inner = math.sqrt(2 / len(linear[1:-1])) if self.settings["residual"] else math.sqrt(2)
+        for i, layer in enumerate(linear):
+            gain = inner if 0 < i < len(linear) - 1 else 1.0
+            layer.weight.normal_(0, gain / math.sqrt(layer.in_features), generator=generator)
+            layer.bias.zero_()
+        return self
+
+    @property
+    def scale(self) -> Tensor:
+        """The learnt size of the output space, ``(scale_size,)``."""
+        return self.log_scale.exp()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Take observations ``(N, dim_in)`` to latents ``(N, n)``."""
+        latents: Tensor = self.body(self.whitening(x))
+        return self.space.squash(latents) * self.space.expand_scale(self.scale)
+
+
+def paper_encoder(dim_in: int, space: Space, *, scale: float = 1.0) -> Encoder:
+    """Build the paper's encoder: ``n*10, n*50 x 4, n*10`` LeakyReLU units (App. A.3).
+
+    Parameters
+    ----------
+    dim_in : int
+        Dimension of the observations.
+    space : Space
+        The assumed space of the ``n`` latents.
+    scale : float
+        Where the learnable size of the output space starts.
+
+    Examples
+    --------
+    >>> from demix import Sphere, paper_encoder
+    >>> paper_encoder(10, Sphere(10)).settings["hidden"]
+    [100, 500, 500, 500, 500, 100]
+    """
+    n = space.dim
+    hidden = (10 * n, *(4 * [50 * n]), 10 * n)
+    return Encoder(
+        dim_in, space, hidden=hidden, activation="leaky_relu", residual=False, scale=scale
+    )

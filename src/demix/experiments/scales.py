@@ -1,0 +1,74 @@
+"""How large an experiment is run: in seconds, on a laptop, or as in the paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from demix.encoders import Encoder, paper_encoder
+from demix.errors import DemixError
+from demix.experiments.declaration import Model, Row, space_named
+from demix.objectives import AlignmentUniformity, InfoNCE, Objective, Supervised
+from demix.training import Recipe, paper_recipe
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Sizes of a run.
+
+    Attributes
+    ----------
+    name : str
+        ``"smoke"``, ``"laptop"`` or ``"paper"``.
+    dim : int
+        Latents; 10 in the paper.
+    draws : int
+        Candidate matrices of the mixing.
+    samples : int
+        Fresh samples that are scored in the end, half of them to fit.
+    """
+
+    name: str
+    dim: int = 10
+    draws: int = 25_000
+    samples: int = 61_440
+
+    def plan(self, row: Row, model: Model) -> tuple[Encoder, Objective, Recipe]:
+        """Return encoder, objective and recipe of a trained model of ``row``."""
+        supervised = model == "supervised"
+        space = space_named(row.model_space, self.dim)
+        if self.name == "paper":
+            objective = Supervised() if supervised else InfoNCE(row.similarity, two_sided=False)
+            return paper_encoder(self.dim, space), objective, paper_recipe(supervised=supervised)
+        ours = row.laptop
+        if supervised:
+            # The true latents have unit size.
+            encoder, objective = Encoder(self.dim, space), Supervised()
+            recipe = Recipe(steps=2000, batch=1024)
+        else:
+            encoder = Encoder(self.dim, space, scale=ours.scale)
+            objective = (
+                AlignmentUniformity(row.similarity)
+                if ours.limit
+                else InfoNCE(row.similarity, group=ours.group)
+            )
+            recipe = Recipe(steps=ours.steps, batch=ours.batch)
+        if self.name == "smoke":
+            recipe = replace(recipe, steps=60, batch=256)
+        return encoder, objective, recipe
+
+
+SCALES = {
+    scale.name: scale
+    for scale in (
+        Scale("smoke", dim=3, draws=100, samples=2000),
+        Scale("laptop"),
+        Scale("paper"),
+    )
+}
+
+
+def scale_named(name: str) -> Scale:
+    """Return the scale called ``name``."""
+    if name not in SCALES:
+        raise DemixError(f"Unknown scale {name!r}; known are {', '.join(SCALES)}.")
+    return SCALES[name]

@@ -1,0 +1,22 @@
+"""Objectives: one streamed log-softmax and the losses made of it."""
+
+from demix.objectives.asymptotics import alignment, uniformity
+from demix.objectives.contrast import contrast
+from demix.objectives.objective import AlignmentUniformity, InfoNCE, Objective, Supervised
+from demix.objectives.optimum import asymptotic_loss, is_matched, latent_loss, optimum_limit
+from demix.objectives.similarities import Kind
+
+__all__ = [
+    "AlignmentUniformity",
+    "InfoNCE",
+    "Kind",
+    "Objective",
+    "Supervised",
+    "alignment",
+    "asymptotic_loss",
+    "contrast",
+    "is_matched",
+    "latent_loss",
+    "optimum_limit",
+    "uniformity",
+]

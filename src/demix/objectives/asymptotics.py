@@ -1,0 +1,66 @@
+"""Alignment and uniformity: the two losses that InfoNCE becomes with many negatives."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+from demix.objectives.contrast import check_rows, tempered
+from demix.objectives.similarities import Kind, similarity_named
+from demix.objectives.streaming import pairwise_logsumexp
+
+
+def alignment(
+    queries: Tensor, keys: Tensor, *, similarity: Kind = "dot", temperature: float | Tensor = 1.0
+) -> Tensor:
+    r"""Return :math:`-E[s(h(z~), h(z))] / \tau` over positive pairs (Prop. A, Prop. 3).
+
+    Parameters
+    ----------
+    queries, keys : Tensor (B, d)
+        Representations of positive pairs, row by row.
+    similarity : "dot" or float
+        As in :func:`demix.contrast`.
+    temperature : float or Tensor
+        ``tau``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix import alignment
+    >>> alignment(torch.eye(2), torch.eye(2))
+    tensor(-1.)
+    """
+    check_rows(queries, keys)
+    pairs = similarity_named(similarity)
+    return -pairs.paired(*tempered(queries, keys, pairs, temperature)).mean()
+
+
+def uniformity(
+    queries: Tensor, keys: Tensor, *, similarity: Kind = "dot", temperature: float | Tensor = 1.0
+) -> Tensor:
+    r"""Return :math:`E_z \log E_{z~} e^{s(h(z~), h(z)) / \tau}`, ``z~`` independent of ``z``.
+
+    The sum of :func:`alignment` and this is the limit of ``contrast - log M`` (Eqs. 12, 56).
+
+    Parameters
+    ----------
+    queries, keys : Tensor (B, d), (K, d)
+        Representations of two independent sets of samples.
+    similarity : "dot" or float
+        As in :func:`demix.contrast`.
+    temperature : float or Tensor
+        ``tau``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix import uniformity
+    >>> uniformity(torch.zeros(2, 3), torch.zeros(5, 3)).abs() < 1e-6
+    tensor(True)
+    """
+    check_rows(queries, keys)
+    pairs = similarity_named(similarity)
+    rows, _ = pairwise_logsumexp(*tempered(queries, keys, pairs, temperature), pairs)
+    return rows.mean() - math.log(len(keys))

@@ -1,0 +1,140 @@
+"""Objectives: what is minimised over an encoder, given positive pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from demix.encoders import Encoder
+from demix.objectives.asymptotics import alignment, uniformity
+from demix.objectives.contrast import contrast
+from demix.objectives.similarities import Kind
+from demix.processes import Pairs
+
+
+class Objective(Protocol):
+    """Anything that turns an encoder and a batch of pairs into a loss."""
+
+    def __call__(self, encoder: Encoder, pairs: Pairs) -> Tensor:
+        """Return the loss ``()``."""
+
+
+@dataclass(frozen=True)
+class InfoNCE:
+    r"""The contrastive loss of Eq. 1 (dot product) or Eq. 6 (a distance) over a batch of pairs.
+
+    The negatives of a pair are the other pairs; a sample is never its own negative.
+
+    Parameters
+    ----------
+    similarity : "dot" or float
+        As in :func:`demix.contrast`.
+    temperature : float
+        ``tau``; the encoder's learnable scale makes it redundant, so it stays 1.
+    two_sided : bool
+        Average telling ``x~`` from ``x`` with telling ``x`` from ``x~``.
+    include_positive : bool
+        False for the denominator of SimCLR.
+    group : int, optional
+        Contrast within groups of this many pairs. The optimal critic does not depend on the number
+        of negatives, so when pairs carry little information a large batch in small groups gives
+        the same gradient as one large group at a fraction of its cost.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix import Encoder, InfoNCE, LeakyMixing, Process, Sphere, Uniform, VonMisesFisher
+    >>> sphere = Sphere(3)
+    >>> process = Process(
+    ...     Uniform(sphere), VonMisesFisher(sphere, 10.0), LeakyMixing(3, seed=0, draws=100)
+    ... )
+    >>> InfoNCE()(Encoder(3, sphere), process.sample(64)).shape
+    torch.Size([])
+    """
+
+    similarity: Kind = "dot"
+    temperature: float = 1.0
+    two_sided: bool = True
+    include_positive: bool = True
+    group: int | None = None
+
+    def __call__(self, encoder: Encoder, pairs: Pairs) -> Tensor:
+        """Encode both sides in one pass and contrast them."""
+        queries, keys = encoder(torch.cat([pairs.x, pairs.x_tilde])).chunk(2)
+        size = self.group or len(queries)
+        losses = [
+            contrast(
+                q,
+                k,
+                similarity=self.similarity,
+                temperature=self.temperature,
+                two_sided=self.two_sided,
+                include_positive=self.include_positive,
+            )
+            for q, k in zip(queries.split(size), keys.split(size), strict=True)
+        ]
+        return torch.stack(losses).mean()
+
+
+@dataclass(frozen=True)
+class AlignmentUniformity:
+    r"""The limit of InfoNCE for many negatives: alignment plus uniformity (Prop. A, Prop. 3).
+
+    The inner expectation of the uniformity is taken over the batch, the sample itself included
+    (the plug-in estimate of Wang and Isola). That keeps a pull between positives where InfoNCE
+    has none left: when a pair carries more nats than the log of the number of negatives, InfoNCE
+    is almost zero for any encoder that tells the batch apart, and this is the loss to use.
+
+    Parameters
+    ----------
+    similarity : "dot" or float
+        As in :func:`demix.contrast`.
+    temperature : float
+        ``tau``.
+
+    References
+    ----------
+    Wang and Isola (2020), Understanding Contrastive Representation Learning through Alignment and
+    Uniformity on the Hypersphere; Zimmermann et al. (2021), Eqs. 12, 13, 56, 57.
+
+    Examples
+    --------
+    >>> from demix import AlignmentUniformity
+    >>> AlignmentUniformity(similarity=3).similarity
+    3
+    """
+
+    similarity: Kind = "dot"
+    temperature: float = 1.0
+
+    def __call__(self, encoder: Encoder, pairs: Pairs) -> Tensor:
+        """Encode both sides in one pass; pull pairs together, push the anchors apart."""
+        anchors, positives = encoder(torch.cat([pairs.x, pairs.x_tilde])).chunk(2)
+        pull = alignment(
+            anchors, positives, similarity=self.similarity, temperature=self.temperature
+        )
+        push = uniformity(
+            anchors, anchors, similarity=self.similarity, temperature=self.temperature
+        )
+        return pull + push
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """Mean squared error to the true latents: the upper bound of Tables 1 and 2.
+
+    Examples
+    --------
+    >>> from demix import Supervised
+    >>> Supervised()
+    Supervised()
+    """
+
+    def __call__(self, encoder: Encoder, pairs: Pairs) -> Tensor:
+        """Compare ``f(g(z))`` with ``z`` for all latents of the batch."""
+        observations = torch.cat([pairs.x, pairs.x_tilde])
+        return functional.mse_loss(encoder(observations), torch.cat([pairs.z, pairs.z_tilde]))

@@ -1,0 +1,75 @@
+"""A whole generating process: latents, positives and observations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from demix.distributions import Conditional, Marginal
+from demix.errors import DemixError
+from demix.processes.mixing import Mixing
+from demix.spaces import Space
+
+
+class Pairs(NamedTuple):
+    """Positive pairs: latents ``z``, ``z_tilde`` ``(N, n)``, observations ``x``, ``x_tilde``."""
+
+    z: Tensor
+    z_tilde: Tensor
+    x: Tensor
+    x_tilde: Tensor
+
+
+@dataclass(frozen=True)
+class Process:
+    """The generating process of Eqs. 2 and 5: ``z ~ p(z)``, ``z~ ~ p(z~ | z)``, ``x = g(z)``.
+
+    Parameters
+    ----------
+    marginal : Marginal
+        The distribution of the anchors.
+    conditional : Conditional
+        The distribution of the positives, on the same space.
+    mixing : Mixing
+        The injective map to observations.
+
+    Examples
+    --------
+    >>> from demix import LeakyMixing, Process, Sphere, Uniform, VonMisesFisher
+    >>> sphere = Sphere(4)
+    >>> process = Process(
+    ...     Uniform(sphere), VonMisesFisher(sphere, kappa=10.0), LeakyMixing(4, seed=0, draws=100)
+    ... )
+    >>> process.sample(8).x.shape
+    torch.Size([8, 4])
+    """
+
+    marginal: Marginal
+    conditional: Conditional
+    mixing: Mixing
+
+    def __post_init__(self) -> None:
+        if self.marginal.space != self.conditional.space:
+            raise DemixError(
+                "Marginal and conditional must live on one space, but got "
+                f"{self.marginal.space!r} and {self.conditional.space!r}."
+            )
+        if self.mixing.dim_in != self.space.dim:
+            raise DemixError(
+                f"The mixing takes {self.mixing.dim_in} latents, but the space has "
+                f"{self.space.dim} dimensions."
+            )
+
+    @property
+    def space(self) -> Space:
+        """The space of the latents."""
+        return self.marginal.space
+
+    def sample(self, size: int, *, generator: torch.Generator | None = None) -> Pairs:
+        """Draw ``size`` positive pairs on the generator's device."""
+        z = self.marginal.sample(size, generator=generator)
+        z_tilde = self.conditional.sample(z, generator=generator)
+        return Pairs(z, z_tilde, self.mixing(z), self.mixing(z_tilde))

@@ -1,0 +1,52 @@
+"""Where a result comes from: versions, machine and commit."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+_LIBRARIES = ("demix", "torch", "numpy", "scipy", "scikit-learn")
+
+
+def provenance() -> dict[str, str | int]:
+    """Return versions, cores, threads and, in a git checkout, the commit.
+
+    Examples
+    --------
+    >>> from demix.provenance import provenance
+    >>> provenance()["cores"] >= 1
+    True
+    """
+    import torch
+
+    facts: dict[str, str | int] = {name: version(name) for name in _LIBRARIES}
+    facts["python"] = platform.python_version()
+    facts["machine"] = platform.machine()
+    facts["cores"] = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
+        os.cpu_count() or 1
+    )
+    facts["threads"] = torch.get_num_threads()
+    commit = _commit()
+    if commit:
+        facts["commit"] = commit
+    return facts
+
+
+def _commit() -> str | None:
+    """Return the commit of the checkout that this package runs from, if it runs from one."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(root), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no", "src")
+        return git("rev-parse", "HEAD") + ("-modified" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -1,0 +1,45 @@
+"""One-file HTML reports that open offline: figures by plotly, the page by a template.
+
+Inputs are arrays, numbers and strings, so any part of the package can report without this room
+knowing about it.
+"""
+
+from __future__ import annotations
+
+from demix.report.blocks import (
+    Block,
+    Facts,
+    Figure,
+    Page,
+    Section,
+    Table,
+    Text,
+    Verdict,
+)
+from demix.report.curves import comparison_bars, concentration_curve, training_curve
+from demix.report.figures import correlation_heatmap, recovered_scatter
+from demix.report.page import render, write_page
+from demix.report.recovery import recovery_page
+from demix.report.table import comparison_figure, table_markdown, table_page
+
+__all__ = [
+    "Block",
+    "Facts",
+    "Figure",
+    "Page",
+    "Section",
+    "Table",
+    "Text",
+    "Verdict",
+    "comparison_bars",
+    "comparison_figure",
+    "concentration_curve",
+    "correlation_heatmap",
+    "recovered_scatter",
+    "recovery_page",
+    "render",
+    "table_markdown",
+    "table_page",
+    "training_curve",
+    "write_page",
+]

@@ -1,0 +1,218 @@
+"""Figures of numbers along a line: training over its steps, our scores beside the paper's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+from plotly.subplots import make_subplots
+
+from demix.errors import DemixError
+from demix.report.style import axis, axis_title, base_layout, colour, plain
+
+
+def training_curve(history: Sequence[Mapping[str, Any]]) -> go.Figure:
+    """Loss, and score where it was measured, over the steps of training.
+
+    Parameters
+    ----------
+    history : sequence of dict
+        Entries with ``step``, ``seconds`` and ``loss``, and possibly ``score`` (R² in percent)
+        and ``nats_above_optimum``; a value that is missing, None or not finite is left out.
+        Where ``nats_above_optimum`` is known, the lowest possible loss is drawn too.
+
+    Examples
+    --------
+    >>> figure = training_curve(
+    ...     [
+    ...         {"step": 0, "seconds": 0.0, "loss": 6.2, "score": 31.0},
+    ...         {"step": 100, "seconds": 1.5, "loss": 4.9},
+    ...     ]
+    ... )
+    >>> [trace.name for trace in figure.data]
+    ['loss', 'R²']
+    """
+    steps = np.array([_value(entry, "step") for entry in history], dtype=float)
+    seconds = np.array([_value(entry, "seconds") for entry in history], dtype=float)
+    loss = np.array([_value(entry, "loss") for entry in history], dtype=float)
+    score = np.array([_value(entry, "score") for entry in history], dtype=float)
+    above = np.array([_value(entry, "nats_above_optimum") for entry in history], dtype=float)
+    if not np.any(np.isfinite(steps) & np.isfinite(loss)):
+        raise DemixError(
+            "the training history must hold at least one entry with a step and a finite loss, but "
+            f"none of its {len(history)} entries does; leave the curve out for such a run"
+        )
+    panels = 2 if np.isfinite(score).any() else 1
+    figure = make_subplots(rows=panels, cols=1, shared_xaxes=True, vertical_spacing=0.09)
+
+    def draw(name: str, values: NDArray[np.float64], row: int, look: dict[str, Any]) -> None:
+        known = np.isfinite(steps) & np.isfinite(values)
+        time = [f"{t:.1f} s" if np.isfinite(t) else "time unknown" for t in seconds[known]]
+        figure.add_scatter(
+            x=steps[known],
+            y=values[known],
+            name=name,
+            customdata=time,
+            hovertemplate=f"{name} %{{y:.4g}}<br>step %{{x:,}}, %{{customdata}}<extra></extra>",
+            row=row,
+            col=1,
+            **look,
+        )
+
+    if np.isfinite(above).any():
+        dotted = {"color": colour("soft"), "width": 1.3, "dash": "dot"}
+        draw("lowest possible loss", loss - above, 1, {"mode": "lines", "line": dotted})
+    draw("loss", loss, 1, {"mode": "lines", "line": {"color": colour("accent"), "width": 1.8}})
+    if panels == 2:
+        line = {"color": colour("second"), "width": 1.8}
+        draw("R²", score, 2, {"mode": "lines+markers", "line": line, "marker": {"size": 5}})
+    figure.update_xaxes(axis(exponentformat="none", separatethousands=True))
+    figure.update_xaxes(title=axis_title("step"), row=panels)
+    figure.update_yaxes(axis(title=axis_title("loss (nats)"), nticks=6), row=1)
+    if panels == 2:
+        figure.update_yaxes(axis(title=axis_title("R² (percent)"), nticks=6), row=2)
+    figure.update_layout(**base_layout(height=70 + 190 * panels, min_width=320))
+    figure.update_layout(
+        showlegend=bool(np.isfinite(above).any()),
+        legend={"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
+    )
+    return figure
+
+
+def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
+    """Dot plot of our scores beside the paper's, one line per setting, with error bars.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Each with ``label``, ``ours``, ``ours_std``, ``paper`` and ``paper_std``; scores and
+        standard deviations in percent, None where there is none.
+
+    Examples
+    --------
+    >>> figure = comparison_bars(
+    ...     [{"label": "sphere", "ours": 99.2, "ours_std": 0.1, "paper": 98.9, "paper_std": None}]
+    ... )
+    >>> [trace.name for trace in figure.data]
+    ['paper', 'ours']
+    """
+    if not rows:
+        raise DemixError(
+            "a comparison needs at least one row, but got none; leave the figure out instead"
+        )
+    labels = [plain(row["label"]) for row in rows]
+    figure = go.Figure()
+    # name, outline, fill, symbol, and a shift off the row's line that keeps error bars apart
+    for name, line, fill, symbol, shift in (
+        ("paper", colour("second"), colour("paper"), "diamond", 0.14),
+        ("ours", colour("accent"), colour("accent"), "circle", -0.14),
+    ):
+        spread = np.array([_value(row, f"{name}_std") for row in rows])
+        told = [f" ± {std:.2f}" if np.isfinite(std) else "" for std in spread]
+        figure.add_scatter(
+            x=np.array([_value(row, name) for row in rows]),
+            y=np.arange(len(rows)) + shift,
+            name=name,
+            mode="markers",
+            marker={
+                "color": fill,
+                "symbol": symbol,
+                "size": 9,
+                "line": {"width": 2, "color": line},
+            },
+            error_x={"array": spread, "color": line, "thickness": 1.5, "width": 4},
+            customdata=list(zip(labels, told, strict=True)),
+            hovertemplate=f"%{{customdata[0]}}<br>{name} %{{x:.2f}}%{{customdata[1]}}"
+            "<extra></extra>",
+        )
+    figure.update_xaxes(axis(title=axis_title("score (percent)")))
+    figure.update_yaxes(
+        axis(
+            tickvals=list(range(len(rows))),
+            ticktext=labels,
+            ticks="outside",
+            ticklen=6,
+            tickcolor="rgba(0,0,0,0)",
+            tickfont={"size": 12, "color": colour("ink")},
+            range=[len(rows) - 0.5, -0.5],
+            automargin=True,
+            showline=False,
+        )
+    )
+    figure.update_layout(**base_layout(height=110 + 46 * len(rows), min_width=480))
+    figure.update_layout(
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "y": 1.0,
+            "xanchor": "left",
+            "yanchor": "bottom",
+            "traceorder": "reversed",
+        }
+    )
+    return figure
+
+
+def concentration_curve(points: Sequence[Mapping[str, Any]], conditional: float) -> go.Figure:
+    """Score and distance from uniform against the concentration of the marginal.
+
+    Parameters
+    ----------
+    points : sequence of dict
+        Each with ``kappa`` (0 for uniform), ``score`` (percent) and ``difference`` (the
+        probability mass by which the marginal differs from uniform, 0 to 1).
+    conditional : float
+        Concentration of the conditional, drawn as a dotted line.
+
+    Examples
+    --------
+    >>> points = [{"kappa": 0.0, "score": 99.0, "difference": 0.0}]
+    >>> [trace.name for trace in concentration_curve(points, 10.0).data]
+    ['score', 'mass difference']
+    """
+    kappas = [float(point["kappa"]) for point in points]
+    # A logarithmic axis has no zero: the uniform marginal stands one step left of the smallest.
+    smallest = min((kappa for kappa in kappas if kappa > 0), default=1.0)
+    places = [kappa if kappa > 0 else smallest / 3 for kappa in kappas]
+    figure = go.Figure()
+    for name, key, shade, factor, side in (
+        ("score", "score", "ink", 1.0, "y"),
+        ("mass difference", "difference", "accent", 100.0, "y2"),
+    ):
+        values = [factor * _value(point, key) for point in points]
+        figure.add_scatter(
+            x=places,
+            y=values,
+            yaxis=side,
+            name=name,
+            mode="lines+markers",
+            line={"color": colour(shade), "width": 2},
+            customdata=kappas,
+            hovertemplate=f"κ = %{{customdata:g}}<br>{name} %{{y:.2f}} %<extra></extra>",
+        )
+    figure.add_vline(x=conditional, line={"dash": "dot", "color": colour("ink"), "width": 1.5})
+    figure.update_layout(**base_layout(height=420, min_width=480))
+    ticks = {"tickvals": places, "ticktext": [f"{k:g}" if k else "uniform" for k in kappas]}
+    figure.update_layout(
+        xaxis=axis(type="log", title=axis_title("concentration κ of the marginal"), **ticks),
+        yaxis=axis(title=axis_title("R² (percent)"), range=[0, 105]),
+        yaxis2=axis(
+            title=axis_title("mass difference to uniform (percent)"),
+            overlaying="y",
+            side="right",
+            range=[0, 105],
+            showgrid=False,
+        ),
+        legend={"orientation": "h", "x": 0, "y": 1.0, "xanchor": "left", "yanchor": "bottom"},
+        margin={"r": 70},
+    )
+    return figure
+
+
+def _value(entry: Mapping[str, Any], key: str) -> float:
+    value = entry.get(key)
+    return math.nan if value is None else float(value)

@@ -1,0 +1,220 @@
+"""Figures of recovery: plain arrays in, plotly figures out, nothing drawn or written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import ArrayLike, NDArray
+from plotly.subplots import make_subplots
+
+from demix.errors import DemixError
+from demix.report.style import axis, axis_title, base_layout, colour, diverging_scale, number, plain
+
+# Browsers draw each point as one SVG element; beyond this many in one figure scrolling stutters.
+MOST_POINTS = 15_000
+# Heat maps up to this many rows and columns have room for a number in every cell.
+MOST_LABELLED = 12
+
+
+def recovered_scatter(
+    factors: ArrayLike,
+    latents: ArrayLike,
+    names: Sequence[str] | None = None,
+    max_points: int = 1500,
+) -> go.Figure:
+    """Small multiples: every true factor against the recovered latent matched to it.
+
+    Parameters
+    ----------
+    factors : array_like, shape (N, n)
+        True factors.
+    latents : array_like, shape (N, n)
+        Recovered latents; column ``j`` is the one matched to factor ``j``.
+    names : sequence of str, optional
+        Names of the factors.
+    max_points : int
+        Points drawn per panel. The correlation in each panel's title uses all N samples.
+
+    Examples
+    --------
+    >>> z = np.random.default_rng(0).normal(size=(50, 2))
+    >>> figure = recovered_scatter(z, -2 * z)
+    >>> figure.layout.annotations[0].text
+    'factor 1<br>r = −1.000'
+    """
+    true, found = _matrix(factors, "factors"), _matrix(latents, "latents")
+    if true.shape != found.shape:
+        raise DemixError(
+            f"factors and latents must have one shape (N, n), but have {true.shape} and "
+            f"{found.shape}; match the latents to the factors first"
+        )
+    count, n = true.shape
+    labels = _names(names, n, "factor")
+    columns = n if n <= 4 else 5
+    rows = math.ceil(n / columns)
+    titles = [
+        f"{plain(label)}<br>r = {number(_correlation(true[:, j], found[:, j]), 3)}"
+        for j, label in enumerate(labels)
+    ]
+    figure = make_subplots(
+        rows=rows,
+        cols=columns,
+        subplot_titles=titles,
+        horizontal_spacing=0.2 / columns,
+        vertical_spacing=0.34 / rows,
+    )
+    points = max(1, min(count, max_points, MOST_POINTS // n))
+    shown = np.sort(np.random.default_rng(0).choice(count, points, replace=False))
+    opacity = 0.35 if points > 300 else 0.6
+    for j in range(n):
+        row, column = j // columns + 1, j % columns + 1
+        figure.add_scatter(
+            x=true[shown, j].astype(np.float32),
+            y=found[shown, j].astype(np.float32),
+            mode="markers",
+            marker={"size": 3.5, "color": colour("accent"), "opacity": opacity},
+            hovertemplate="true %{x:.3f}<br>recovered %{y:.3f}<extra></extra>",
+            row=row,
+            col=column,
+        )
+        # The last panel of a column carries the axis title, also where the last row is not full.
+        bottom = j + columns >= n
+        below = axis_title("true" if bottom else None)
+        beside = axis_title("recovered" if column == 1 else None)
+        figure.update_xaxes(axis(nticks=4, title=below), row=row, col=column)
+        figure.update_yaxes(axis(nticks=4, title=beside), row=row, col=column)
+    figure.update_annotations(font={"size": 12, "color": colour("ink")})
+    layout = base_layout(height=80 + rows * (300 if columns < 4 else 250), min_width=150 * columns)
+    figure.update_layout(**{**layout, "margin": {"l": 52, "r": 8, "t": 62, "b": 48}})
+    figure.update_layout(showlegend=False)
+    return figure
+
+
+def correlation_heatmap(
+    corr: ArrayLike,
+    row_names: Sequence[str],
+    col_names: Sequence[str],
+    title: str,
+) -> go.Figure:
+    """Correlations as colours from -1 to 1, with numbers in the cells when there is room.
+
+    Parameters
+    ----------
+    corr : array_like, shape (n, m)
+        Correlations; a cell that is NaN (a constant column has no correlation) stays empty.
+    row_names, col_names : sequence of str, lengths n and m
+        Labels of the rows (first row on top) and of the columns.
+    title : str
+        Heading of the figure.
+
+    Examples
+    --------
+    >>> figure = correlation_heatmap([[1.0, -0.2]], ["z1"], ["h1", "h2"], "Correlation")
+    >>> figure.data[0].text.tolist()
+    [['1.00', '−0.20']]
+    """
+    table = np.asarray(corr, dtype=float)
+    if table.ndim != 2 or table.shape != (len(row_names), len(col_names)):
+        raise DemixError(
+            f"the correlations must have shape (rows, columns) = ({len(row_names)}, "
+            f"{len(col_names)}), but have {table.shape}; give one name per row and per column"
+        )
+    if np.any(np.abs(table) > 1 + 1e-6):
+        raise DemixError(
+            "correlations must lie between -1 and 1, but the largest in size is "
+            f"{np.nanmax(np.abs(table)):.4g}; pass correlations, not covariances"
+        )
+    n, m = table.shape
+    rows, columns = [plain(name) for name in row_names], [plain(name) for name in col_names]
+    labels = np.array([[number(value) for value in line] for line in table], dtype=object)
+    where = [[f"{row}, {column}" for column in columns] for row in rows]
+    figure = go.Figure(
+        go.Heatmap(
+            # Positions, not names, so that two columns of one name stay two columns.
+            x=list(range(m)),
+            y=list(range(n)),
+            z=table,
+            zmin=-1,
+            zmax=1,
+            colorscale=diverging_scale(),
+            xgap=1,
+            ygap=1,
+            text=labels,
+            texttemplate="%{text}" if max(n, m) <= MOST_LABELLED else None,
+            textfont={"size": 10},
+            customdata=where,
+            hovertemplate="%{customdata}<br>r = %{text}<extra></extra>",
+            hoverongaps=False,
+            colorbar={
+                "thickness": 9,
+                "outlinewidth": 0,
+                "tickvals": [-1, -0.5, 0, 0.5, 1],
+                "ticktext": ["−1", "−0.5", "0", "0.5", "1"],
+                "tickfont": {"size": 11, "color": colour("soft")},
+            },
+        )
+    )
+    bare = axis(
+        showgrid=False,
+        showline=False,
+        ticks="outside",
+        ticklen=4,
+        tickcolor="rgba(0,0,0,0)",
+        automargin=True,
+    )
+    figure.update_xaxes(bare, tickvals=_ticks(m), ticktext=[columns[j] for j in _ticks(m)])
+    figure.update_yaxes(bare, tickvals=_ticks(n), ticktext=[rows[i] for i in _ticks(n)])
+    figure.update_yaxes(autorange="reversed")
+    # Numbers in the cells need 33 pixels each; without them a heat map may shrink further.
+    min_width = 120 + 33 * m if max(n, m) <= MOST_LABELLED else 300
+    layout = base_layout(height=int(np.clip(120 + 36 * n, 260, 560)), min_width=min_width)
+    figure.update_layout(**{**layout, "margin": {"l": 30, "r": 8, "t": 40, "b": 30}})
+    figure.update_layout(
+        title={
+            "text": plain(title),
+            "font": {"size": 14, "color": colour("ink")},
+            "x": 0,
+            "xref": "container",
+            "y": 0.985,
+            "yanchor": "top",
+        }
+    )
+    return figure
+
+
+def _matrix(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    matrix = np.asarray(values, dtype=float)
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise DemixError(
+            f"{name} must be a filled matrix of shape (N, n), but has shape {matrix.shape}; pass "
+            "one row per sample and one column per factor"
+        )
+    if not np.isfinite(matrix).all():
+        raise DemixError(
+            f"{name} must be finite, but {int((~np.isfinite(matrix)).sum())} entries are not; "
+            "check whether the training diverged"
+        )
+    return matrix
+
+
+def _names(names: Sequence[str] | None, n: int, kind: str) -> list[str]:
+    if names is None:
+        return [f"{kind} {j + 1}" for j in range(n)]
+    if len(names) != n:
+        raise DemixError(f"there must be one name per {kind}, {n} in all, not {len(names)}")
+    return list(names)
+
+
+def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    spread = float(x.std() * y.std())
+    if spread == 0:
+        return math.nan
+    return float(np.mean((x - x.mean()) * (y - y.mean())) / spread)
+
+
+def _ticks(count: int) -> list[int]:
+    # Names of neighbouring cells would overlap in a large heat map, so every k-th is written.
+    return list(range(0, count, max(1, math.ceil(count / 24))))

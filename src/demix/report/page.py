@@ -1,0 +1,111 @@
+"""A page becomes one HTML file that needs nothing but itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from demix.files import write_atomic
+from demix.report.blocks import Block, Figure, Page, Table
+from demix.report.style import palette_css, palette_variables
+
+
+def render(page: Page) -> str:
+    r"""HTML of a page; the same page gives the same text.
+
+    Examples
+    --------
+    >>> html = render(Page("a < b", "", []))
+    >>> "<h1>a &lt; b</h1>" in html
+    True
+    """
+    sections = []
+    figures = tables = 0
+    for section in page.sections:
+        body: list[tuple[Block, Any]] = []
+        for block in section.body:
+            extra: Any = None
+            if isinstance(block, Figure):
+                figures += 1
+                extra = _figure_spec(block.figure, figures)
+            elif isinstance(block, Table):
+                tables += 1
+                extra = {"number": tables, "right": _numeric_columns(block)}
+            body.append((block, extra))
+        sections.append({"title": section.title, "body": body})
+    template_folder = files("demix.report") / "template"
+    return _template().render(
+        page=page,
+        sections=sections,
+        css=Markup((template_folder / "page.css").read_text(encoding="utf-8")),
+        js=Markup((template_folder / "page.js").read_text(encoding="utf-8")),
+        palette_css=Markup(palette_css()),
+        palette_json=_script_json(json.dumps(palette_variables())),
+        # A page without figures does not carry 5 MB of plotting library.
+        plotly_js=Markup(get_plotlyjs()) if figures else "",
+    )
+
+
+def write_page(page: Page, path: str | Path) -> Path:
+    """Write a page to a file, completely or not at all; missing folders are made.
+
+    Returns
+    -------
+    pathlib.Path
+        The file written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_page(Page("Demo", "", []), Path(folder) / "demo.html").name
+    'demo.html'
+    """
+    return write_atomic(path, render(page))
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    environment.filters["paragraphs"] = _paragraphs
+    source = files("demix.report") / "template" / "page.html"
+    return environment.from_string(source.read_text(encoding="utf-8"))
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
+
+
+def _figure_spec(figure: go.Figure, number: int) -> dict[str, Any]:
+    meta = figure.layout.meta or {}
+    return {
+        "number": number,
+        "json": _script_json(figure.to_json()),
+        "height": int(figure.layout.height or 420),
+        "min_width": int(meta.get("min_width", 300)),
+    }
+
+
+def _script_json(text: str) -> Markup:
+    # Inside <script> entities are not decoded, so what could end the element or open a comment
+    # is written as a JSON escape instead.
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+_NUMBER = re.compile(r"[+−-]?\d[\d,. ]*(e[+−-]?\d+)?( ?± ?\d[\d.]*)? ?%?|[–—-]?", re.IGNORECASE)
+
+
+def _numeric_columns(table: Table) -> list[bool]:
+    return [
+        bool(table.rows) and all(_NUMBER.fullmatch(str(row[index])) for row in table.rows)
+        for index in range(len(table.header))
+    ]

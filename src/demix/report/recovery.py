@@ -1,0 +1,229 @@
+"""The page about one recovery: true factors beside what training found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from demix.errors import DemixError
+from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Text, Verdict
+from demix.report.curves import training_curve
+from demix.report.figures import correlation_heatmap, recovered_scatter
+from demix.report.style import axis_title, number
+
+CERTIFICATE_HEADER = ("Score", "Value", "Baseline", "What it certifies", "What it does not certify")
+
+
+def recovery_page(
+    *,
+    title: str,
+    summary: str,
+    scores: Mapping[str, float | str],
+    factors: ArrayLike,
+    latents: ArrayLike,
+    aligned_latents: ArrayLike,
+    correlation: ArrayLike,
+    assignment: Sequence[int],
+    history: Sequence[Mapping[str, Any]],
+    certificate: Sequence[Mapping[str, Any]],
+    provenance: Mapping[str, object],
+    names: Sequence[str] | None = None,
+    verdict: Verdict | None = None,
+) -> Page:
+    """Page of one run: true against recovered, correlations, training, certificate, provenance.
+
+    Parameters
+    ----------
+    title, summary : str
+        Heading and opening paragraph.
+    scores : dict
+        Headline numbers by name; a float is shown with four significant digits.
+    factors : array_like, shape (N, n)
+        True factors.
+    latents : array_like, shape (N, m)
+        Recovered latents as they came out of training.
+    aligned_latents : array_like, shape (N, n)
+        Recovered latents with column ``i`` matched to factor ``i``.
+    correlation : array_like, shape (n, m)
+        Correlation of each factor with each column of `latents`.
+    assignment : sequence of int, length n
+        ``assignment[i]`` is the column of `latents` matched to factor ``i``.
+    history : sequence of dict
+        Training history, see `training_curve`; may be empty.
+    certificate : sequence of dict
+        Entries with ``score``, ``value``, ``baseline``, ``certifies``, ``does_not_certify``.
+    provenance : dict
+        What is needed to make the page again: versions, seed, settings.
+    names : sequence of str, optional
+        Names of the factors.
+    verdict : Verdict, optional
+        One sentence of judgement above the headline numbers.
+
+    Returns
+    -------
+    Page
+
+    Examples
+    --------
+    >>> z = np.random.default_rng(0).normal(size=(40, 2))
+    >>> page = recovery_page(
+    ...     title="Demo",
+    ...     summary="Two factors.",
+    ...     scores={"R²": 99.3},
+    ...     factors=z,
+    ...     latents=z[:, ::-1],
+    ...     aligned_latents=z,
+    ...     correlation=[[0.0, 1.0], [1.0, 0.0]],
+    ...     assignment=[1, 0],
+    ...     history=[{"step": 0, "seconds": 0.0, "loss": 6.2}],
+    ...     certificate=[],
+    ...     provenance={"seed": "0"},
+    ... )
+    >>> [section.title for section in page.sections][:2]
+    ['Result', 'True against recovered']
+    """
+    found, table = np.asarray(latents, dtype=float), np.asarray(correlation, dtype=float)
+    n, m = _checked_shape(np.shape(factors), found, table, assignment)
+    order = [int(column) for column in assignment]
+    rows = list(names) if names is not None else [f"factor {i + 1}" for i in range(n)]
+    scatter = recovered_scatter(factors, aligned_latents, names=rows)
+
+    headline: list[Block] = [] if verdict is None else [verdict]
+    headline.append(Facts({name: _shown(value) for name, value in scores.items()}))
+    sections = [
+        Section("Result", headline),
+        Section(
+            "True against recovered",
+            [
+                Figure(
+                    scatter,
+                    "Each panel sets one true factor (across) against the recovered latent matched "
+                    "to it (up). A factor that was recovered up to scale, sign and offset lies on "
+                    "a straight line; r is the correlation over all samples.",
+                    alt=f"{n} scatter plots of true factors against recovered latents.",
+                )
+            ],
+        ),
+        Section("Which latent is which factor", _matching(rows, found, table, order, m)),
+        Section("Training", _training(history)),
+    ]
+    if certificate:
+        sections.append(Section("What is certified, and what is not", [_certified(certificate)]))
+    return Page(title, summary, sections, {name: str(value) for name, value in provenance.items()})
+
+
+def _checked_shape(
+    factors_shape: tuple[int, ...],
+    latents: NDArray[np.float64],
+    correlation: NDArray[np.float64],
+    assignment: Sequence[int],
+) -> tuple[int, int]:
+    if len(factors_shape) != 2 or latents.ndim != 2:
+        raise DemixError(
+            f"factors and latents must be matrices with one row per sample, but have shapes "
+            f"{factors_shape} and {latents.shape}; reshape them to (N, n) and (N, m)"
+        )
+    n, m = factors_shape[1], latents.shape[1]
+    if correlation.shape != (n, m):
+        raise DemixError(
+            f"correlation must have shape (factors, latents) = ({n}, {m}), but has "
+            f"{correlation.shape}; pass the correlations of the unmatched latents"
+        )
+    if len(assignment) != n or not all(0 <= column < m for column in assignment):
+        raise DemixError(
+            f"assignment must name one latent from 0 to {m - 1} for each of {n} factors, but is "
+            f"{list(assignment)}; pass the columns found by matching"
+        )
+    return n, m
+
+
+def _matching(
+    rows: list[str],
+    latents: NDArray[np.float64],
+    correlation: NDArray[np.float64],
+    order: list[int],
+    m: int,
+) -> list[Block]:
+    # Latents matched to no factor keep their place behind the matched ones.
+    rest = [column for column in range(m) if column not in order]
+    after = order + rest
+    spread = latents.std(axis=0)
+    lines = []
+    for i, (name, column) in enumerate(zip(rows, order, strict=True)):
+        others = np.delete(np.abs(correlation[i]), column)
+        runner_up = "–" if others.size == 0 else number(float(np.nanmax(others, initial=0.0)), 3)
+        matched = number(float(correlation[i, column]), 3)
+        lines.append([name, str(column + 1), matched, runner_up, number(float(spread[column]), 3)])
+    before_figure = correlation_heatmap(
+        correlation, rows, [str(column + 1) for column in range(m)], "Before matching"
+    )
+    after_figure = correlation_heatmap(
+        correlation[:, after], rows, [str(column + 1) for column in after], "After matching"
+    )
+    for figure in (before_figure, after_figure):
+        figure.update_xaxes(title=axis_title("recovered latent"))
+    return [
+        Text(
+            "Training cannot know in which order the factors are numbered, nor their signs. "
+            "Matching assigns to each factor the latent that belongs to it; it changes the order "
+            "of the columns, not their contents."
+        ),
+        Figure(
+            before_figure,
+            "Correlation of each factor (row) with each recovered latent (column) in the order in "
+            "which training left them.",
+            alt="Heat map of the correlations of factors and latents before matching.",
+            half=True,
+        ),
+        Figure(
+            after_figure,
+            "The same columns in matched order. Full recovery shows a diagonal of ±1 and nothing "
+            "beside it.",
+            alt="Heat map of the correlations of factors and latents after matching.",
+            half=True,
+        ),
+        Table(
+            ["Factor", "Matched latent", "Correlation", "Next largest |r|", "Spread of the latent"],
+            lines,
+            "The latent matched to each factor, its correlation with the factor, the largest "
+            "absolute correlation of the factor with any other latent, and the standard deviation "
+            "of the latent (near zero means that it collapsed).",
+        ),
+    ]
+
+
+def _training(history: Sequence[Mapping[str, Any]]) -> list[Block]:
+    if not history:
+        return [Text("No training history was recorded.")]
+    caption = "Contrastive loss over the steps of training"
+    if any(entry.get("nats_above_optimum") is not None for entry in history):
+        caption += ", with the lowest loss that any encoder can reach (dotted)"
+    if any(entry.get("score") is not None for entry in history):
+        caption += "; below it the score of the encoder as it was at that step"
+    return [
+        Figure(
+            training_curve(history),
+            f"{caption}.",
+            alt="Line plot of the loss, and of the score where measured, over training steps.",
+        )
+    ]
+
+
+def _certified(certificate: Sequence[Mapping[str, Any]]) -> Table:
+    keys = ("score", "value", "baseline", "certifies", "does_not_certify")
+    return Table(
+        CERTIFICATE_HEADER,
+        [[_shown(entry.get(key)) for key in keys] for entry in certificate],
+        "Each score beside its baseline, and how far it may be trusted.",
+    )
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float | np.floating):
+        return f"{float(value):.4g}".replace("-", "−")
+    return str(value)

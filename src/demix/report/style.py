@@ -1,0 +1,180 @@
+"""The colours and the common layout of every figure, and the same colours as CSS.
+
+One palette serves page and figures. Figures are written in the light colours, so that they can be
+shown anywhere; in a page a small script exchanges each light colour for its dark counterpart when
+the reader's system asks for dark mode.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+# name: (light, dark). No two light colours may be equal: the script looks colours up by value.
+PALETTE: dict[str, tuple[str, str]] = {
+    "paper": ("#ffffff", "#14171b"),
+    "ink": ("#1b1f24", "#e4e7eb"),
+    "soft": ("#5a636e", "#a3acb7"),
+    "rule": ("#dde1e6", "#333a43"),
+    "tile": ("#f4f6f8", "#1d2127"),
+    "accent": ("#1f5fa8", "#7fb4f0"),
+    "second": ("#b5541c", "#f0a36b"),
+    "good": ("#2c7a4b", "#6cc492"),
+    "bad": ("#b3372f", "#ee8a80"),
+    # Diverging scale for correlations: orange below zero, blue above, near the page at zero.
+    "minus2": ("#a8461a", "#f2a671"),
+    "minus1": ("#e3a884", "#854a29"),
+    "zero": ("#f6f7f8", "#1e2329"),
+    "plus1": ("#93b8df", "#2b5688"),
+    "plus2": ("#1d5a9f", "#86b8f2"),
+}
+
+FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
+
+
+def colour(name: str) -> str:
+    """Light colour of a palette entry, the one figures are written in.
+
+    Examples
+    --------
+    >>> colour("paper")
+    '#ffffff'
+    """
+    return PALETTE[name][0]
+
+
+def diverging_scale() -> list[list[float | str]]:
+    """Plotly colour scale from -1 (orange) through 0 (the page) to +1 (blue).
+
+    Examples
+    --------
+    >>> [stop for stop, _ in diverging_scale()]
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    names = ("minus2", "minus1", "zero", "plus1", "plus2")
+    return [[index / 4, colour(name)] for index, name in enumerate(names)]
+
+
+def palette_css() -> str:
+    """CSS variables of the palette, light by default and dark where the system asks for it.
+
+    Examples
+    --------
+    >>> palette_css().startswith(":root { --paper: #ffffff;")
+    True
+    """
+    light = " ".join(f"--{name}: {pair[0]};" for name, pair in PALETTE.items())
+    dark = " ".join(f"--{name}: {pair[1]};" for name, pair in PALETTE.items())
+    # A page on its way to paper is light, whatever the screen shows.
+    return (
+        f":root {{ {light} }}\n"
+        "@media screen and (prefers-color-scheme: dark) { "
+        f":root:not(.printing) {{ {dark} }} }}"
+    )
+
+
+def palette_variables() -> dict[str, str]:
+    """CSS variable of each light colour, for the script that recolours the figures.
+
+    Examples
+    --------
+    >>> palette_variables()["#ffffff"]
+    '--paper'
+    """
+    return {pair[0]: f"--{name}" for name, pair in PALETTE.items()}
+
+
+def plain(text: object) -> str:
+    """Text as plotly shall show it, letter by letter: plotly reads a subset of HTML in labels.
+
+    Examples
+    --------
+    >>> plain("a<b")
+    'a&lt;b'
+    """
+    return escape(str(text), quote=False)
+
+
+def number(value: float, digits: int = 2) -> str:
+    """Number with fixed digits and a typographic minus, never a negative zero.
+
+    Examples
+    --------
+    >>> number(-0.5), number(-0.001), number(float("nan"))
+    ('−0.50', '0.00', '–')
+    """
+    if value != value:
+        return "–"
+    text = f"{value:.{digits}f}"
+    if float(text) == 0:
+        text = text.lstrip("-")
+    return text.replace("-", "−")
+
+
+def base_layout(height: int, min_width: int) -> dict[str, Any]:
+    """Layout shared by all figures.
+
+    Parameters
+    ----------
+    height : int
+        Height in pixels.
+    min_width : int
+        On a screen narrower than this the page scrolls the figure sideways instead of
+        squeezing it until nothing can be read.
+
+    Examples
+    --------
+    >>> base_layout(300, 320)["height"]
+    300
+    """
+    return {
+        "template": "none",
+        "height": height,
+        "meta": {"min_width": min_width},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 12, "color": colour("ink")},
+        "hoverlabel": {
+            "bgcolor": colour("paper"),
+            "bordercolor": colour("rule"),
+            "font": {"family": FONT, "size": 12, "color": colour("ink")},
+        },
+        "modebar": {
+            "bgcolor": "rgba(0,0,0,0)",
+            "color": colour("soft"),
+            "activecolor": colour("accent"),
+        },
+        "margin": {"l": 56, "r": 12, "t": 34, "b": 46},
+        # Redrawing in other colours must not undo the reader's zoom.
+        "uirevision": "keep",
+    }
+
+
+def axis(**extra: Any) -> dict[str, Any]:
+    """Axis in the house style; keyword arguments override.
+
+    Examples
+    --------
+    >>> axis(nticks=3)["nticks"]
+    3
+    """
+    return {
+        "gridcolor": colour("rule"),
+        "gridwidth": 1,
+        "linecolor": colour("rule"),
+        "showline": True,
+        "zeroline": False,
+        "tickfont": {"size": 11, "color": colour("soft")},
+        **extra,
+    }
+
+
+def axis_title(text: str | None) -> dict[str, Any]:
+    """Title of an axis in the house style; None for an axis without one.
+
+    Examples
+    --------
+    >>> axis_title("step")["text"]
+    'step'
+    """
+    return {"text": text, "font": {"size": 12, "color": colour("soft")}, "standoff": 8}

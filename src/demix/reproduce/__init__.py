@@ -1,0 +1,8 @@
+"""Running the papers' experiments: cells, their store, and tables beside the published figures."""
+
+from demix.reproduce.cell import run_cell
+from demix.reproduce.runner import Cell, Watcher, reproduce
+from demix.reproduce.store import Store
+from demix.reproduce.table import write_tables
+
+__all__ = ["Cell", "Store", "Watcher", "reproduce", "run_cell", "write_tables"]

@@ -1,0 +1,111 @@
+"""Run the cells of an experiment that are not finished yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from demix.errors import DemixError
+from demix.experiments import Experiment, Model, Row, Scale
+from demix.provenance import provenance
+from demix.reproduce.cell import run_cell
+from demix.reproduce.store import Store
+from demix.reproduce.table import write_tables
+from demix.training import Record
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What :func:`reproduce` is about to run, or found finished."""
+
+    row: Row
+    seed: int
+    model: Model
+    done: bool
+
+
+class Watcher:
+    """What :func:`reproduce` tells on the way; the command line draws bars with it."""
+
+    def plan(self, cells: Sequence[Cell]) -> None:
+        """Learn which cells there are."""
+
+    def step(self, cell: Cell, step: int, steps: int, record: Record) -> None:
+        """Learn how a cell is going."""
+
+    def finish(self, cell: Cell, record: dict[str, Any]) -> None:
+        """Learn what a cell gave."""
+
+
+def reproduce(
+    experiment: Experiment,
+    out: str | Path,
+    *,
+    rows: Sequence[int] | None = None,
+    seeds: Sequence[int] = (0,),
+    scale: Scale,
+    watcher: Watcher | None = None,
+) -> list[dict[str, Any]]:
+    """Run an experiment into ``out``: ``results.json``, ``table.md`` and ``table.html``.
+
+    Cells found in ``out`` are not run again. Ctrl-C keeps every finished cell and raises
+    ``KeyboardInterrupt``.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What to run.
+    out : path
+        A new or empty folder, or that of an earlier run.
+    rows : sequence of int, optional
+        Row numbers, counted from 1; by default all.
+    seeds : sequence of int
+        Each seed draws its own mixing, weights and data.
+    scale : Scale
+        How large.
+    watcher : Watcher, optional
+        Is told on the way.
+
+    Returns
+    -------
+    list of dict
+        All records in ``out``.
+    """
+    chosen = _rows(experiment, rows)
+    store = Store(out, experiment)
+    watcher = watcher or Watcher()
+    cells = [
+        Cell(row, seed, model, store.has(row.number, seed, scale.name, model))
+        for row in chosen
+        for seed in seeds
+        for model in row.paper
+    ]
+    watcher.plan(cells)
+    origin = provenance()
+    for cell in cells:
+        if cell.done:
+            continue
+        tell: Callable[[int, int, Record], None] = (
+            lambda step, steps, record, cell=cell: watcher.step(cell, step, steps, record)
+        )
+        record = run_cell(experiment, cell.row, cell.seed, scale, cell.model, tell)
+        if record is None:
+            write_tables(experiment, store.records, store.folder)
+            raise KeyboardInterrupt
+        record["provenance"] = origin
+        store.add(record)
+        watcher.finish(cell, record)
+    write_tables(experiment, store.records, store.folder)
+    return store.records
+
+
+def _rows(experiment: Experiment, numbers: Sequence[int] | None) -> list[Row]:
+    by_number: dict[int, Row] = {row.number: row for row in experiment.rows}
+    unknown = [number for number in numbers or [] if number not in by_number]
+    if unknown:
+        raise DemixError(
+            f"{experiment.name} has rows 1 to {len(by_number)}, but got {unknown[0]}."
+        )
+    return list(experiment.rows) if numbers is None else [by_number[n] for n in dict.fromkeys(numbers)]

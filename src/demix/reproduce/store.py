@@ -1,0 +1,66 @@
+"""The results of an experiment on disk; finished cells are never lost or run twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from demix.errors import DemixError
+from demix.experiments import Experiment, Model
+from demix.files import claim_folder, write_atomic
+
+FILE = "results.json"
+
+
+class Store:
+    """``results.json`` in a folder: a list of records, one per finished cell.
+
+    Parameters
+    ----------
+    folder : path
+        New, empty, or that of an earlier run of the same experiment.
+    experiment : Experiment
+        What the folder is for.
+    """
+
+    def __init__(self, folder: str | Path, experiment: Experiment) -> None:
+        self.folder = claim_folder(folder, FILE)
+        self.path = self.folder / FILE
+        self.records: list[dict[str, Any]] = []
+        if self.path.exists():
+            self.records = self._read(experiment)
+        else:
+            self._write()
+
+    def _read(self, experiment: Experiment) -> list[dict[str, Any]]:
+        try:
+            records = json.loads(self.path.read_text(encoding="utf-8"))
+            others = {record["experiment"] for record in records} - {experiment.name}
+            _ = [_key(record) for record in records]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DemixError(
+                f"{self.path} is not a list of demix results ({error}); choose a new folder."
+            ) from error
+        if others:
+            raise DemixError(
+                f"{self.folder} holds results of {', '.join(sorted(others))}, not of "
+                f"{experiment.name}; choose another folder."
+            )
+        return list(records)
+
+    def has(self, row: int, seed: int, scale: str, model: Model) -> bool:
+        """Tell whether a cell is finished."""
+        return (row, seed, scale, model) in {_key(record) for record in self.records}
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Keep a finished cell; the file is replaced as a whole."""
+        self.records = sorted([*self.records, record], key=_key)
+        self._write()
+
+    def _write(self) -> None:
+        write_atomic(self.path, json.dumps(self.records, indent=1, allow_nan=False) + "\n")
+
+
+def _key(record: dict[str, Any]) -> tuple[int, int, str, str]:
+    return record["row"], record["seed"], record["scale"], record["model"]

@@ -1,0 +1,123 @@
+"""The contract of a latent space."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from demix.errors import DemixError
+
+
+class Space(ABC):
+    """A set of latents ``Z`` in ``R^n``: where they live and how an encoder reaches it.
+
+    To add a convex body, implement the abstract members and run :func:`demix.check_space`.
+
+    Attributes
+    ----------
+    dim : int
+        The ambient dimension ``n``.
+    log_volume : float
+        ``log |Z|`` (area for a sphere), ``inf`` for an unbounded space; used by Theorems 1 and 3.
+    scale_size : int
+        How many learnable numbers set the size of an encoder's output: 1 (a radius) or ``n``
+        (a bound per dimension).
+    convex : bool
+        Whether Theorems 5 and 6 of Zimmermann et al. (2021), for convex bodies, may apply.
+
+    References
+    ----------
+    Zimmermann et al. (2021), Contrastive Learning Inverts the Data Generating Process, Sec. 3.
+    """
+
+    dim: int
+    convex: bool = True
+    _kinds: ClassVar[dict[str, type[Space]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        # Model files name their space; a user's own space is found once its class is defined.
+        Space._kinds[cls.__name__] = cls
+
+    @property
+    @abstractmethod
+    def log_volume(self) -> float:
+        """``log |Z|``."""
+
+    @property
+    def scale_size(self) -> int:
+        """How many learnable numbers set the size of an encoder's output."""
+        return 1
+
+    def expand_scale(self, scale: Tensor) -> Tensor:
+        """Spread ``scale`` ``(scale_size,)`` over the ``n`` dimensions."""
+        return scale.expand(self.dim)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the volume is finite, so that a uniform distribution exists."""
+        return self.log_volume < float("inf")
+
+    @abstractmethod
+    def uniform(self, size: int, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw ``(size, n)`` uniform samples on the generator's device."""
+
+    @abstractmethod
+    def contains(self, z: Tensor, atol: float = 1e-5) -> Tensor:
+        """Tell for each row of ``z`` ``(..., n)`` whether it lies in the space."""
+
+    @abstractmethod
+    def project(self, z: Tensor) -> Tensor:
+        """Take each row of ``z`` ``(..., n)`` to the nearest point of the space."""
+
+    @abstractmethod
+    def squash(self, z: Tensor) -> Tensor:
+        """Take free encoder outputs ``(..., n)`` smoothly into the space, onto its interior."""
+
+    @abstractmethod
+    def config(self) -> dict[str, Any]:
+        """Return the arguments that rebuild the space, as plain data."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the space as plain data, for model files."""
+        return {"kind": type(self).__name__, **self.config()}
+
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> Space:
+        """Rebuild a space from what :meth:`to_dict` returned."""
+        if not isinstance(data, dict):
+            raise DemixError(f"A space is described by a dict, but got {data!r}.")
+        arguments = dict(data)
+        kind = arguments.pop("kind", None)
+        if not isinstance(kind, str) or kind not in Space._kinds:
+            known = ", ".join(sorted(Space._kinds))
+            raise DemixError(f"Unknown space {kind!r}; known are {known}. Import its module first.")
+        try:
+            return Space._kinds[kind](**arguments)
+        except TypeError as error:
+            raise DemixError(f"{kind} cannot be built from {arguments!r}: {error}.") from error
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Space) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        # Not of all of the data: 0.0 and -0.0, or 1 and 1.0, are equal but written differently.
+        return hash((type(self).__name__, self.dim))
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(f"{key}={value!r}" for key, value in self.config().items())
+        return f"{type(self).__name__}({arguments})"
+
+
+def check_dim(dim: int, least: int = 1) -> int:
+    """Return ``dim`` if it can be the dimension of a space."""
+    if not isinstance(dim, int) or isinstance(dim, bool) or dim < least:
+        raise DemixError(f"A space needs a whole dimension of at least {least}, but got {dim!r}.")
+    return dim
+
+
+def device_of(generator: torch.Generator | None) -> torch.device:
+    """Return the device that samples of this generator live on."""
+    return torch.device("cpu") if generator is None else generator.device

@@ -1,0 +1,58 @@
+"""Unbounded latents."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from demix.errors import DemixError
+from demix.spaces.base import Space, check_dim
+
+
+class Real(Space):
+    """All of ``R^n``: no theorem of the paper covers it, several of its experiments use it.
+
+    Parameters
+    ----------
+    dim : int
+        The dimension ``n``.
+
+    Examples
+    --------
+    >>> from demix import Real
+    >>> Real(2).bounded
+    False
+    """
+
+    def __init__(self, dim: int) -> None:
+        self.dim = check_dim(dim)
+
+    @property
+    def log_volume(self) -> float:
+        """Infinite."""
+        return math.inf
+
+    def uniform(self, size: int, *, generator: torch.Generator | None = None) -> Tensor:
+        """Refuse: no uniform distribution exists on an unbounded space."""
+        raise DemixError(
+            "R^n has no uniform distribution; choose a Normal or Laplace marginal, or a Box."
+        )
+
+    def contains(self, z: Tensor, atol: float = 1e-5) -> Tensor:
+        """Every finite point is in the space."""
+        return z.isfinite().all(dim=-1)
+
+    def project(self, z: Tensor) -> Tensor:
+        """Change nothing."""
+        return z
+
+    def squash(self, z: Tensor) -> Tensor:
+        """Change nothing."""
+        return z
+
+    def config(self) -> dict[str, Any]:
+        """Return the arguments that rebuild the space."""
+        return {"dim": self.dim}

@@ -1,0 +1,60 @@
+"""Checks of arrays at the border of the package."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from demix.errors import DemixError
+
+
+def check_matrix(array: Any, name: str) -> np.ndarray:
+    """Return ``array`` as a finite float64 matrix ``(N, d)``, or say what is wrong with it."""
+    if hasattr(array, "detach"):
+        array = array.detach().cpu().numpy()
+    try:
+        matrix = np.asarray(array)
+        if matrix.dtype.kind not in "biuf":
+            raise TypeError(matrix.dtype)
+        matrix = matrix.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DemixError(f"{name} must be an array of numbers, but got {error}.") from error
+    if matrix.ndim != 2:
+        raise DemixError(
+            f"{name} must be a matrix (samples, dimensions), but has shape {matrix.shape}; "
+            "reshape a single dimension with [:, None]."
+        )
+    bad = int((~np.isfinite(matrix)).any(axis=1).sum())
+    if bad:
+        raise DemixError(
+            f"{name} must be finite, but {bad} of its {len(matrix)} rows hold NaN or infinity; "
+            "remove or impute them."
+        )
+    return matrix
+
+
+def check_pair(latents: Any, factors: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return latents ``(N, m)`` and factors ``(N, n)`` that can be scored against each other."""
+    z, s = check_matrix(latents, "latents"), check_matrix(factors, "factors")
+    if len(z) != len(s):
+        raise DemixError(
+            f"latents and factors must have one row per sample, but have {len(z)} and "
+            f"{len(s)} rows."
+        )
+    if z.shape[1] == 0 or s.shape[1] == 0:
+        raise DemixError(f"latents and factors need columns, but have {z.shape[1]} and {s.shape[1]}.")
+    # Half of the rows fit a regression with an intercept, the other half scores it.
+    least = 2 * (z.shape[1] + 2)
+    if len(z) < least:
+        raise DemixError(
+            f"Scoring {z.shape[1]} latents on held-out samples needs at least {least} rows, "
+            f"but got {len(z)}."
+        )
+    constant = np.flatnonzero(np.ptp(s, axis=0) == 0)
+    if len(constant):
+        raise DemixError(
+            f"Every factor must vary, but column {', '.join(map(str, constant))} of factors "
+            "(counted from 0) is constant; drop it."
+        )
+    return z, s

@@ -1,0 +1,136 @@
+"""The objectives are their functions applied to what an encoder makes of both sides."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import pytest
+import torch
+from dense_objectives import SIMILARITIES, dense_contrast
+
+from demix import (
+    AlignmentUniformity,
+    Box,
+    DemixError,
+    Encoder,
+    InfoNCE,
+    Laplace,
+    LeakyMixing,
+    Pairs,
+    Process,
+    Supervised,
+    Uniform,
+    alignment,
+    uniformity,
+)
+
+BOX = Box(3)
+PROCESS = Process(Uniform(BOX), Laplace(BOX, 0.1), LeakyMixing(3, seed=0, draws=10))
+
+
+@pytest.fixture
+def encoder() -> Encoder:
+    generator = torch.Generator().manual_seed(0)
+    return Encoder(3, BOX, hidden=(8, 8), scale=2.0).initialise(generator)
+
+
+@pytest.fixture
+def pairs() -> Pairs:
+    return PROCESS.sample(24, generator=torch.Generator().manual_seed(1))
+
+
+def gradients(loss: torch.Tensor, encoder: Encoder) -> torch.Tensor:
+    return torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(encoder.parameters()))])
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("two_sided", [False, True])
+@pytest.mark.parametrize("include_positive", [False, True])
+def test_info_nce_is_contrast_between_the_two_sides(
+    encoder: Encoder, pairs: Pairs, similarity: Any, two_sided: bool, include_positive: bool
+) -> None:
+    options = {"similarity": similarity, "temperature": 0.5, "two_sided": two_sided}
+    options["include_positive"] = include_positive
+    found = InfoNCE(**options)(encoder, pairs)
+    expected = dense_contrast(encoder(pairs.x), encoder(pairs.x_tilde), **options)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        gradients(found, encoder), gradients(expected, encoder), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_info_nce_is_two_sided_with_the_dot_product_unless_told(
+    encoder: Encoder, pairs: Pairs
+) -> None:
+    expected = dense_contrast(encoder(pairs.x), encoder(pairs.x_tilde), two_sided=True)
+    torch.testing.assert_close(InfoNCE()(encoder, pairs), expected)
+
+
+def test_groups_give_the_mean_of_their_losses(encoder: Encoder, pairs: Pairs) -> None:
+    grouped = InfoNCE(1, group=8)(encoder, pairs)
+    parts = [Pairs(*(side[start : start + 8] for side in pairs)) for start in (0, 8, 16)]
+    losses = torch.stack([InfoNCE(1)(encoder, part) for part in parts])
+    torch.testing.assert_close(grouped, losses.mean())
+    torch.testing.assert_close(
+        gradients(grouped, encoder), gradients(losses.mean(), encoder), rtol=1e-4, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("group", [24, 100, None])
+def test_a_group_as_large_as_the_batch_is_no_group(
+    encoder: Encoder, pairs: Pairs, group: int | None
+) -> None:
+    found = InfoNCE(2, group=group)(encoder, pairs)
+    torch.testing.assert_close(found, InfoNCE(2)(encoder, pairs))
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_alignment_uniformity_pulls_pairs_and_pushes_anchors(
+    encoder: Encoder, pairs: Pairs, similarity: Any
+) -> None:
+    options = {"similarity": similarity, "temperature": 0.5}
+    found = AlignmentUniformity(**options)(encoder, pairs)
+    z, z_tilde = encoder(pairs.x), encoder(pairs.x_tilde)
+    expected = alignment(z, z_tilde, **options) + uniformity(z, z, **options)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_supervised_is_the_mean_squared_error_of_both_sides(
+    encoder: Encoder, pairs: Pairs
+) -> None:
+    errors = [encoder(pairs.x) - pairs.z, encoder(pairs.x_tilde) - pairs.z_tilde]
+    expected = torch.stack(errors).square().mean()
+    torch.testing.assert_close(Supervised()(encoder, pairs), expected)
+    perfect = pairs._replace(z=encoder(pairs.x), z_tilde=encoder(pairs.x_tilde))
+    assert float(Supervised()(encoder, perfect).detach()) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "objective", [InfoNCE(1), InfoNCE(1, group=8), AlignmentUniformity(1), Supervised()], ids=repr
+)
+def test_a_few_steps_lower_every_objective(encoder: Encoder, objective: Any) -> None:
+    pairs = PROCESS.sample(64, generator=torch.Generator().manual_seed(2))
+    optimizer = torch.optim.Adam(encoder.parameters(), lr=1e-2)
+    before = float(objective(encoder, pairs).detach())
+    for _ in range(20):
+        optimizer.zero_grad()
+        objective(encoder, pairs).backward()
+        optimizer.step()
+    assert float(objective(encoder, pairs).detach()) < before - 0.01
+
+
+@pytest.mark.parametrize("objective", [InfoNCE(), AlignmentUniformity(), Supervised()], ids=repr)
+def test_objectives_are_values(objective: Any) -> None:
+    assert objective == type(objective)()
+    assert hash(objective) == hash(type(objective)())
+    with pytest.raises((FrozenInstanceError, TypeError)):
+        objective.temperature = 2.0
+
+
+def test_settings_that_no_loss_has_are_refused(encoder: Encoder, pairs: Pairs) -> None:
+    for objective in (InfoNCE, AlignmentUniformity):
+        with pytest.raises(DemixError, match="similarity must be"):
+            objective(similarity="cosine")(encoder, pairs)
+        with pytest.raises(DemixError, match="temperature must be positive"):
+            objective(temperature=0.0)(encoder, pairs)

@@ -1,0 +1,106 @@
+"""The figures, by what they hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from demix.errors import DemixError
+from demix.report import comparison_bars, correlation_heatmap, recovered_scatter, training_curve
+from demix.report.style import PALETTE
+
+
+def titles(figure) -> list[str]:
+    return [note.text for note in figure.layout.annotations]
+
+
+def test_scatter_draws_a_sample_but_correlates_all():
+    factors = np.random.default_rng(0).normal(size=(4000, 2))
+    latents = np.column_stack([factors[:, 0], np.random.default_rng(1).normal(size=4000)])
+    figure = recovered_scatter(factors, latents, names=["a<b", "c"], max_points=100)
+    assert [trace.x.size for trace in figure.data] == [100, 100]
+    expected = np.corrcoef(factors[:, 1], latents[:, 1])[0, 1]
+    assert titles(figure)[0] == "a&lt;b<br>r = 1.000"
+    assert titles(figure)[1].replace("−", "-").endswith(f"r = {expected:.3f}")
+
+
+def test_scatter_of_many_factors_stays_drawable():
+    factors = np.random.default_rng(0).normal(size=(2000, 40))
+    figure = recovered_scatter(factors, factors)
+    assert sum(trace.x.size for trace in figure.data) <= 15_000
+
+
+def test_scatter_of_a_constant_latent_has_no_correlation():
+    assert titles(recovered_scatter([[0.0], [1.0]], [[2.0], [2.0]])) == ["factor 1<br>r = –"]
+
+
+@pytest.mark.parametrize(
+    ("factors", "latents", "message"),
+    [
+        (np.zeros((3, 2)), np.zeros((3, 1)), "one shape"),
+        (np.zeros(3), np.zeros(3), "filled matrix"),
+        (np.full((3, 2), np.nan), np.zeros((3, 2)), "finite"),
+    ],
+)
+def test_scatter_refuses_what_it_cannot_draw(factors, latents, message):
+    with pytest.raises(DemixError, match=message):
+        recovered_scatter(factors, latents)
+
+
+def test_heatmap_writes_numbers_only_where_there_is_room():
+    def drawn(n: int):
+        names = [str(i) for i in range(n)]
+        return correlation_heatmap(np.eye(n), names, names, "Correlation").data[0]
+
+    assert drawn(12).texttemplate == "%{text}"
+    assert drawn(13).texttemplate is None
+    assert drawn(12).zmin == -1
+    assert drawn(12).zmax == 1
+
+
+def test_heatmap_leaves_undefined_cells_empty_and_refuses_covariances():
+    figure = correlation_heatmap([[np.nan, -0.001]], ["z"], ["same", "same"], "Correlation")
+    assert figure.data[0].text.tolist() == [["–", "0.00"]]
+    with pytest.raises(DemixError, match="not covariances"):
+        correlation_heatmap([[2.0]], ["z"], ["h"], "Covariance")
+    with pytest.raises(DemixError, match="one name per row"):
+        correlation_heatmap([[1.0]], ["z", "y"], ["h"], "Names")
+
+
+def test_training_curve_leaves_gaps_out_and_draws_the_optimum():
+    history = [
+        {"step": 0, "seconds": 0.0, "loss": 6.0, "nats_above_optimum": 2.0, "score": None},
+        {"step": 10, "seconds": None, "loss": float("nan"), "score": 50.0},
+        {"step": 20, "seconds": 2.0, "loss": 5.0, "nats_above_optimum": 1.0, "score": 90.0},
+    ]
+    by_name = {trace.name: trace for trace in training_curve(history).data}
+    assert by_name["loss"].x.tolist() == [0, 20]
+    assert by_name["lowest possible loss"].y.tolist() == [4, 4]
+    assert by_name["R²"].y.tolist() == [50, 90]
+    assert list(by_name["R²"].customdata) == ["time unknown", "2.0 s"]
+
+
+def test_training_curve_without_scores_is_one_panel():
+    figure = training_curve([{"step": 0, "seconds": 0.0, "loss": 1.0}])
+    assert len(figure.data) == 1
+    assert "yaxis2" not in figure.layout
+    with pytest.raises(DemixError, match="none of its 1 entries"):
+        training_curve([{"step": 0, "seconds": 0.0, "loss": None}])
+
+
+def test_comparison_shows_error_bars_only_where_known():
+    rows = [
+        {"label": "box", "ours": 99.0, "ours_std": 0.2, "paper": 98.0, "paper_std": None},
+        {"label": "sphere", "ours": None, "ours_std": None, "paper": 97.0, "paper_std": 1.0},
+    ]
+    paper, ours = comparison_bars(rows).data
+    assert ours.x[0] == 99.0
+    assert np.isnan(ours.x[1])
+    np.testing.assert_array_equal(paper.error_x.array, [np.nan, 1.0])
+    with pytest.raises(DemixError, match="at least one row"):
+        comparison_bars([])
+
+
+def test_no_two_light_colours_are_equal_so_that_each_has_one_dark_partner():
+    light = [pair[0] for pair in PALETTE.values()]
+    assert len(set(light)) == len(light)
