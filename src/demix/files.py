@@ -36,7 +36,9 @@ def write_atomic(path: str | Path, data: str | bytes) -> Path:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         reason = error.strerror or error
-        raise DemixError(f"Cannot write {path}: {reason}; choose a folder you may write to.") from error
+        raise DemixError(
+            f"Cannot write {path}: {reason}; choose a folder you may write to."
+        ) from error
     return path
 
 

@@ -8,7 +8,7 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-_LIBRARIES = ("demix", "torch", "numpy", "scipy", "scikit-learn")
+_LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
 
 def provenance() -> dict[str, str | int]:
@@ -22,11 +22,14 @@ def provenance() -> dict[str, str | int]:
     """
     import torch
 
-    facts: dict[str, str | int] = {name: version(name) for name in _LIBRARIES}
+    from demix import __version__
+
+    facts: dict[str, str | int] = {"demix": __version__}
+    facts |= {name: version(name) for name in _LIBRARIES}
     facts["python"] = platform.python_version()
     facts["machine"] = platform.machine()
-    facts["cores"] = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
-        os.cpu_count() or 1
+    facts["cores"] = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     )
     facts["threads"] = torch.get_num_threads()
     commit = _commit()

@@ -12,7 +12,9 @@ from demix.errors import DemixError
 def check_matrix(array: Any, name: str) -> np.ndarray:
     """Return ``array`` as a finite float64 matrix ``(N, d)``, or say what is wrong with it."""
     if hasattr(array, "detach"):
-        array = array.detach().cpu().numpy()
+        array = array.detach().cpu()
+        # NumPy has no bfloat16.
+        array = (array.double() if array.is_floating_point() else array).numpy()
     try:
         matrix = np.asarray(array)
         if matrix.dtype.kind not in "biuf":
@@ -43,7 +45,9 @@ def check_pair(latents: Any, factors: Any) -> tuple[np.ndarray, np.ndarray]:
             f"{len(s)} rows."
         )
     if z.shape[1] == 0 or s.shape[1] == 0:
-        raise DemixError(f"latents and factors need columns, but have {z.shape[1]} and {s.shape[1]}.")
+        raise DemixError(
+            f"latents and factors need columns, but have {z.shape[1]} and {s.shape[1]}."
+        )
     # Half of the rows fit a regression with an intercept, the other half scores it.
     least = 2 * (z.shape[1] + 2)
     if len(z) < least:

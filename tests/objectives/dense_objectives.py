@@ -127,4 +127,6 @@ def assert_same(found: Tensor, expected: Tensor, tolerance: float) -> None:
     gap = (found.double() - expected.double()).abs().max()
     size = expected.double().abs().max().clamp_min(1.0)
     assert found.shape == expected.shape
-    assert float(gap / size) <= tolerance, f"off by {float(gap):.3g} where size is {float(size):.3g}"
+    assert float(gap / size) <= tolerance, (
+        f"off by {float(gap):.3g} where size is {float(size):.3g}"
+    )

@@ -96,9 +96,7 @@ def test_alignment_uniformity_pulls_pairs_and_pushes_anchors(
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_supervised_is_the_mean_squared_error_of_both_sides(
-    encoder: Encoder, pairs: Pairs
-) -> None:
+def test_supervised_is_the_mean_squared_error_of_both_sides(encoder: Encoder, pairs: Pairs) -> None:
     errors = [encoder(pairs.x) - pairs.z, encoder(pairs.x_tilde) - pairs.z_tilde]
     expected = torch.stack(errors).square().mean()
     torch.testing.assert_close(Supervised()(encoder, pairs), expected)

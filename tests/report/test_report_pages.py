@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from demix.errors import DemixError
-from demix.report import Facts, Figure, Table, comparison_figure, recovery_page, table_markdown, table_page
+from demix.report import (
+    Facts,
+    Figure,
+    Table,
+    comparison_figure,
+    recovery_page,
+    table_markdown,
+    table_page,
+)
 
 
 def blocks(page, kind):
@@ -65,7 +73,15 @@ def test_markdown_keeps_bars_and_line_breaks_inside_their_cells():
 
 def test_table_page_shows_the_comparison_above_the_numbers():
     bars = [{"label": "box", "ours": 99.0, "ours_std": 0.1, "paper": 98.0, "paper_std": 0.2}]
-    page = table_page("T", "S", ["space", "R²"], [["box", "99.0"]], comparison_figure(bars), ["A note."], {"seed": 0})
+    page = table_page(
+        "T",
+        "S",
+        ["space", "R²"],
+        [["box", "99.0"]],
+        comparison_figure(bars),
+        ["A note."],
+        {"seed": 0},
+    )
     titles = [section.title for section in page.sections]
     assert titles == ["Ours beside the paper's", "Numbers", "Notes"]
     assert len(blocks(page, Figure)) == 1

@@ -62,9 +62,7 @@ def list_experiments(as_json: AsJson = False) -> None:
     run_list(as_json=as_json)
 
 
-@app.command(
-    epilog="Example:  demix reproduce clica-table1 --rows 2,3 --seeds 0,1,2 --out table1"
-)
+@app.command(epilog="Example:  demix reproduce clica-table1 --rows 2,3 --seeds 0,1,2 --out table1")
 def reproduce(
     experiment: Annotated[str, typer.Argument(help="Name of the experiment; see 'demix list'.")],
     rows: Annotated[str | None, typer.Option(help="Row numbers from 1, e.g. 1,2,5-7.")] = None,
@@ -96,7 +94,9 @@ def reproduce(
 def evaluate(
     latents: Annotated[Path, typer.Option(help="Recovered latents, .npy (samples, latents).")],
     factors: Annotated[Path, typer.Option(help="True factors, .npy (samples, factors).")],
-    out: Annotated[Path | None, typer.Option(help="Folder for scores.json and report.html.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for scores.json and report.html.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Score the representation of any model against known factors.

@@ -89,7 +89,7 @@ def run_demo(out: Path, *, seed: int, as_json: bool) -> None:
             f"{_LATENTS} independent factors, uniform in a box, were mixed by an invertible "
             "network of random leaky layers. From pairs of observations whose factors differ by "
             "Laplace noise, and nothing else, an encoder was trained with the contrastive loss of "
-            "Zimmermann et al. (2021, Eq. 6, p = 1), for which Theorem 6 promises the factors up to "
+            "Zimmermann et al. (2021, Eq. 6, p = 1), for which Theorem 6 promises them up to "
             f"order, sign and scale. A linear read-out of the raw observations explains "
             f"{100 * identity:.1f} % of the factors, of the recovered latents "
             f"{100 * scores['affine_r2']:.2f} %. All scores are held out."

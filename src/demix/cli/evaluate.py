@@ -39,8 +39,8 @@ def run_evaluate(latents: Path, factors: Path, *, out: Path | None, as_json: boo
         page = recovery_report(
             title="Scores of a representation",
             summary=(
-                f"{found.shape[1]} latents against {true.shape[1]} factors on {len(found)} samples; "
-                "every score is fitted on one half of them and taken on the other."
+                f"{found.shape[1]} latents against {true.shape[1]} factors on {len(found)} "
+                "samples; every score is fitted on one half of them and taken on the other."
             ),
             latents=found,
             factors=true,

@@ -28,9 +28,7 @@ def run_reproduce(
     console = Console(stderr=as_json)
     with training_bar(console) as progress:
         watcher = TableBars(progress, {"r2": "R²", "mcc": "MCC"}[experiment.score])
-        records = reproduce(
-            experiment, folder, rows=rows, seeds=seeds, scale=size, watcher=watcher
-        )
+        records = reproduce(experiment, folder, rows=rows, seeds=seeds, scale=size, watcher=watcher)
     if as_json:
         print(json.dumps(records, indent=1))
     else:

@@ -102,9 +102,7 @@ class Around(Marginal):
     def sample(self, size: int, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw around the centre."""
         device = None if generator is None else generator.device
-        return self.conditional.sample(
-            self.center.to(device).expand(size, -1), generator=generator
-        )
+        return self.conditional.sample(self.center.to(device).expand(size, -1), generator=generator)
 
     def log_prob(self, z: Tensor) -> Tensor:
         """Return the conditional's density at the centre."""

@@ -52,6 +52,8 @@ class GeneralizedNormal(Conditional):
             )
         self.space = space
         self.p = check_positive(p, "The shape p of a generalised normal")
+        if self.p < 0.5:
+            raise DemixError(f"Generalised normals are supported for p >= 0.5, but got {p!r}.")
         self.scale = check_positive(scale, "The scale of a generalised normal")
 
     @property

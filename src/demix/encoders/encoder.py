@@ -29,7 +29,8 @@ class Encoder(nn.Module):
         inverse of the paper's mixings in fewer and cheaper steps than the paper's own body,
         which :func:`paper_encoder` builds.
     activation : str
-        ``"gelu"``, ``"silu"`` or ``"leaky_relu"`` (slope 0.01, the paper's).
+        ``"silu"``, ``"gelu"`` (three times slower on a CPU) or ``"leaky_relu"`` (slope 0.01,
+        the paper's).
     residual : bool
         Whether each layer after the first adds to its input; needs equal widths.
     scale : float
@@ -51,7 +52,7 @@ class Encoder(nn.Module):
         space: Space,
         *,
         hidden: Sequence[int] = (64,) * 8,
-        activation: str = "gelu",
+        activation: str = "silu",
         residual: bool = True,
         scale: float = 1.0,
     ) -> None:
@@ -71,7 +72,7 @@ class Encoder(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator | None = None) -> Encoder:
-        """Draw Kaiming weights with zero biases; whitened inputs then keep their size."""
+        """Draw Kaiming weights with zero biases, which suit whitened inputs."""
         linear = [layer for layer in self.body.modules() if isinstance(layer, nn.Linear)]
         # Each of the skipped layers adds to what is there, so together they must add little.
         inner = math.sqrt(2 / len(linear[1:-1])) if self.settings["residual"] else math.sqrt(2)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
+from demix import __version__
 from demix.encoders.encoder import Encoder
 from demix.errors import DemixError
 from demix.files import write_atomic
@@ -19,7 +19,9 @@ from demix.spaces import Space
 _SCHEMA = 1
 
 
-def save_encoder(encoder: Encoder, folder: str | Path, *, about: dict[str, Any] | None = None) -> None:
+def save_encoder(
+    encoder: Encoder, folder: str | Path, *, about: dict[str, Any] | None = None
+) -> None:
     """Write ``model.safetensors`` and ``model.json`` into ``folder``.
 
     Parameters
@@ -44,16 +46,20 @@ def save_encoder(encoder: Encoder, folder: str | Path, *, about: dict[str, Any] 
     """
     folder = Path(folder)
     weights = save({name: value.contiguous() for name, value in encoder.state_dict().items()})
+    model = {"space": encoder.space.to_dict(), "encoder": encoder.settings}
     description = {
         "schema": _SCHEMA,
-        "demix": version("demix"),
-        "space": encoder.space.to_dict(),
-        "encoder": encoder.settings,
-        "sha256": hashlib.sha256(weights).hexdigest(),
+        "demix": __version__,
+        **model,
+        "sha256": _digest(weights, model),
         "about": about or {},
     }
+    try:
+        text = json.dumps(description, indent=2) + "\n"
+    except (TypeError, ValueError) as error:
+        raise DemixError(f"about of a model must be plain data for JSON: {error}.") from error
     write_atomic(folder / "model.safetensors", weights)
-    write_atomic(folder / "model.json", json.dumps(description, indent=2) + "\n")
+    write_atomic(folder / "model.json", text)
 
 
 def load_encoder(folder: str | Path) -> Encoder:
@@ -74,6 +80,7 @@ def load_encoder(folder: str | Path) -> Encoder:
         description = json.loads((folder / "model.json").read_text(encoding="utf-8"))
         weights = (folder / "model.safetensors").read_bytes()
         schema, digest = description["schema"], description["sha256"]
+        model = {name: description[name] for name in ("space", "encoder")}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DemixError(f"{folder} is not a demix model folder: {error}.") from error
     if schema != _SCHEMA:
@@ -81,12 +88,18 @@ def load_encoder(folder: str | Path) -> Encoder:
             f"{folder} has model schema {schema!r}, but this version of demix reads {_SCHEMA}; "
             f"it was written by demix {description.get('demix')}."
         )
-    if hashlib.sha256(weights).hexdigest() != digest:
-        raise DemixError(f"{folder} is damaged: model.safetensors does not match its checksum.")
+    if _digest(weights, model) != digest:
+        raise DemixError(
+            f"{folder} is damaged: model.safetensors and model.json do not match their checksum."
+        )
     try:
-        encoder = Encoder(space=Space.from_dict(description["space"]), **description["encoder"])
-        encoder.load_state_dict(load(weights))
+        encoder = Encoder(space=Space.from_dict(model["space"]), **model["encoder"])
+        encoder.load_state_dict(load(weights), assign=True)  # assigned, they keep their precision
     except (SafetensorError, RuntimeError, KeyError, TypeError) as error:
         raise DemixError(f"{folder} does not hold the model it describes: {error}.") from error
     return encoder.eval()
 
+
+def _digest(weights: bytes, model: dict[str, Any]) -> str:
+    """Return the checksum of the weights and of all that gives them their meaning."""
+    return hashlib.sha256(weights + json.dumps(model, sort_keys=True).encode()).hexdigest()

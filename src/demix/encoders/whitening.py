@@ -39,7 +39,9 @@ class Whitening(nn.Module):
         mean = wide.mean(dim=0)
         centred = wide - mean
         variance, axes = torch.linalg.eigh(centred.T @ centred / len(wide))
-        keep = variance > 1e-10 * variance.max()
+        # Of constant data the rounding of the mean is left, which is no variance either.
+        rounding = (1e-13 * wide.abs().max()) ** 2
+        keep = variance > 1e-10 * variance.max() + rounding
         factor = torch.where(keep, variance.clamp_min(1e-300).rsqrt(), 0.0)
         self.mean.copy_(mean)
         # Rotated back after scaling (ZCA), so that whitened inputs stay near the original axes.

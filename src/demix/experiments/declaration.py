@@ -99,7 +99,9 @@ class Row:
         """The model's conditional, in the paper's words."""
         if self.similarity == "dot":
             return "vMF"
-        return {1: "Laplace", 2: "Normal"}.get(int(self.similarity), f"GenNorm(β={self.similarity:g})")
+        return {1: "Laplace", 2: "Normal"}.get(
+            int(self.similarity), f"GenNorm(β={self.similarity:g})"
+        )
 
 
 @dataclass(frozen=True)

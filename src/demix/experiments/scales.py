@@ -35,6 +35,7 @@ class Scale:
     def plan(self, row: Row, model: Model) -> tuple[Encoder, Objective, Recipe]:
         """Return encoder, objective and recipe of a trained model of ``row``."""
         supervised = model == "supervised"
+        objective: Objective
         space = space_named(row.model_space, self.dim)
         if self.name == "paper":
             objective = Supervised() if supervised else InfoNCE(row.similarity, two_sided=False)

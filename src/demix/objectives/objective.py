@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from demix.encoders import Encoder
+from demix.errors import DemixError
 from demix.objectives.asymptotics import alignment, uniformity
 from demix.objectives.contrast import contrast
 from demix.objectives.similarities import Kind
@@ -62,12 +63,18 @@ class InfoNCE:
     include_positive: bool = True
     group: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.group is not None and self.group < 2:
+            raise DemixError(f"A group needs at least 2 pairs, but got {self.group!r}.")
+
     def __call__(self, encoder: Encoder, pairs: Pairs) -> Tensor:
         """Encode both sides in one pass and contrast them."""
         queries, keys = encoder(torch.cat([pairs.x, pairs.x_tilde])).chunk(2)
         size = self.group or len(queries)
+        groups = list(zip(queries.split(size), keys.split(size), strict=True))
         losses = [
-            contrast(
+            len(q)
+            * contrast(
                 q,
                 k,
                 similarity=self.similarity,
@@ -75,9 +82,9 @@ class InfoNCE:
                 two_sided=self.two_sided,
                 include_positive=self.include_positive,
             )
-            for q, k in zip(queries.split(size), keys.split(size), strict=True)
+            for q, k in groups
         ]
-        return torch.stack(losses).mean()
+        return torch.stack(losses).sum() / len(queries)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class PairSimilarity(ABC):
 
     @abstractmethod
     def pull(self, q: Tensor, k: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the gradient of ``sum(weight * tile)`` by ``q`` ``(r, d)`` and ``k`` ``(K, d)``."""
+        """Return the gradients ``(r, d)`` and ``(K, d)`` of ``sum(weight * tile)``."""
 
     def temper(self, q: Tensor, k: Tensor, temperature: float | Tensor) -> tuple[Tensor, Tensor]:
         """Scale both so that their similarity is divided by ``temperature``."""

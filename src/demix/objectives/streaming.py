@@ -11,7 +11,7 @@ from torch import Tensor
 
 from demix.objectives.similarities import PairSimilarity
 
-# Elements of a tile: 2 MiB in float32: small beside any encoder, large enough to keep all cores busy.
+# Elements of a tile, 2 MiB in float32: small beside any encoder, enough to keep all cores busy.
 _TILE = 2**19
 
 

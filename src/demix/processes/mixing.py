@@ -69,22 +69,26 @@ class LeakyMixing(Mixing):
     ) -> None:
         if not 0 < slope <= 1:
             raise DemixError(f"An invertible LeakyReLU needs a slope in (0, 1], but got {slope!r}.")
+        if dim < 1:
+            raise DemixError(f"A mixing needs at least 1 dimension, but got {dim}.")
+        if layers < 1:
+            raise DemixError(f"A leaky mixing needs at least 1 layer, but got {layers}.")
         self.dim_in = self.dim_out = dim
         self.slope = slope
-        self.matrices = [torch.from_numpy(w) for w in _best_matrices(dim, seed, layers, draws)]
+        self.matrices = [torch.tensor(w) for w in _best_matrices(dim, seed, layers, draws)]
 
     def __call__(self, z: Tensor) -> Tensor:
         """Apply the linear maps and the units between them."""
         for weight in self.matrices[:-1]:
-            z = functional.leaky_relu(z @ weight.to(z), self.slope)
-        return z @ self.matrices[-1].to(z)
+            z = functional.leaky_relu(functional.linear(z, weight.to(z)), self.slope)
+        return functional.linear(z, self.matrices[-1].to(z))
 
     def inverse(self, x: Tensor) -> Tensor:
         """Solve each linear map and undo each unit, last first."""
         for weight in reversed(self.matrices[1:]):
-            x = torch.linalg.solve(weight.to(x), x, left=False)
+            x = torch.linalg.solve(weight.T.to(x), x, left=False)
             x = torch.where(x < 0, x / self.slope, x)
-        return torch.linalg.solve(self.matrices[0].to(x), x, left=False)
+        return torch.linalg.solve(self.matrices[0].T.to(x), x, left=False)
 
 
 @lru_cache(maxsize=64)
@@ -96,4 +100,5 @@ def _best_matrices(dim: int, seed: int, layers: int, draws: int) -> tuple[np.nda
     matrices /= np.linalg.norm(matrices, axis=1, keepdims=True)
     best = np.argsort(np.linalg.cond(matrices), kind="stable")[:layers]
     # Shuffled, so that the first layer is not always the best conditioned one.
-    return tuple(matrices[i] for i in random.permutation(best))
+    # Copied, so that the cache keeps these few and not the array of all draws.
+    return tuple(matrices[i].copy() for i in random.permutation(best))

@@ -57,11 +57,15 @@ def run_cell(
     held_out = torch.Generator().manual_seed(_HELD_OUT + seed)
     if model == "identity":
         pairs = process.sample(scale.samples, generator=held_out)
-        return record | _scores(pairs.x, pairs.z) | {
-            "steps": 0,
-            "seconds": 0.0,
-            "nats_above_optimum": None,
-        }
+        return (
+            record
+            | _scores(pairs.x, pairs.z)
+            | {
+                "steps": 0,
+                "seconds": 0.0,
+                "nats_above_optimum": None,
+            }
+        )
     encoder, objective, recipe = scale.plan(row, model)
     look = process.sample(_LOOK, generator=held_out)
 
@@ -86,14 +90,18 @@ def run_cell(
     pairs = process.sample(scale.samples, generator=held_out)
     with torch.no_grad():
         latents = encoder(pairs.x)
-    return record | _scores(latents, pairs.z) | {
-        "steps": training.steps,
-        "seconds": round(training.seconds, 2),
-        "nats_above_optimum": above(encoder),
-        "objective": repr(objective),
-        "batch": recipe.batch,
-        "history": training.history,
-    }
+    return (
+        record
+        | _scores(latents, pairs.z)
+        | {
+            "steps": training.steps,
+            "seconds": round(training.seconds, 2),
+            "nats_above_optimum": above(encoder),
+            "objective": repr(objective),
+            "batch": recipe.batch,
+            "history": training.history,
+        }
+    )
 
 
 @torch.no_grad()

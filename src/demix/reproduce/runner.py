@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +88,9 @@ def reproduce(
     for cell in cells:
         if cell.done:
             continue
-        tell: Callable[[int, int, Record], None] = (
-            lambda step, steps, record, cell=cell: watcher.step(cell, step, steps, record)
+        record = run_cell(
+            experiment, cell.row, cell.seed, scale, cell.model, partial(watcher.step, cell)
         )
-        record = run_cell(experiment, cell.row, cell.seed, scale, cell.model, tell)
         if record is None:
             write_tables(experiment, store.records, store.folder)
             raise KeyboardInterrupt
@@ -105,7 +105,7 @@ def _rows(experiment: Experiment, numbers: Sequence[int] | None) -> list[Row]:
     by_number: dict[int, Row] = {row.number: row for row in experiment.rows}
     unknown = [number for number in numbers or [] if number not in by_number]
     if unknown:
-        raise DemixError(
-            f"{experiment.name} has rows 1 to {len(by_number)}, but got {unknown[0]}."
-        )
-    return list(experiment.rows) if numbers is None else [by_number[n] for n in dict.fromkeys(numbers)]
+        raise DemixError(f"{experiment.name} has rows 1 to {len(by_number)}, but got {unknown[0]}.")
+    return (
+        list(experiment.rows) if numbers is None else [by_number[n] for n in dict.fromkeys(numbers)]
+    )

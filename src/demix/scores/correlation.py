@@ -112,7 +112,7 @@ def _correlate(latents: np.ndarray, factors: np.ndarray, method: Method) -> np.n
         centred = ranked - ranked.mean(axis=0)
         size = np.linalg.norm(centred, axis=0)
         # A latent that only wobbles by rounding is constant: its correlation means nothing.
-        flat = size <= 1e-12 * (1 + np.abs(ranked).max(axis=0)) * len(x) ** 0.5
+        flat = size <= 1e-12 * np.abs(ranked).max(axis=0) * len(x) ** 0.5
         return np.where(flat, 0.0, centred / np.where(flat, 1.0, size))
 
     return np.clip(standardise(factors).T @ standardise(latents), -1, 1)

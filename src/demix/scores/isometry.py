@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -57,8 +58,11 @@ def isometry_error(
     True
     """
     latents, factors = check_pair(latents, factors)
-    if similarity != "dot" and not (isinstance(similarity, int | float) and similarity > 0):
+    number = isinstance(similarity, int | float) and not isinstance(similarity, bool)
+    if similarity != "dot" and not (number and 0 < float(similarity) < math.inf):
         raise DemixError(f'similarity must be "dot" or a number p > 0, but got {similarity!r}.')
+    if rounds < 1:
+        raise DemixError(f"rounds must be at least 1, but got {rounds}.")
     random = np.random.default_rng(seed)
     shifts = random.integers(1, len(latents), size=2 * rounds)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -56,6 +57,10 @@ class Score(float):
         score.leaves_open = leaves_open
         score.assignment = assignment
         return score
+
+    def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:
+        """Let copies and pickles keep the meaning."""
+        return (float(self),), dict(vars(self))
 
 
 def halves(samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

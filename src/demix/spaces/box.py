@@ -93,4 +93,3 @@ class Box(Space):
             return float(bound[0]) if bool((bound == bound[0]).all()) else bound.tolist()
 
         return {"dim": self.dim, "low": short(self.low), "high": short(self.high)}
-

@@ -30,12 +30,12 @@ class Product(Space):
     """
 
     def __init__(self, parts: Sequence[Space | dict[str, Any]]) -> None:
-        parts = [Space.from_dict(part) if isinstance(part, dict) else part for part in parts]
-        if not parts or not all(isinstance(part, Space) for part in parts):
+        spaces = [Space.from_dict(part) if isinstance(part, dict) else part for part in parts]
+        if not spaces or not all(isinstance(space, Space) for space in spaces):
             raise DemixError(f"A product needs at least one space, but got {parts!r}.")
-        self.parts = tuple(parts)
-        self.dim = sum(part.dim for part in parts)
-        self.convex = all(part.convex for part in parts)
+        self.parts = tuple(spaces)
+        self.dim = sum(space.dim for space in spaces)
+        self.convex = all(space.convex for space in spaces)
 
     def split(self, z: Tensor) -> tuple[Tensor, ...]:
         """Cut ``(..., n)`` into the coordinates of each part."""

@@ -48,9 +48,7 @@ class Sphere(Space):
     def uniform(self, size: int, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw normals and normalise them: the Normal is rotation invariant."""
         shape = (size, self.dim)
-        return self.project(
-            torch.randn(shape, generator=generator, device=device_of(generator))
-        )
+        return self.project(torch.randn(shape, generator=generator, device=device_of(generator)))
 
     def contains(self, z: Tensor, atol: float = 1e-5) -> Tensor:
         """Compare the norm with the radius."""
