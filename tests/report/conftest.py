@@ -30,9 +30,9 @@ def run() -> dict[str, Any]:
         "correlation": np.corrcoef(factors.T, latents.T)[:3, 3:],
         "assignment": assignment,
         "history": [
-            {"step": 0, "seconds": 0.0, "loss": 6.0, "nats_above_optimum": 1.5, "score": 40.0},
-            {"step": 100, "seconds": 0.5, "loss": 5.0, "nats_above_optimum": 0.5, "score": None},
-            {"step": 200, "seconds": 1.0, "loss": 4.6, "nats_above_optimum": 0.1, "score": 99.0},
+            {"step": 0, "seconds": 0.0, "loss": 6.0, "optimum": 4.5, "score": 40.0},
+            {"step": 100, "seconds": 0.5, "loss": 5.0, "optimum": 4.5, "score": None},
+            {"step": 200, "seconds": 1.0, "loss": 4.6, "optimum": 4.5, "score": 99.0},
         ],
         "certificate": [
             {

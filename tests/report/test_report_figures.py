@@ -69,9 +69,9 @@ def test_heatmap_leaves_undefined_cells_empty_and_refuses_covariances():
 
 def test_training_curve_leaves_gaps_out_and_draws_the_optimum():
     history = [
-        {"step": 0, "seconds": 0.0, "loss": 6.0, "nats_above_optimum": 2.0, "score": None},
+        {"step": 0, "seconds": 0.0, "loss": 6.0, "optimum": 4, "score": None},
         {"step": 10, "seconds": None, "loss": float("nan"), "score": 50.0},
-        {"step": 20, "seconds": 2.0, "loss": 5.0, "nats_above_optimum": 1.0, "score": 90.0},
+        {"step": 20, "seconds": 2.0, "loss": 5.0, "optimum": 4, "score": 90.0},
     ]
     by_name = {trace.name: trace for trace in training_curve(history).data}
     assert by_name["loss"].x.tolist() == [0, 20]

@@ -29,7 +29,7 @@ def test_recovery_page_orders_the_columns_by_the_assignment(run):
     assert list(after.figure.layout.xaxis.ticktext) == ["3", "1", "2"]
     matching, certified = blocks(page, Table)
     assert [row[1:3] for row in matching.rows] == [["3", "1.000"], ["1", "−1.000"], ["2", "1.000"]]
-    assert certified.rows[0][:3] == ["MCC", "0.991", "0.41"]
+    assert certified.rows[0][:3] == ["MCC", "0.9910", "0.4100"]
     assert blocks(page, Facts)[0].facts == {"R²": "99.31", "MCC": "99.1 %"}
     assert page.provenance == {"seed": "0"}
 
@@ -46,7 +46,7 @@ def test_latents_matched_to_no_factor_stand_behind_the_others(run):
 
 def test_recovery_page_without_history_or_certificate(run):
     page = recovery_page(**{**run, "history": [], "certificate": []})
-    assert [section.title for section in page.sections][-1] == "Training"
+    assert [section.title for section in page.sections][-1] == "Which latent is which factor"
     assert len(blocks(page, Figure)) == 3
 
 
@@ -83,5 +83,5 @@ def test_table_page_shows_the_comparison_above_the_numbers():
         {"seed": 0},
     )
     titles = [section.title for section in page.sections]
-    assert titles == ["Ours beside the paper's", "Numbers", "Notes"]
+    assert titles == ["At a glance", "Numbers", "Notes"]
     assert len(blocks(page, Figure)) == 1

@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from demix.cli.recovery import all_scores, recovery_report, scores_as_data
+from demix.cli.recovery import all_scores, meaning, recovery_report, scores_as_data
 from demix.errors import DemixError
 from demix.files import claim_folder, write_atomic
 from demix.provenance import provenance
@@ -54,9 +54,9 @@ def run_evaluate(latents: Path, factors: Path, *, out: Path | None, as_json: boo
     if as_json:
         print(json.dumps(data, indent=2))
         return
-    table = Table("score", "value", "chance", "a value of 1 identifies the factors up to")
+    table = Table("score", "value", "chance", "what it certifies")
     for name, score in scores.items():
-        table.add_row(name, f"{score:.4f}", f"{score.baseline:.4f}", score.certifies)
+        table.add_row(name, f"{score:.4f}", f"{score.baseline:.4f}", meaning(name, score))
     console = Console()
     console.print(table)
     if folder is not None:

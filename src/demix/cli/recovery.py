@@ -11,6 +11,7 @@ from demix.scores import (
     Score,
     affine_r2,
     correlation_matrix,
+    isometry_error,
     mean_correlation,
     orthogonal_r2,
 )
@@ -20,6 +21,7 @@ _LABELS = {
     "orthogonal_r2": "orthogonal R²",
     "mean_correlation": "MCC (Pearson)",
     "mean_correlation_spearman": "MCC (Spearman)",
+    "isometry_error": "isometry error (L2)",
 }
 
 
@@ -30,7 +32,15 @@ def all_scores(latents: np.ndarray, factors: np.ndarray) -> dict[str, Score]:
         scores["orthogonal_r2"] = orthogonal_r2(latents, factors)
     scores["mean_correlation"] = mean_correlation(latents, factors)
     scores["mean_correlation_spearman"] = mean_correlation(latents, factors, method="spearman")
+    scores["isometry_error"] = isometry_error(latents, factors, similarity=2)
     return scores
+
+
+def meaning(name: str, score: Score) -> str:
+    """Say what the best value of a score would certify."""
+    if name == "isometry_error":
+        return f"0: {score.certifies}"
+    return f"1: the factors up to {score.certifies}"
 
 
 def scores_as_data(scores: dict[str, Score]) -> dict[str, Any]:
@@ -88,7 +98,7 @@ def recovery_report(
                 "score": _LABELS[name],
                 "value": float(score),
                 "baseline": score.baseline,
-                "certifies": f"the factors up to {score.certifies}",
+                "certifies": meaning(name, score),
                 "does_not_certify": score.leaves_open,
             }
             for name, score in scores.items()

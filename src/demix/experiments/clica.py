@@ -16,11 +16,9 @@ _wide_laplace = Distribution("laplace", 1.0)
 # A vMF(1) pair carries 0.05 nats: many pairs count, many negatives do not.
 _weak = Laptop(1.0, steps=6000, batch=8192, group=256)
 _sphere = Laptop(3.0)
-_sphere_limit = Laptop(3.0, limit=True)
 _box = Laptop(8.0)
-_box_limit = Laptop(8.0, limit=True)
 _real = Laptop(1.0)
-_real_limit = Laptop(1.0, limit=True)
+_wide_real = Laptop(8.0)
 
 TABLE_1 = Experiment(
     name="clica-table1",
@@ -42,15 +40,18 @@ TABLE_1 = Experiment(
             paper={"unsupervised": (99.86, 0.01)},
         ),
         Row(
-            3, "sphere", _uniform, _laplace, "sphere", "dot", _sphere_limit,
+            3, "sphere", _uniform, _laplace, "sphere", "dot", _sphere,
+            limit=True,
             paper={"unsupervised": (99.91, 0.01)},
         ),
         Row(
-            4, "sphere", _uniform, _normal, "sphere", "dot", _sphere_limit,
+            4, "sphere", _uniform, _normal, "sphere", "dot", _sphere,
+            limit=True,
             paper={"unsupervised": (99.86, 0.00)},
         ),
         Row(
-            5, "box", _uniform, _normal, "real", 2, _real_limit,
+            5, "box", _uniform, _normal, "real", 2, _real,
+            limit=True,
             paper={
                 "identity": (67.93, 7.40),
                 "supervised": (99.78, 0.06),
@@ -58,19 +59,23 @@ TABLE_1 = Experiment(
             },
         ),
         Row(
-            6, "box", _uniform, _laplace, "real", 2, _real_limit,
+            6, "box", _uniform, _laplace, "real", 2, _real,
+            limit=True,
             paper={"unsupervised": (99.64, 0.02)},
         ),
         Row(
-            7, "box", _uniform, _laplace, "real", 3, _real_limit,
+            7, "box", _uniform, _laplace, "real", 3, _real,
+            limit=True,
             paper={"unsupervised": (99.70, 0.02)},
         ),
         Row(
-            8, "box", _uniform, _normal, "real", 3, _real_limit,
+            8, "box", _uniform, _normal, "real", 3, _real,
+            limit=True,
             paper={"unsupervised": (99.69, 0.02)},
         ),
         Row(
-            9, "sphere", _wide_normal, _laplace, "sphere", "dot", _sphere_limit,
+            9, "sphere", _wide_normal, _laplace, "sphere", "dot", _sphere,
+            limit=True,
             paper={
                 "identity": (63.37, 2.41),
                 "supervised": (99.70, 0.07),
@@ -78,7 +83,8 @@ TABLE_1 = Experiment(
             },
         ),
         Row(
-            10, "sphere", _wide_normal, _normal, "sphere", "dot", _sphere_limit,
+            10, "sphere", _wide_normal, _normal, "sphere", "dot", _sphere,
+            limit=True,
             paper={"unsupervised": (99.02, 0.02)},
         ),
         Row(
@@ -116,40 +122,48 @@ TABLE_2 = Experiment(
             },
         ),
         Row(
-            2, "box", _uniform, _cubic, "box", 3, _box_limit,
+            2, "box", _uniform, _cubic, "box", 3, _box,
+            limit=True,
             matched=True,
             paper={"unsupervised": (99.90, 0.06)},
         ),
         Row(
-            3, "box", _uniform, _normal, "box", 2, _box_limit,
+            3, "box", _uniform, _normal, "box", 2, _box,
+            limit=True,
             paper={"unsupervised": (99.77, 0.01)},
         ),
         Row(
-            4, "box", _uniform, _laplace, "box", 2, _box_limit,
+            4, "box", _uniform, _laplace, "box", 2, _box,
+            limit=True,
             paper={"unsupervised": (99.76, 0.02)},
         ),
         Row(
-            5, "box", _uniform, _cubic, "box", 1, _box_limit,
+            5, "box", _uniform, _cubic, "box", 1, _box,
+            limit=True,
             paper={"unsupervised": (98.80, 0.02)},
         ),
         Row(
-            6, "box", _uniform, _laplace, "real", 1, Laptop(8.0),
+            6, "box", _uniform, _laplace, "real", 1, _wide_real,
             paper={"supervised": (99.97, 0.03), "unsupervised": (98.57, 0.02)},
         ),
         Row(
-            7, "box", _uniform, _cubic, "real", 3, _real_limit,
+            7, "box", _uniform, _cubic, "real", 3, _real,
+            limit=True,
             paper={"unsupervised": (99.85, 0.01)},
         ),
         Row(
-            8, "box", _uniform, _normal, "real", 2, _real_limit,
+            8, "box", _uniform, _normal, "real", 2, _real,
+            limit=True,
             paper={"unsupervised": (58.26, 3.00)},
         ),
         Row(
-            9, "box", _uniform, _laplace, "real", 2, _real_limit,
+            9, "box", _uniform, _laplace, "real", 2, _real,
+            limit=True,
             paper={"unsupervised": (59.67, 2.33)},
         ),
         Row(
-            10, "box", _uniform, _normal, "real", 3, _real_limit,
+            10, "box", _uniform, _normal, "real", 3, _real,
+            limit=True,
             paper={"unsupervised": (43.80, 2.15)},
         ),
     ),

@@ -53,15 +53,9 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Laptop:
-    """How a row is trained at laptop scale.
-
-    ``limit`` chooses :class:`demix.AlignmentUniformity` over :class:`demix.InfoNCE`, for pairs
-    that carry more information than a batch can tell apart; ``scale`` is where the size of the
-    output space starts.
-    """
+    """How a row is trained at laptop scale; ``scale`` is where the output space starts."""
 
     scale: float
-    limit: bool = False
     steps: int = 3000
     batch: int = 1024
     group: int | None = None
@@ -71,8 +65,9 @@ class Laptop:
 class Row:
     """One row of a table: a process, a model of it, and what the paper reports.
 
-    ``paper`` has an entry for each model type that the row runs; its value is None where the
-    paper gives no figure.
+    ``limit`` chooses :class:`demix.AlignmentUniformity` over :class:`demix.InfoNCE`, for pairs
+    that carry more information than a batch can tell apart. ``paper`` has an entry for each model
+    type that the row runs; its value is None where the paper gives no figure.
     """
 
     number: int
@@ -82,6 +77,7 @@ class Row:
     model_space: Literal["sphere", "box", "real"]
     similarity: Kind
     laptop: Laptop
+    limit: bool = False
     matched: bool = False
     paper: dict[Model, Figure | None] = field(default_factory=dict)
 

@@ -35,24 +35,22 @@ class Scale:
     def plan(self, row: Row, model: Model) -> tuple[Encoder, Objective, Recipe]:
         """Return encoder, objective and recipe of a trained model of ``row``."""
         supervised = model == "supervised"
-        objective: Objective
         space = space_named(row.model_space, self.dim)
-        if self.name == "paper":
-            objective = Supervised() if supervised else InfoNCE(row.similarity, two_sided=False)
-            return paper_encoder(self.dim, space), objective, paper_recipe(supervised=supervised)
-        ours = row.laptop
+        objective: Objective = InfoNCE(row.similarity, group=row.laptop.group)
         if supervised:
-            # The true latents have unit size.
-            encoder, objective = Encoder(self.dim, space), Supervised()
-            recipe = Recipe(steps=2000, batch=1024)
+            objective = Supervised()
+        elif row.limit:
+            objective = AlignmentUniformity(row.similarity)
+        if self.name == "paper":
+            if isinstance(objective, InfoNCE):
+                objective = InfoNCE(row.similarity, two_sided=False)
+            return paper_encoder(self.dim, space), objective, paper_recipe(supervised=supervised)
+        if supervised:
+            # The true latents have unit size, so nothing has to grow.
+            encoder, recipe = Encoder(self.dim, space), Recipe(steps=2000)
         else:
-            encoder = Encoder(self.dim, space, scale=ours.scale)
-            objective = (
-                AlignmentUniformity(row.similarity)
-                if ours.limit
-                else InfoNCE(row.similarity, group=ours.group)
-            )
-            recipe = Recipe(steps=ours.steps, batch=ours.batch)
+            encoder = Encoder(self.dim, space, scale=row.laptop.scale)
+            recipe = Recipe(steps=row.laptop.steps, batch=row.laptop.batch)
         if self.name == "smoke":
             recipe = replace(recipe, steps=60, batch=256)
         return encoder, objective, recipe

@@ -22,8 +22,8 @@ def training_curve(history: Sequence[Mapping[str, Any]]) -> go.Figure:
     ----------
     history : sequence of dict
         Entries with ``step``, ``seconds`` and ``loss``, and possibly ``score`` (R² in percent)
-        and ``nats_above_optimum``; a value that is missing, None or not finite is left out.
-        Where ``nats_above_optimum`` is known, the lowest possible loss is drawn too.
+        and ``optimum`` (the lowest possible loss, drawn too); a value that is missing, None or
+        not finite is left out.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def training_curve(history: Sequence[Mapping[str, Any]]) -> go.Figure:
     seconds = np.array([_value(entry, "seconds") for entry in history], dtype=float)
     loss = np.array([_value(entry, "loss") for entry in history], dtype=float)
     score = np.array([_value(entry, "score") for entry in history], dtype=float)
-    above = np.array([_value(entry, "nats_above_optimum") for entry in history], dtype=float)
+    optimum = np.array([_value(entry, "optimum") for entry in history], dtype=float)
     if not np.any(np.isfinite(steps) & np.isfinite(loss)):
         raise DemixError(
             "the training history must hold at least one entry with a step and a finite loss, but "
@@ -63,9 +63,9 @@ def training_curve(history: Sequence[Mapping[str, Any]]) -> go.Figure:
             **look,
         )
 
-    if np.isfinite(above).any():
+    if np.isfinite(optimum).any():
         dotted = {"color": colour("soft"), "width": 1.3, "dash": "dot"}
-        draw("lowest possible loss", loss - above, 1, {"mode": "lines", "line": dotted})
+        draw("lowest possible loss", optimum, 1, {"mode": "lines", "line": dotted})
     draw("loss", loss, 1, {"mode": "lines", "line": {"color": colour("accent"), "width": 1.8}})
     if panels == 2:
         line = {"color": colour("second"), "width": 1.8}
@@ -77,7 +77,7 @@ def training_curve(history: Sequence[Mapping[str, Any]]) -> go.Figure:
         figure.update_yaxes(axis(title=axis_title("R² (percent)"), nticks=6), row=2)
     figure.update_layout(**base_layout(height=70 + 190 * panels, min_width=320))
     figure.update_layout(
-        showlegend=bool(np.isfinite(above).any()),
+        showlegend=bool(np.isfinite(optimum).any()),
         legend={"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
     )
     return figure

@@ -14,7 +14,7 @@ from demix.report.curves import training_curve
 from demix.report.figures import correlation_heatmap, recovered_scatter
 from demix.report.style import axis_title, number
 
-CERTIFICATE_HEADER = ("Score", "Value", "Baseline", "What it certifies", "What it does not certify")
+CERTIFICATE_HEADER = ("Score", "Value", "Chance", "What it certifies", "What it does not certify")
 
 
 def recovery_page(
@@ -108,8 +108,9 @@ def recovery_page(
             ],
         ),
         Section("Which latent is which factor", _matching(rows, found, table, order, m)),
-        Section("Training", _training(history)),
     ]
+    if history:
+        sections.append(Section("Training", _training(history)))
     if certificate:
         sections.append(Section("What is certified, and what is not", [_certified(certificate)]))
     return Page(title, summary, sections, {name: str(value) for name, value in provenance.items()})
@@ -196,10 +197,8 @@ def _matching(
 
 
 def _training(history: Sequence[Mapping[str, Any]]) -> list[Block]:
-    if not history:
-        return [Text("No training history was recorded.")]
     caption = "Contrastive loss over the steps of training"
-    if any(entry.get("nats_above_optimum") is not None for entry in history):
+    if any(entry.get("optimum") is not None for entry in history):
         caption += ", with the lowest loss that any encoder can reach (dotted)"
     if any(entry.get("score") is not None for entry in history):
         caption += "; below it the score of the encoder as it was at that step"
@@ -216,14 +215,15 @@ def _certified(certificate: Sequence[Mapping[str, Any]]) -> Table:
     keys = ("score", "value", "baseline", "certifies", "does_not_certify")
     return Table(
         CERTIFICATE_HEADER,
-        [[_shown(entry.get(key)) for key in keys] for entry in certificate],
-        "Each score beside its baseline, and how far it may be trusted.",
+        [[_shown(entry.get(key), ".4f") for key in keys] for entry in certificate],
+        "Each score beside its chance level (the same score for shuffled rows), what its best "
+        "value would certify, and what that would still leave open.",
     )
 
 
-def _shown(value: object) -> str:
+def _shown(value: object, form: str = ".4g") -> str:
     if value is None:
         return "–"
     if isinstance(value, float | np.floating):
-        return f"{float(value):.4g}".replace("-", "−")
+        return f"{float(value):{form}}".replace("-", "−")
     return str(value)
