@@ -1,4 +1,4 @@
-"""Checks of arrays at the border of the package."""
+"""Checks of arrays and seeds at the border of the package."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from typing import Any
 import numpy as np
 
 from demix.errors import DemixError
+
+
+def check_seed(seed: int) -> int:
+    """Return ``seed`` if it leaves room beside it for the seeds of held-out draws."""
+    if not 0 <= seed < 2**40:
+        raise DemixError(f"A seed must be a whole number from 0 to 2^40 - 1, but got {seed}.")
+    return seed
 
 
 def check_matrix(array: Any, name: str) -> np.ndarray:

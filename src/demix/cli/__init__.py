@@ -16,11 +16,11 @@ def main() -> None:
     try:
         app()
     except DemixError as error:
-        Console(stderr=True, highlight=False).print(f"[bold red]Error:[/] {_plain(str(error))}")
+        # Not wrapped: a path that is cut in two can be neither read nor copied.
+        Console(stderr=True, highlight=False).print(
+            f"[bold red]Error:[/] {_plain(str(error))}", soft_wrap=True
+        )
         sys.exit(2)
-    except KeyboardInterrupt:
-        Console(stderr=True).print("Interrupted; what was finished is kept.")
-        sys.exit(130)
 
 
 def _plain(text: str) -> str:

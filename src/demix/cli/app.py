@@ -113,10 +113,13 @@ def _numbers(text: str, option: str) -> list[int]:
     numbers: list[int] = []
     try:
         for part in text.split(","):
-            first, _, last = part.strip().partition("-")
-            numbers += range(int(first), int(last or first) + 1)
+            first, dash, last = part.strip().partition("-")
+            span = range(int(first), int(last if dash else first) + 1)
+            if not span:
+                raise ValueError(part)
+            numbers += span
     except ValueError:
-        numbers = []
-    if not numbers:
-        raise DemixError(f"{option} takes whole numbers such as 1,2,5-7, but got {text!r}.")
+        raise DemixError(
+            f"{option} takes whole numbers such as 1,2,5-7, but got {text!r}."
+        ) from None
     return numbers

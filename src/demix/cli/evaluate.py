@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
+import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -60,7 +62,7 @@ def run_evaluate(latents: Path, factors: Path, *, out: Path | None, as_json: boo
     console = Console()
     console.print(table)
     if folder is not None:
-        console.print(f"Wrote {folder}/scores.json and report.html", highlight=False)
+        typer.echo(f"Wrote {folder}/scores.json and report.html")
 
 
 def _read(path: Path) -> np.ndarray:
@@ -68,7 +70,7 @@ def _read(path: Path) -> np.ndarray:
         array = np.load(path, allow_pickle=False)
     except FileNotFoundError as error:
         raise DemixError(f"Expected an .npy file, but {path} does not exist.") from error
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise DemixError(f"Expected an .npy file of numbers, but {path} is none.") from error
     if not isinstance(array, np.ndarray):
         raise DemixError(f"Expected one array in an .npy file, but {path} is an .npz archive.")

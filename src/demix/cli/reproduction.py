@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import typer
 from rich.console import Console
 
 from demix.cli.bars import TableBars, training_bar
@@ -26,10 +27,16 @@ def run_reproduce(
     experiment, size = experiment_named(name), scale_named(scale)
     folder = out or Path(f"{name}-{scale}")
     console = Console(stderr=as_json)
-    with training_bar(console) as progress:
-        watcher = TableBars(progress, {"r2": "R²", "mcc": "MCC"}[experiment.score])
-        records = reproduce(experiment, folder, rows=rows, seeds=seeds, scale=size, watcher=watcher)
+    try:
+        with training_bar(console) as progress:
+            watcher = TableBars(progress, {"r2": "R²", "mcc": "MCC"}[experiment.score])
+            records = reproduce(
+                experiment, folder, rows=rows, seeds=seeds, scale=size, watcher=watcher
+            )
+    except KeyboardInterrupt:
+        Console(stderr=True).print("Interrupted; what was finished is kept.")
+        raise typer.Exit(130) from None
     if as_json:
         print(json.dumps(records, indent=1))
     else:
-        console.print(f"Wrote {folder}/results.json, table.md and table.html", highlight=False)
+        typer.echo(f"Wrote {folder}/results.json, table.md and table.html")

@@ -53,12 +53,17 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Laptop:
-    """How a row is trained at laptop scale; ``scale`` is where the output space starts."""
+    """How a row is trained at laptop scale.
+
+    ``scale`` is where the size of the output space starts; ``finish`` is a number of further steps
+    of InfoNCE, after those of a limit that is too coarse to end with.
+    """
 
     scale: float
     steps: int = 3000
     batch: int = 1024
     group: int | None = None
+    finish: int = 0
 
 
 @dataclass(frozen=True)

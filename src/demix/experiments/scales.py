@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from demix.encoders import Encoder, paper_encoder
 from demix.errors import DemixError
 from demix.experiments.declaration import Model, Row, space_named
 from demix.objectives import AlignmentUniformity, InfoNCE, Objective, Supervised
 from demix.training import Recipe, paper_recipe
+
+
+class Phase(NamedTuple):
+    """A stretch of training with one objective."""
+
+    objective: Objective
+    recipe: Recipe
 
 
 @dataclass(frozen=True)
@@ -32,8 +40,8 @@ class Scale:
     draws: int = 25_000
     samples: int = 61_440
 
-    def plan(self, row: Row, model: Model) -> tuple[Encoder, Objective, Recipe]:
-        """Return encoder, objective and recipe of a trained model of ``row``."""
+    def plan(self, row: Row, model: Model) -> tuple[Encoder, list[Phase]]:
+        """Return the encoder of ``row`` and how it is trained, one phase after the other."""
         supervised = model == "supervised"
         space = space_named(row.model_space, self.dim)
         objective: Objective = InfoNCE(row.similarity, group=row.laptop.group)
@@ -44,7 +52,8 @@ class Scale:
         if self.name == "paper":
             if isinstance(objective, InfoNCE):
                 objective = InfoNCE(row.similarity, two_sided=False)
-            return paper_encoder(self.dim, space), objective, paper_recipe(supervised=supervised)
+            recipe = paper_recipe(supervised=supervised)
+            return paper_encoder(self.dim, space), [Phase(objective, recipe)]
         if supervised:
             # The true latents have unit size, so nothing has to grow.
             encoder, recipe = Encoder(self.dim, space), Recipe(steps=2000)
@@ -53,7 +62,15 @@ class Scale:
             recipe = Recipe(steps=row.laptop.steps, batch=row.laptop.batch)
         if self.name == "smoke":
             recipe = replace(recipe, steps=60, batch=256)
-        return encoder, objective, recipe
+        phases = [Phase(objective, recipe)]
+        if row.laptop.finish and not supervised:
+            phases.append(
+                Phase(
+                    InfoNCE(row.similarity),
+                    recipe.continued(60 if self.name == "smoke" else row.laptop.finish),
+                )
+            )
+        return encoder, phases
 
 
 SCALES = {

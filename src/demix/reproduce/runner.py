@@ -15,6 +15,7 @@ from demix.reproduce.cell import run_cell
 from demix.reproduce.store import Store
 from demix.reproduce.table import write_tables
 from demix.training import Record
+from demix.validation import check_seed
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def reproduce(
         All records in ``out``.
     """
     chosen = _rows(experiment, rows)
+    seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
     store = Store(out, experiment)
     watcher = watcher or Watcher()
     cells = [

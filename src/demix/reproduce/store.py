@@ -27,15 +27,19 @@ class Store:
     def __init__(self, folder: str | Path, experiment: Experiment) -> None:
         self.folder = claim_folder(folder, FILE)
         self.path = self.folder / FILE
+        self.experiment = experiment
         self.records: list[dict[str, Any]] = []
         if self.path.exists():
-            self.records = self._read(experiment)
+            self.records = self._read()
         else:
             self._write()
 
-    def _read(self, experiment: Experiment) -> list[dict[str, Any]]:
+    def _read(self) -> list[dict[str, Any]]:
+        experiment = self.experiment
         try:
             records = json.loads(self.path.read_text(encoding="utf-8"))
+            if not isinstance(records, list):
+                raise TypeError(f"it holds {type(records).__name__}")
             others = {record["experiment"] for record in records} - {experiment.name}
             _ = [_key(record) for record in records]
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -47,7 +51,7 @@ class Store:
                 f"{self.folder} holds results of {', '.join(sorted(others))}, not of "
                 f"{experiment.name}; choose another folder."
             )
-        return list(records)
+        return records
 
     def has(self, row: int, seed: int, scale: str, model: Model) -> bool:
         """Tell whether a cell is finished."""
@@ -55,7 +59,9 @@ class Store:
 
     def add(self, record: dict[str, Any]) -> None:
         """Keep a finished cell; the file is replaced as a whole."""
-        self.records = sorted([*self.records, record], key=_key)
+        # Another run into the same folder may have finished cells meanwhile.
+        known = self._read() if self.path.exists() else self.records
+        self.records = sorted([*known, record], key=_key)
         self._write()
 
     def _write(self) -> None:

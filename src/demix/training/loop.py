@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -48,6 +49,16 @@ class Training:
     seconds: float = 0.0
     interrupted: bool = False
 
+    def extend(self, later: Training) -> None:
+        """Append a training that went on where this one ended."""
+        for record in later.history:
+            step = self.steps + (record["step"] or 0)
+            seconds = self.seconds + (record["seconds"] or 0)
+            self.history.append(record | {"step": step, "seconds": seconds})
+        self.steps += later.steps
+        self.seconds += later.seconds
+        self.interrupted |= later.interrupted
+
 
 def train(
     encoder: Encoder,
@@ -79,7 +90,7 @@ def train(
     watch : callable, optional
         ``watch(encoder)`` measures something at every look, e.g. a held-out score.
     looks : int
-        How many records the history gets.
+        How many records the history gets at most.
     report : callable, optional
         ``report(step, record)`` after every step, with the latest record; for progress bars.
 
@@ -110,7 +121,7 @@ def train(
     optimizers = _optimizers(encoder, recipe)
     schedules = [torch.optim.lr_scheduler.LambdaLR(o, recipe.rate_factor) for o in optimizers]
     half = torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16 and has_bf16(device))
-    every = max(1, recipe.steps // looks)
+    every = math.ceil(recipe.steps / looks)
     result = Training()
     total = 0.0
     encoder.train()
@@ -136,6 +147,7 @@ def train(
             result.steps = step
             if step % every == 0 or step == recipe.steps:
                 result.seconds += time.perf_counter() - start
+                start = time.perf_counter()  # a look may be interrupted, too
                 since = step - (int(result.history[-1]["step"] or 0) if result.history else 0)
                 record: Record = {"step": step, "seconds": result.seconds, "loss": total / since}
                 result.history.append(record | _watched(encoder, watch))

@@ -1,0 +1,109 @@
+"""Every command explains itself, and what it is given wrongly it refuses in one sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from command import refusal, run_demix
+
+COMMANDS = ["demo", "list", "reproduce", "evaluate"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_an_example(command):
+    done = run_demix(command, "--help")
+    assert done.returncode == 0
+    assert f"Example:  demix {command} " in done.stdout
+
+
+def test_help_lists_every_command_and_says_how_to_start():
+    done = run_demix("--help")
+    assert done.returncode == 0
+    for command in COMMANDS:
+        assert re.search(rf"\b{command}\b +[A-Z]", done.stdout)
+    assert "demix demo --out demo-output" in done.stdout
+    assert run_demix("-h").stdout == done.stdout
+    assert run_demix().stdout.strip() == done.stdout.strip()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["reproduce", "--help"]], ids=str)
+def test_help_and_version_do_not_wait_for_torch(arguments):
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "demix", *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
+    )
+    imported = set(re.findall(r"\| +([\w.]+)$", done.stderr, flags=re.MULTILINE))
+    assert "typer" in imported
+    assert not imported & {"torch", "numpy", "scipy", "sklearn", "plotly", "jinja2"}
+
+
+def test_the_version_is_that_of_the_package():
+    from demix import __version__
+
+    assert run_demix("--version").stdout == f"demix {__version__}\n"
+
+
+def test_the_list_has_every_row_for_eyes_and_for_programs():
+    shown = run_demix("list")
+    assert shown.returncode == 0
+    listing = json.loads(run_demix("list", "--json").stdout)
+    counts = {experiment["name"]: len(experiment["rows"]) for experiment in listing}
+    assert counts == {"clica-table1": 12, "clica-table2": 10, "clica-marginal": 7}
+    for name in counts:
+        assert name in shown.stdout
+    assert "99.42" in shown.stdout
+    first = listing[0]["rows"][0]
+    assert first == {
+        "row": 1,
+        "space": "sphere",
+        "marginal": "Uniform",
+        "conditional": "vMF(κ=1)",
+        "model_space": "sphere",
+        "model_conditional": "vMF",
+        "matched": True,
+        "models": ["identity", "supervised", "unsupervised"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["clica-table9"], "Unknown experiment 'clica-table9'; known are clica-table1"),
+        (["clica-table1", "--scale", "huge"], "Unknown scale 'huge'; known are smoke"),
+        (["clica-table1", "--rows", "13"], "clica-table1 has rows 1 to 12, but got 13."),
+    ],
+    ids=str,
+)
+def test_what_there_is_not_is_refused_with_what_there_is(tmp_path, arguments, words):
+    assert words in refusal("reproduce", *arguments, "--out", tmp_path / "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("rows", ["one", "1,7-5"])
+def test_rows_that_are_no_numbers_are_refused(tmp_path, rows):
+    options = ["--rows", rows, "--scale", "smoke", "--out", tmp_path / "new"]
+    told = refusal("reproduce", "clica-table1", *options)
+    assert f"--rows takes whole numbers such as 1,2,5-7, but got {rows!r}." in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_seed_that_is_none_is_refused(tmp_path):
+    told = refusal("demo", "--seed", "-1", "--out", tmp_path / "new")
+    assert "A seed must be a whole number from 0" in told
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["dem"], ["evaluate"], ["demo", "--sed", "1"]], ids=str)
+def test_a_slip_of_the_fingers_ends_with_usage_and_code_2(arguments):
+    done = run_demix(*arguments)
+    assert done.returncode == 2
+    assert "Usage:" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,149 @@
+"""`demix evaluate` scores files of any model, and refuses what it cannot score."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+
+from browser import dump_dom
+from command import refusal, run_demix
+
+SCORES = {"affine_r2", "orthogonal_r2", "mean_correlation", "mean_correlation_spearman"}
+
+
+def arrays(samples: int = 300):
+    """Three factors, and latents that are the same in another order, one of them turned round."""
+    factors = np.random.default_rng(0).uniform(size=(samples, 3))
+    return factors[:, [2, 0, 1]] * [1, -2, 3], factors
+
+
+def save(folder, latents, factors):
+    """Write two arrays, or raw bytes in the place of one, and return the options for them."""
+    options = []
+    for name, content in (("latents", latents), ("factors", factors)):
+        path = folder / f"{name}.npy"
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        elif content is not None:
+            np.save(path, content, allow_pickle=True)
+        options += [f"--{name}", path]
+    return options
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory):
+    """What the command says and writes into a folder whose name is long and looks like markup."""
+    folder = tmp_path_factory.mktemp("evaluate")
+    out = folder / "a rather long name, longer than any line of a terminal is [red]"
+    done = run_demix("evaluate", *save(folder, *arrays()), "--out", out)
+    assert done.returncode == 0, done
+    return out, done
+
+
+def test_scores_and_a_report_are_written(evaluated):
+    out, _ = evaluated
+    assert {path.name for path in out.iterdir()} == {"scores.json", "report.html"}
+    written = json.loads((out / "scores.json").read_text(encoding="utf-8"))
+    assert set(written) >= {"r2", "mcc", "samples", "scores", "provenance"}
+    assert set(written["scores"]) >= SCORES
+    assert written["samples"] == 300
+    assert written["r2"] == pytest.approx(1)
+    assert written["mcc"] == pytest.approx(1)
+    assert written["scores"]["mean_correlation"]["assignment"] == [1, 2, 0]
+    assert written["scores"]["orthogonal_r2"]["value"] < 0.95
+    assert all(written["scores"][name]["baseline"] < 0.2 for name in SCORES)
+
+
+def test_a_table_is_shown_and_where_the_report_is(evaluated):
+    out, done = evaluated
+    assert all(name in done.stdout for name in SCORES)
+    assert f"Wrote {out}/scores.json and report.html\n" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.browser
+def test_the_report_draws_its_figures_in_a_browser(evaluated):
+    dom = dump_dom(evaluated[0] / "report.html")
+    text = re.sub(r"<script\b.*?</script>", "", dom, flags=re.DOTALL)
+    plots = re.split(r'<div class="plot(?=[ "])', text)[1:]
+    assert len(plots) == 3  # factors, correlation before and after; there was no training
+    assert all('class="main-svg"' in plot for plot in plots)
+    assert plots[0].count('class="point"') == 3 * 300
+    assert all(plot.count("<image") == 1 for plot in plots[1:])
+    assert "100.00 %" in text
+
+
+def test_without_out_nothing_is_written_and_json_is_all_that_is_said(tmp_path):
+    latents, factors = arrays()
+    options = save(tmp_path, latents[:, :1].astype("float16"), factors)
+    done = run_demix("evaluate", *options, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    scores = json.loads(done.stdout)["scores"]
+    # One latent cannot be rotated onto three factors.
+    assert set(scores) >= SCORES - {"orthogonal_r2"}
+    assert "orthogonal_r2" not in scores
+    assert scores["mean_correlation"]["assignment"] == [-1, -1, 0]
+    assert {path.name for path in tmp_path.iterdir()} == {"latents.npy", "factors.npy"}
+
+
+def archive(**content) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **content)
+    return buffer.getvalue()
+
+
+def spoilt(value: float):
+    latents, _ = arrays()
+    latents[7, 1] = value
+    return latents
+
+
+LATENTS, FACTORS = arrays()
+
+
+@pytest.mark.parametrize(
+    ("latents", "factors", "words"),
+    [
+        (spoilt(np.nan), FACTORS, "latents must be finite, but 1 of its 300 rows"),
+        (LATENTS, spoilt(-np.inf), "factors must be finite, but 1 of its 300 rows"),
+        (LATENTS[:, 0], FACTORS, "latents must be a matrix (samples, dimensions), but has shape"),
+        (LATENTS[:9], FACTORS[:9], "needs at least 10 rows, but got 9"),
+        (LATENTS[:200], FACTORS, "must have one row per sample, but have 200 and 300"),
+        (LATENTS, FACTORS * [1, 0, 1], "column 1 of factors (counted from 0) is constant"),
+        (np.array([{}, None]), FACTORS, "Expected an .npy file of numbers"),
+        (b"not an array at all", FACTORS, "Expected an .npy file of numbers"),
+        (b"PK\x03\x04 but no archive", FACTORS, "Expected an .npy file of numbers"),
+        (archive(z=LATENTS), FACTORS, "latents.npy is an .npz archive"),
+        (LATENTS, None, "factors.npy does not exist"),
+    ],
+    ids=[
+        "NaN",
+        "infinity",
+        "vector",
+        "few samples",
+        "lengths",
+        "constant factor",
+        "pickled objects",
+        "text",
+        "broken archive",
+        "archive",
+        "missing file",
+    ],
+)
+def test_what_cannot_be_scored_is_refused_and_nothing_is_written(tmp_path, latents, factors, words):
+    options = save(tmp_path, latents, factors)
+    assert words in refusal("evaluate", *options, "--out", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_of_something_else_stays_as_it_is(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "report.html").write_text("mine")
+    told = refusal("evaluate", *save(tmp_path, *arrays()), "--out", folder)
+    assert "it is not empty and has no scores.json" in told
+    assert (folder / "report.html").read_text() == "mine"

@@ -1,0 +1,178 @@
+"""A run leaves records, tables and nothing to do for the next run."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import pytest
+
+from demix.experiments import EXPERIMENTS, Scale, experiment_named, scale_named
+from demix.reproduce import Watcher, reproduce, run_cell
+
+SMOKE = scale_named("smoke")
+# The first row of each, which is matched, and another one.
+ROWS = {"clica-table1": [1, 3], "clica-table2": [1, 4], "clica-marginal": [1, 2]}
+DOCUMENTED = {
+    "experiment",
+    "row",
+    "seed",
+    "scale",
+    "model",
+    "r2",
+    "mcc",
+    "paper_mean",
+    "paper_std",
+    "steps",
+    "seconds",
+    "nats_above_optimum",
+}
+
+
+class Diary(Watcher):
+    """Remembers what a run told."""
+
+    def __init__(self):
+        self.planned, self.done, self.ran, self.last = 0, 0, [], {}
+
+    def plan(self, cells):
+        self.planned, self.done = len(cells), sum(cell.done for cell in cells)
+
+    def step(self, cell, step, steps, record):
+        self.last[cell.row.number, cell.seed, cell.model] = (step, steps)
+
+    def finish(self, cell, record):
+        self.ran.append((cell.row.number, cell.seed, cell.model))
+
+
+def read(folder):
+    return json.loads((folder / "results.json").read_text(encoding="utf-8"))
+
+
+def cells(records):
+    return [(r["row"], r["seed"], r["model"]) for r in records]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder of two rows for each experiment."""
+    folders = {}
+    for name, experiment in EXPERIMENTS.items():
+        folders[name] = tmp_path_factory.mktemp("runs") / "new" / name
+        reproduce(experiment, folders[name], rows=ROWS[name], scale=SMOKE)
+    return folders
+
+
+every_experiment = pytest.mark.parametrize("name", EXPERIMENTS)
+
+
+@every_experiment
+def test_records_have_the_documented_keys_and_scores_as_fractions(finished, name):
+    records = read(finished[name])
+    rows = [experiment_named(name).rows[number - 1] for number in ROWS[name]]
+    assert cells(records) == [(row.number, 0, m) for row in rows for m in sorted(row.paper)]
+    for record in records:
+        assert set(record) >= DOCUMENTED
+        assert (record["experiment"], record["seed"], record["scale"]) == (name, 0, "smoke")
+        assert 0 < record["r2"] <= 1
+        assert 0 < record["mcc"] <= 1
+        assert record["steps"] == (0 if record["model"] == "identity" else 60)
+        assert record["provenance"]["torch"]
+        paper = rows[ROWS[name].index(record["row"])].paper[record["model"]]
+        if paper is None:
+            assert record["paper_mean"] is record["paper_std"] is None
+        else:
+            assert 100 * record["paper_mean"] == pytest.approx(paper[0])
+            assert 100 * record["paper_std"] == pytest.approx(paper[1])
+
+
+@every_experiment
+def test_the_distance_to_the_optimum_is_told_where_it_is_known(finished, name):
+    for record in read(finished[name]):
+        known = record["model"] == "unsupervised" and record["row"] == 1
+        assert (record["nats_above_optimum"] is not None) == known
+        if known:
+            assert record["nats_above_optimum"] > -0.05
+
+
+@every_experiment
+def test_histories_go_with_the_trained_models(finished, name):
+    for record in read(finished[name]):
+        if record["model"] != "identity":
+            assert [look["step"] for look in record["history"]] == list(range(3, 61, 3))
+            assert all(0 < look["score"] <= 100 for look in record["history"])
+
+
+@every_experiment
+def test_tables_show_percent_beside_the_papers_figures(finished, name):
+    experiment = experiment_named(name)
+    markdown = (finished[name] / "table.md").read_text(encoding="utf-8")
+    page = (finished[name] / "table.html").read_text(encoding="utf-8")
+    for record in read(finished[name]):
+        ours = f"{100 * record[experiment.score]:.2f}"
+        assert f"| {ours} |" in markdown
+        assert ours in page
+        if record["paper_mean"] is not None:
+            assert f"| {100 * record['paper_mean']:.2f} ± " in markdown
+    assert f"demix reproduce {name} --seeds 0 --scale smoke" in markdown
+    numbers = re.findall(r"^\| (\d+) \|", markdown, flags=re.MULTILINE)
+    assert numbers == [str(number) for number in ROWS[name]]
+
+
+@every_experiment
+def test_a_second_run_runs_nothing(finished, name):
+    before = {path.name: path.read_bytes() for path in finished[name].iterdir()}
+    assert set(before) == {"results.json", "table.md", "table.html"}
+    diary = Diary()
+    experiment, rows = experiment_named(name), ROWS[name]
+    reproduce(experiment, finished[name], rows=rows, scale=SMOKE, watcher=diary)
+    assert diary.planned == diary.done == len(json.loads(before["results.json"]))
+    assert diary.ran == []
+    assert diary.last == {}
+    assert {path.name: path.read_bytes() for path in finished[name].iterdir()} == before
+
+
+def test_new_rows_and_seeds_join_the_finished_cells(finished, tmp_path):
+    folder = shutil.copytree(finished["clica-table2"], tmp_path / "copy")
+    before, diary = read(folder), Diary()
+    experiment = experiment_named("clica-table2")
+    returned = reproduce(
+        experiment, folder, rows=[4, 9, 4], seeds=[1, 0, 1], scale=SMOKE, watcher=diary
+    )
+    after = read(folder)
+    new = [(4, 1, "unsupervised"), (9, 0, "unsupervised"), (9, 1, "unsupervised")]
+    assert sorted(diary.ran) == new
+    assert set(diary.last.values()) == {(60, 60)}
+    assert [record for record in after if cells([record])[0] not in new] == before
+    assert cells(after) == sorted({*cells(before), *new})
+    assert returned == after
+    # Two seeds have a spread, in the table, too.
+    scores = [100 * r["mcc"] for r in after if r["row"] == 4]
+    spread = abs(scores[0] - scores[1]) / 2**0.5
+    assert f"{sum(scores) / 2:.2f} ± {spread:.2f}" in (folder / "table.md").read_text("utf-8")
+
+
+def test_the_same_seed_gives_the_same_scores(finished, tmp_path):
+    [first] = [r for r in read(finished["clica-table1"]) if r["row"] == 3]
+    [again] = reproduce(experiment_named("clica-table1"), tmp_path, rows=[3], scale=SMOKE)
+    different = {key for key in first if first[key] != again[key]}
+    assert different <= {"seconds", "history"}
+    assert [r["loss"] for r in first["history"]] == [r["loss"] for r in again["history"]]
+
+
+def test_at_paper_scale_too_the_seed_settles_the_weights_that_training_starts_from():
+    small = Scale("paper", dim=2, draws=10, samples=100)
+    losses = []
+
+    def first_step(step, steps, record):
+        losses.append(record["loss"])
+        raise KeyboardInterrupt
+
+    for seed in (0, 0, 1):
+        experiment = experiment_named("clica-table1")
+        assert (
+            run_cell(experiment, experiment.rows[1], seed, small, "unsupervised", first_step)
+            is None
+        )
+    assert losses[0] == losses[1] != losses[2]

@@ -1,0 +1,100 @@
+"""Ctrl-C ends a training early and keeps what it learned."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from demix import InfoNCE, train
+
+SCRIPT = """
+import torch
+from demix import Encoder, InfoNCE, LeakyMixing, Process, Recipe, Sphere, Uniform, VonMisesFisher
+from demix import train
+
+sphere = Sphere(2)
+mixing = LeakyMixing(2, seed=0, draws=10)
+process = Process(Uniform(sphere), VonMisesFisher(sphere, 10.0), mixing)
+encoder = Encoder(2, sphere, hidden=(16, 16))
+training = train(
+    encoder, process.sample, InfoNCE(), Recipe(steps=10**6, batch=32), looks=10**5,
+    report=lambda step, record: print(step, flush=True) if step == 30 else None,
+)
+finite = all(torch.isfinite(p).all() for p in encoder.parameters())
+kept = len(training.history) == training.steps // 10 and training.steps >= 30
+print(training.interrupted, encoder.training, bool(finite), kept)
+"""
+
+
+def raise_at(step: int, count: list[int]) -> None:
+    count.append(1)
+    if len(count) == step:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("where", ["objective", "report", "watch"])
+def test_what_was_learned_until_then_is_kept(tiny, where):
+    count: list[int] = []
+
+    def objective(encoder, pairs):
+        if where == "objective":
+            raise_at(13, count)
+        return InfoNCE()(encoder, pairs)
+
+    def report(step, record):
+        if where == "report":
+            raise_at(12, count)
+
+    def watch(encoder):
+        if where == "watch":
+            raise_at(3, count)
+        return {"score": 1.0}
+
+    settings = tiny | {"objective": objective}
+    training = train(**settings, watch=watch, looks=5, report=report)
+    assert training.interrupted
+    assert training.steps == 12
+    # A look that was broken off leaves no record.
+    kept = [4, 8] if where == "watch" else [4, 8, 12]
+    assert [record["step"] for record in training.history] == kept
+    assert not tiny["encoder"].training
+    assert all(torch.isfinite(p).all() for p in tiny["encoder"].parameters())
+
+
+@pytest.mark.parametrize("where", ["objective", "watch"])
+def test_seconds_count_no_time_twice(tiny, where):
+    count: list[int] = []
+
+    def objective(encoder, pairs):
+        time.sleep(0.01)
+        if where == "objective":
+            raise_at(12, count)
+        return InfoNCE()(encoder, pairs)
+
+    def watch(encoder):
+        if where == "watch":
+            raise_at(2, count)
+        return {}
+
+    start = time.perf_counter()
+    training = train(**tiny | {"objective": objective}, watch=watch, looks=2)
+    assert 0.1 < training.seconds < time.perf_counter() - start
+
+
+def test_a_real_interrupt_is_survived():
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "30\n"
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (out, errors, process.returncode) == ("True False True True\n", "", 0)

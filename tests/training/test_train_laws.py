@@ -1,0 +1,104 @@
+"""What `train` promises besides learning: repeatable, recorded, and stopped with words."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+
+from demix import DemixError, Encoder, InfoNCE, Recipe, Supervised, train
+
+
+def weights_after(circle, seed: int, **settings) -> torch.Tensor:
+    torch.manual_seed(time.time_ns())  # the global generator must not matter
+    encoder = Encoder(2, circle.space, hidden=(16, 16), scale=3.0)
+    recipe = Recipe(steps=20, batch=32, **settings)
+    train(encoder, circle.sample, InfoNCE(), recipe, seed=seed)
+    return torch.nn.utils.parameters_to_vector(encoder.parameters()).detach()
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "adam"])
+def test_the_same_seed_gives_the_same_weights_to_the_bit(circle, optimizer):
+    first, again, other = (weights_after(circle, seed, optimizer=optimizer) for seed in (3, 3, 4))
+    assert torch.equal(first, again)
+    assert not torch.allclose(first, other)
+
+
+def test_looking_does_not_change_the_weights(circle, tiny):
+    train(**tiny, seed=3, watch=lambda encoder: {"size": float(encoder.scale)}, looks=5)
+    found = torch.nn.utils.parameters_to_vector(tiny["encoder"].parameters()).detach()
+    assert torch.equal(found, weights_after(circle, 3))
+
+
+def test_records_hold_step_seconds_loss_and_what_was_watched(tiny):
+    told = []
+    losses = []
+
+    def objective(encoder, pairs):
+        losses.append(InfoNCE()(encoder, pairs))
+        return losses[-1]
+
+    training = train(
+        **tiny | {"objective": objective},
+        watch=lambda encoder: {"score": 7.0},
+        looks=4,
+        report=lambda step, record: told.append((step, record)),
+    )
+    assert [record["step"] for record in training.history] == [5, 10, 15, 20]
+    for i, record in enumerate(training.history):
+        assert set(record) == {"step", "seconds", "loss", "score"}
+        assert record["score"] == 7.0
+        since = torch.stack(losses[5 * i : 5 * i + 5]).mean().item()
+        assert record["loss"] == pytest.approx(since, rel=1e-5)
+    seconds = [record["seconds"] for record in training.history]
+    assert seconds == sorted(seconds)
+    assert training.seconds == seconds[-1] > 0
+    assert (training.steps, training.interrupted) == (20, False)
+    assert [step for step, _ in told] == list(range(1, 21))
+    assert all(set(record) == {"loss"} for _, record in told[:4])
+    assert all(record is training.history[step // 5 - 1] for step, record in told[4:])
+
+
+@pytest.mark.parametrize(("steps", "looks"), [(20, 20), (20, 1), (20, 7), (39, 20), (3, 10)])
+def test_the_history_ends_with_the_last_step_and_has_no_more_records_than_looks(tiny, steps, looks):
+    tiny["recipe"] = replace(tiny["recipe"], steps=steps)
+    steps_seen = [record["step"] for record in train(**tiny, looks=looks).history]
+    assert steps_seen[-1] == steps
+    assert len(steps_seen) <= looks
+    assert steps_seen == sorted(set(steps_seen))
+
+
+def test_seconds_leave_the_looks_out(tiny):
+    start = time.perf_counter()
+    training = train(**tiny, watch=lambda encoder: time.sleep(0.1) or {}, looks=4)
+    assert training.seconds < time.perf_counter() - start - 4 * 0.1
+
+
+def test_looks_happen_in_evaluation_mode_and_without_gradients(tiny):
+    seen = []
+
+    def watch(encoder):
+        seen.append((encoder.training, torch.is_grad_enabled()))
+        return {}
+
+    def objective(encoder, pairs):
+        seen.append((encoder.training, torch.is_grad_enabled()))
+        return InfoNCE()(encoder, pairs)
+
+    train(**tiny | {"objective": objective}, watch=watch, looks=1)
+    assert seen == 20 * [(True, True)] + [(False, False)]
+    assert not tiny["encoder"].training
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_rates(tiny, value):
+    losses = iter([1.0, 1.0, value])
+
+    def objective(encoder, pairs):
+        return Supervised()(encoder, pairs) * next(losses)
+
+    with pytest.raises(DemixError, match=rf"became {value} at step 3; lower the rates.*0\.02"):
+        train(**tiny | {"objective": objective})
+    assert all(torch.isfinite(p).all() for p in tiny["encoder"].parameters())
