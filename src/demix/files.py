@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -42,10 +43,11 @@ def write_atomic(path: str | Path, data: str | bytes) -> Path:
     return path
 
 
-def claim_folder(path: str | Path, marker: str) -> Path:
-    """Return ``path`` as a folder to write to: new, empty, or one that holds ``marker`` already.
+def claim_folder(path: str | Path, marker: str, *, command: str | None = None) -> Path:
+    """Return ``path`` as a folder to write to: new, empty, or one that was written to before.
 
-    Anything else is refused, so that nothing of the user's is overwritten.
+    The latter holds the file ``marker``, a JSON file whose provenance names ``command`` if that is
+    given. Anything else is refused, so that nothing of the user's is overwritten.
     """
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
@@ -56,12 +58,25 @@ def claim_folder(path: str | Path, marker: str) -> Path:
         writable = os.access(folder, os.W_OK | os.X_OK)
     except OSError as error:
         reason = error.strerror or error
-        raise DemixError(f"Cannot use {folder} for the output: {reason}.") from error
+        raise DemixError(
+            f"Cannot use {folder} for the output: {reason}; choose a folder you may write to."
+        ) from error
     if not writable:
         raise DemixError(f"Cannot write to {folder}: permission denied; choose another folder.")
-    if present and not (folder / marker).is_file():
+    if present and not _is_ours(folder / marker, command):
+        source = f" of '{command}'" if command else ""
         raise DemixError(
-            f"{folder} holds something else (it is not empty and has no {marker}); "
+            f"{folder} holds something else (it is not empty and has no {marker}{source}); "
             "choose a new folder."
         )
     return folder
+
+
+def _is_ours(marker: Path, command: str | None) -> bool:
+    if command is None or not marker.is_file():
+        return marker.is_file()
+    try:
+        written = json.loads(marker.read_text(encoding="utf-8"))["provenance"]["command"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return str(written).startswith(command)

@@ -147,3 +147,14 @@ def test_a_folder_of_something_else_stays_as_it_is(tmp_path):
     told = refusal("evaluate", *save(tmp_path, *arrays()), "--out", folder)
     assert "it is not empty and has no scores.json" in told
     assert (folder / "report.html").read_text() == "mine"
+
+
+def test_a_users_own_scores_are_not_overwritten(tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "Z.npy", rng.normal(size=(50, 2)))
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "scores.json").write_text('{"mine": 1}')
+    files = ["--latents", tmp_path / "Z.npy", "--factors", tmp_path / "Z.npy"]
+    assert "holds something else" in refusal("evaluate", *files, "--out", out)
+    assert (out / "scores.json").read_text() == '{"mine": 1}'

@@ -38,7 +38,7 @@ def snapshot(folder):
         (
             "results.json",
             json.dumps([RECORD | {"experiment": "clica-table2"}]),
-            "holds results of clica-table2, not of clica-table1",
+            "holds results of clica-table2 at smoke scale, not of clica-table1",
         ),
     ],
 )
@@ -80,10 +80,17 @@ def test_a_seed_that_meets_held_out_draws_is_refused_before_anything_is_written(
 
 
 def test_finished_cells_of_two_runs_into_one_folder_are_all_kept(tmp_path):
-    first, second = Store(tmp_path, TABLE), Store(tmp_path, TABLE)
+    first, second = (
+        Store(tmp_path, TABLE, scale_named("smoke")),
+        Store(tmp_path, TABLE, scale_named("smoke")),
+    )
     for row, store in enumerate([first, second, first], start=1):
         store.add(RECORD | {"row": row})
-    assert [record["row"] for record in Store(tmp_path, TABLE).records] == [1, 2, 3]
+    assert [record["row"] for record in Store(tmp_path, TABLE, scale_named("smoke")).records] == [
+        1,
+        2,
+        3,
+    ]
 
 
 def test_the_command_says_so_in_one_sentence(tmp_path):
@@ -92,3 +99,9 @@ def test_the_command_says_so_in_one_sentence(tmp_path):
     told = refusal("reproduce", "clica-table1", "--scale", "smoke", "--out", tmp_path)
     assert f"{tmp_path} holds something else" in told
     assert snapshot(tmp_path) == before
+
+
+def test_results_of_another_scale_are_refused(tmp_path):
+    (tmp_path / "results.json").write_text(json.dumps([{**RECORD, "scale": "laptop"}]))
+    with pytest.raises(DemixError, match=r"clica-table1 at laptop scale, not of .* smoke scale"):
+        run(tmp_path)

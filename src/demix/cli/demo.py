@@ -32,7 +32,7 @@ _SAMPLES = 20_000
 def run_demo(out: Path, *, seed: int, as_json: bool) -> None:
     """Recover five factors from a nonlinear mixture and write scores, model and report."""
     check_seed(seed)
-    folder = claim_folder(out, "scores.json")
+    folder = claim_folder(out, "scores.json", command="demix demo")
     console = Console(stderr=as_json)
     box = Box(_LATENTS)
     process = Process(Uniform(box), Laplace(box, 0.05), LeakyMixing(_LATENTS, seed=seed))

@@ -23,7 +23,7 @@ from demix.validation import check_pair
 def run_evaluate(latents: Path, factors: Path, *, out: Path | None, as_json: bool) -> None:
     """Score two files against each other; print, and with ``out`` write a report."""
     found, true = check_pair(_read(latents), _read(factors))
-    folder = None if out is None else claim_folder(out, "scores.json")
+    folder = None if out is None else claim_folder(out, "scores.json", command="demix evaluate")
     scores = all_scores(found, true)
     data = {
         "r2": float(scores["affine_r2"]),
@@ -71,7 +71,9 @@ def _read(path: Path) -> np.ndarray:
     except FileNotFoundError as error:
         raise DemixError(f"Expected an .npy file, but {path} does not exist.") from error
     except (OSError, ValueError, EOFError, BadZipFile) as error:
-        raise DemixError(f"Expected an .npy file of numbers, but {path} is none.") from error
+        raise DemixError(
+            f"Expected an .npy file of numbers, but {path} cannot be read as one: {error}."
+        ) from error
     if not isinstance(array, np.ndarray):
         raise DemixError(f"Expected one array in an .npy file, but {path} is an .npz archive.")
     return array

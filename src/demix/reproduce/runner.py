@@ -77,10 +77,10 @@ def reproduce(
     """
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
-    store = Store(out, experiment)
+    store = Store(out, experiment, scale)
     watcher = watcher or Watcher()
     cells = [
-        Cell(row, seed, model, store.has(row.number, seed, scale.name, model))
+        Cell(row, seed, model, store.has(row.number, seed, model))
         for row in chosen
         for seed in seeds
         for model in row.paper

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from demix.errors import DemixError
-from demix.experiments import Experiment, Model
+from demix.experiments import Experiment, Model, Scale
 from demix.files import claim_folder, write_atomic
 
 FILE = "results.json"
@@ -19,15 +19,17 @@ class Store:
     Parameters
     ----------
     folder : path
-        New, empty, or that of an earlier run of the same experiment.
+        New, empty, or that of an earlier run of the same experiment at the same scale.
     experiment : Experiment
         What the folder is for.
+    scale : Scale
+        At which scale.
     """
 
-    def __init__(self, folder: str | Path, experiment: Experiment) -> None:
+    def __init__(self, folder: str | Path, experiment: Experiment, scale: Scale) -> None:
         self.folder = claim_folder(folder, FILE)
         self.path = self.folder / FILE
-        self.experiment = experiment
+        self.content = f"{experiment.name} at {scale.name} scale"
         self.records: list[dict[str, Any]] = []
         if self.path.exists():
             self.records = self._read()
@@ -35,27 +37,26 @@ class Store:
             self._write()
 
     def _read(self) -> list[dict[str, Any]]:
-        experiment = self.experiment
         try:
             records = json.loads(self.path.read_text(encoding="utf-8"))
             if not isinstance(records, list):
                 raise TypeError(f"it holds {type(records).__name__}")
-            others = {record["experiment"] for record in records} - {experiment.name}
+            held = {f"{record['experiment']} at {record['scale']} scale" for record in records}
             _ = [_key(record) for record in records]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DemixError(
                 f"{self.path} is not a list of demix results ({error}); choose a new folder."
             ) from error
-        if others:
+        if held - {self.content}:
             raise DemixError(
-                f"{self.folder} holds results of {', '.join(sorted(others))}, not of "
-                f"{experiment.name}; choose another folder."
+                f"{self.folder} holds results of {', '.join(sorted(held))}, not of "
+                f"{self.content}; choose another folder."
             )
         return records
 
-    def has(self, row: int, seed: int, scale: str, model: Model) -> bool:
+    def has(self, row: int, seed: int, model: Model) -> bool:
         """Tell whether a cell is finished."""
-        return (row, seed, scale, model) in {_key(record) for record in self.records}
+        return (row, seed, model) in {_key(record) for record in self.records}
 
     def add(self, record: dict[str, Any]) -> None:
         """Keep a finished cell; the file is replaced as a whole."""
@@ -68,5 +69,5 @@ class Store:
         write_atomic(self.path, json.dumps(self.records, indent=1, allow_nan=False) + "\n")
 
 
-def _key(record: dict[str, Any]) -> tuple[int, int, str, str]:
-    return record["row"], record["seed"], record["scale"], record["model"]
+def _key(record: dict[str, Any]) -> tuple[int, int, str]:
+    return record["row"], record["seed"], record["model"]

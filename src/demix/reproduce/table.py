@@ -23,53 +23,46 @@ from demix.report import (
 from demix.spaces import Sphere
 
 _SPACES = {"sphere": "Sphere", "box": "Box", "real": "Unbounded"}
-_MODELS: tuple[Model, ...] = ("identity", "supervised", "unsupervised")
+_MODELS: tuple[Model, ...] = ("unsupervised", "supervised", "identity")
 Records = Sequence[dict[str, Any]]
 
 
 def write_tables(experiment: Experiment, records: Records, folder: Path) -> None:
     """Write ``table.md`` and ``table.html`` of all ``records`` into ``folder``."""
-    scales = list(dict.fromkeys(record["scale"] for record in records))
-    for scale in scales:
-        here = [record for record in records if record["scale"] == scale]
-        suffix = f"-{scale}" if len(scales) > 1 else ""
-        title = f"{experiment.title} ({scale} scale)"
-        header, lines = _lines(experiment, here)
-        notes = _notes(experiment, here)
-        write_atomic(folder / f"table{suffix}.md", table_markdown(title, header, lines, notes))
-        page = table_page(
-            title,
-            f"{experiment.source}. Held-out scores in percent beside the published ones.",
-            header,
-            lines,
-            _figure(experiment, here),
-            notes,
-            here[0]["provenance"],
-        )
-        write_page(page, folder / f"table{suffix}.html")
+    if not records:
+        return
+    title = f"{experiment.title} ({records[0]['scale']} scale)"
+    header, lines = _lines(experiment, records)
+    notes = _notes(experiment, records)
+    write_atomic(folder / "table.md", table_markdown(title, header, lines, notes))
+    page = table_page(
+        title,
+        f"{experiment.source}. Held-out scores in percent beside the published ones.",
+        header,
+        lines,
+        _figure(experiment, records),
+        notes,
+        records[0]["provenance"],
+    )
+    write_page(page, folder / "table.html")
 
 
 def _lines(experiment: Experiment, records: Records) -> tuple[list[str], list[list[str]]]:
     """Return header and lines: the process, the model, and ours (paper) for each type of model."""
     shown = [model for model in _MODELS if any(record["model"] == model for record in records)]
     score = {"r2": "R²", "mcc": "MCC"}[experiment.score]
-    header = ["row", "space", "p(·)", "p(·|·)", "model space", "q(·|·)", "matched"]
-    for model in shown:
-        header += [f"{model} {score} [%]", "paper"]
+    header = ["row", "process", "model", "matched"]
+    header += [f"{model} {score} (paper)" for model in shown]
     header += ["nats above optimum", "seconds"]
     lines = []
     for row, cells in _by_row(experiment, records):
         line = [
             str(row.number),
-            _SPACES[row.space],
-            str(row.marginal),
-            str(row.conditional),
-            _SPACES[row.model_space],
-            row.assumed,
+            f"{_SPACES[row.space]}: {row.marginal}, {row.conditional}",
+            f"{_SPACES[row.model_space]}: {row.assumed}",
             "yes" if row.matched else "no",
         ]
-        for model in shown:
-            line += [_ours(cells[model], experiment.score), _published(row, model)]
+        line += [_beside(cells[model], row, model, experiment.score) for model in shown]
         main = cells["unsupervised"]
         above = [r["nats_above_optimum"] for r in main if r["nats_above_optimum"] is not None]
         line.append(f"{np.mean(above):.3f}" if above else "–")
@@ -85,17 +78,15 @@ def _by_row(experiment: Experiment, records: Records) -> list[tuple[Row, dict[st
     return [(row, cells[row.number]) for row in experiment.rows if row.number in cells]
 
 
-def _ours(cells: Records, score: str) -> str:
+def _beside(cells: Records, row: Row, model: Model, score: str) -> str:
+    """Write ours in percent, and the paper's in brackets."""
     values = [100 * record[score] for record in cells]
     if not values:
         return "–"
     spread = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.2f}{spread}"
-
-
-def _published(row: Row, model: Model) -> str:
     figure = row.paper.get(model)
-    return "–" if figure is None else f"{figure[0]:.2f} ± {figure[1]:.2f}"
+    published = "" if figure is None else f" ({figure[0]:.2f} ± {figure[1]:.2f})"
+    return f"{np.mean(values):.2f}{spread}{published}"
 
 
 def _notes(experiment: Experiment, records: Records) -> list[str]:
@@ -110,8 +101,8 @@ def _notes(experiment: Experiment, records: Records) -> list[str]:
         f"Regenerate with `{command}--scale {scale} --out DIR`.",
         f"Seeds {', '.join(map(str, seeds))}; {minutes:.0f} minutes of training in all on "
         f"{'/'.join(cores)} cores; commit {', '.join(commits)}.",
-        "Ours: fitted on one half of fresh samples, scored on the other. The paper fits and scores "
-        "on the same samples; mean and standard deviation over its 5 seeds.",
+        "Scores in percent. Ours: fitted on one half of fresh samples, scored on the other. The "
+        "paper fits and scores on the same samples; mean and standard deviation over its 5 seeds.",
     ]
 
 

@@ -15,7 +15,7 @@ class Muon(torch.optim.Muon):
 
     The parent orthogonalises in bfloat16, which processors without such units emulate some fifty
     times slower than float32, and one matrix at a time; here matrices of one shape go together.
-    Settings and update rule are the parent's.
+    The update rule is the parent's; closures and its alternative rate adjustments are not used.
 
     References
     ----------
