@@ -55,15 +55,15 @@ class Distribution:
 class Laptop:
     """How a row is trained at laptop scale.
 
-    ``scale`` is where the size of the output space starts; ``finish`` is a number of further steps
-    of InfoNCE, after those of a limit that is too coarse to end with.
+    ``scale`` is where the size of the output space starts; ``group`` and ``queries`` are those of
+    :class:`demix.InfoNCE` and :class:`demix.AlignmentUniformity`.
     """
 
     scale: float
     steps: int = 3000
     batch: int = 1024
     group: int | None = None
-    finish: int = 0
+    queries: int | None = None
 
 
 @dataclass(frozen=True)

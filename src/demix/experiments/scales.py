@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from demix.encoders import Encoder, paper_encoder
 from demix.errors import DemixError
 from demix.experiments.declaration import Model, Row, space_named
 from demix.objectives import AlignmentUniformity, InfoNCE, Objective, Supervised
 from demix.training import Recipe, paper_recipe
-
-
-class Phase(NamedTuple):
-    """A stretch of training with one objective."""
-
-    objective: Objective
-    recipe: Recipe
 
 
 @dataclass(frozen=True)
@@ -40,20 +32,21 @@ class Scale:
     draws: int = 25_000
     samples: int = 61_440
 
-    def plan(self, row: Row, model: Model) -> tuple[Encoder, list[Phase]]:
-        """Return the encoder of ``row`` and how it is trained, one phase after the other."""
+    def plan(self, row: Row, model: Model) -> tuple[Encoder, Objective, Recipe]:
+        """Return encoder, objective and recipe of a trained model of ``row``."""
         supervised = model == "supervised"
         space = space_named(row.model_space, self.dim)
         objective: Objective = InfoNCE(row.similarity, group=row.laptop.group)
         if supervised:
             objective = Supervised()
         elif row.limit:
-            objective = AlignmentUniformity(row.similarity)
+            objective = AlignmentUniformity(row.similarity, queries=row.laptop.queries)
         if self.name == "paper":
             if isinstance(objective, InfoNCE):
                 objective = InfoNCE(row.similarity, two_sided=False)
-            recipe = paper_recipe(supervised=supervised)
-            return paper_encoder(self.dim, space), [Phase(objective, recipe)]
+            elif isinstance(objective, AlignmentUniformity):
+                objective = AlignmentUniformity(row.similarity)
+            return paper_encoder(self.dim, space), objective, paper_recipe(supervised=supervised)
         if supervised:
             # The true latents have unit size, so nothing has to grow.
             encoder, recipe = Encoder(self.dim, space), Recipe(steps=2000)
@@ -62,15 +55,7 @@ class Scale:
             recipe = Recipe(steps=row.laptop.steps, batch=row.laptop.batch)
         if self.name == "smoke":
             recipe = replace(recipe, steps=60, batch=256)
-        phases = [Phase(objective, recipe)]
-        if row.laptop.finish and not supervised:
-            phases.append(
-                Phase(
-                    InfoNCE(row.similarity),
-                    recipe.continued(60 if self.name == "smoke" else row.laptop.finish),
-                )
-            )
-        return encoder, phases
+        return encoder, objective, recipe
 
 
 SCALES = {

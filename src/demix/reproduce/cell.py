@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from demix.experiments import Experiment, Model, Row, Scale
 from demix.objectives import contrast, is_matched, latent_loss
 from demix.processes import Process
 from demix.scores import affine_r2, mean_correlation
-from demix.training import Record, Training, train
+from demix.training import Record, train
 
 # Held-out draws must never meet the training draws, which use the plain seed.
 _HELD_OUT = 2**40
@@ -69,7 +68,7 @@ def run_cell(
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3 * _HELD_OUT + seed)  # where torch's own initialisation stays
-        encoder, phases = scale.plan(row, model)
+        encoder, objective, recipe = scale.plan(row, model)
     look = process.sample(_LOOK, generator=held_out)
 
     def watch(encoder: Encoder) -> Record:
@@ -79,21 +78,17 @@ def run_cell(
     def above(encoder: Encoder) -> float | None:
         return None if model == "supervised" else nats_above_optimum(process, row, encoder)
 
-    whole = Training()
-    steps = sum(phase.recipe.steps for phase in phases)
-    for number, (objective, recipe) in enumerate(phases):
-        training = train(
-            encoder,
-            process.sample,
-            objective,
-            recipe,
-            seed=seed + (number and (3 + number) * _HELD_OUT),  # fresh pairs in every phase
-            watch=watch,
-            report=report and partial(_report_on, report, whole.steps, steps),
-        )
-        if training.interrupted:
-            return None
-        whole.extend(training)
+    training = train(
+        encoder,
+        process.sample,
+        objective,
+        recipe,
+        seed=seed,
+        watch=watch,
+        report=None if report is None else lambda step, last: report(step, recipe.steps, last),
+    )
+    if training.interrupted:
+        return None
     pairs = process.sample(scale.samples, generator=held_out)
     with torch.no_grad():
         latents = encoder(pairs.x)
@@ -101,12 +96,12 @@ def run_cell(
         record
         | _scores(latents, pairs.z)
         | {
-            "steps": whole.steps,
-            "seconds": round(whole.seconds, 2),
+            "steps": training.steps,
+            "seconds": round(training.seconds, 2),
             "nats_above_optimum": above(encoder),
-            "objective": " then ".join(repr(phase.objective) for phase in phases),
-            "batch": phases[0].recipe.batch,
-            "history": whole.history,
+            "objective": repr(objective),
+            "batch": recipe.batch,
+            "history": training.history,
         }
     )
 
@@ -131,12 +126,6 @@ def nats_above_optimum(
         )
         gaps.append(float(found - latent_loss(process, pairs, row.similarity)))
     return float(np.mean(gaps))
-
-
-def _report_on(
-    report: Callable[[int, int, Record], None], before: int, steps: int, step: int, last: Record
-) -> None:
-    report(before + step, steps, last)
 
 
 def _scores(latents: torch.Tensor, factors: torch.Tensor) -> dict[str, float]:

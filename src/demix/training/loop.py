@@ -49,16 +49,6 @@ class Training:
     seconds: float = 0.0
     interrupted: bool = False
 
-    def extend(self, later: Training) -> None:
-        """Append a training that went on where this one ended."""
-        for record in later.history:
-            step = self.steps + (record["step"] or 0)
-            seconds = self.seconds + (record["seconds"] or 0)
-            self.history.append(record | {"step": step, "seconds": seconds})
-        self.steps += later.steps
-        self.seconds += later.seconds
-        self.interrupted |= later.interrupted
-
 
 def train(
     encoder: Encoder,

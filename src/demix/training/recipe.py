@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from demix.errors import DemixError
@@ -63,17 +63,6 @@ class Recipe:
             )
         if self.optimizer not in ("muon", "adam"):
             raise DemixError(f'optimizer must be "muon" or "adam", but got {self.optimizer!r}.')
-
-    def continued(self, steps: int) -> Recipe:
-        """Return the recipe that trains on: the weights stay, the rates peak at half."""
-        return replace(
-            self,
-            steps=steps,
-            matrix_rate=self.matrix_rate / 2,
-            rate=self.rate / 2,
-            whiten=False,
-            initialise=False,
-        )
 
     def rate_factor(self, step: int) -> float:
         """Return the share of the peak rate at ``step`` (counted from 0)."""
