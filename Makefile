@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 CODE  := $(wildcard src tests scripts)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format clean
+.PHONY: help setup demo test lint format docs clean
 
 help:
 	@echo "make setup    create .venv with the locked versions and demix itself"
@@ -14,6 +14,7 @@ help:
 	@echo "make test     lint, types, layers, tests, doctests and README examples"
 	@echo "make lint     the static half of 'make test'"
 	@echo "make format   rewrite the code in house style"
+	@echo "make docs     put the tables under results/ into the README"
 	@echo "make clean    remove everything the other targets made"
 
 setup: $(STAMP)
@@ -43,10 +44,14 @@ lint: setup
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/fill_readme.py --check
 
 format: setup
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
+
+docs: setup
+	$(BIN)/python scripts/fill_readme.py
 
 clean:
 	rm -rf .venv demo-output build dist

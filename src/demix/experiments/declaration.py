@@ -55,15 +55,14 @@ class Distribution:
 class Laptop:
     """How a row is trained at laptop scale.
 
-    ``scale`` is where the size of the output space starts; ``group`` and ``queries`` are those of
-    :class:`demix.InfoNCE` and :class:`demix.AlignmentUniformity`.
+    ``scale`` is where the size of the output space starts; ``group`` is that of
+    :class:`demix.InfoNCE`.
     """
 
     scale: float
     steps: int = 3000
     batch: int = 1024
     group: int | None = None
-    queries: int | None = None
 
 
 @dataclass(frozen=True)

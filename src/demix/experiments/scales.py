@@ -40,12 +40,10 @@ class Scale:
         if supervised:
             objective = Supervised()
         elif row.limit:
-            objective = AlignmentUniformity(row.similarity, queries=row.laptop.queries)
+            objective = AlignmentUniformity(row.similarity)
         if self.name == "paper":
             if isinstance(objective, InfoNCE):
                 objective = InfoNCE(row.similarity, two_sided=False)
-            elif isinstance(objective, AlignmentUniformity):
-                objective = AlignmentUniformity(row.similarity)
             return paper_encoder(self.dim, space), objective, paper_recipe(supervised=supervised)
         if supervised:
             # The true latents have unit size, so nothing has to grow.

@@ -102,9 +102,6 @@ class AlignmentUniformity:
         As in :func:`demix.contrast`.
     temperature : float
         ``tau``.
-    queries : int, optional
-        Take the outer expectation over this many anchors only. The bias of the estimate depends
-        on the size of the batch, the cost on batch times queries.
 
     References
     ----------
@@ -120,11 +117,6 @@ class AlignmentUniformity:
 
     similarity: Kind = "dot"
     temperature: float = 1.0
-    queries: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.queries is not None and self.queries < 1:
-            raise DemixError(f"Uniformity needs at least 1 query, but got {self.queries!r}.")
 
     def __call__(self, encoder: Encoder, pairs: Pairs) -> Tensor:
         """Encode both sides in one pass; pull pairs together, push the anchors apart."""
@@ -133,10 +125,7 @@ class AlignmentUniformity:
             anchors, positives, similarity=self.similarity, temperature=self.temperature
         )
         push = uniformity(
-            anchors[: self.queries],
-            anchors,
-            similarity=self.similarity,
-            temperature=self.temperature,
+            anchors, anchors, similarity=self.similarity, temperature=self.temperature
         )
         return pull + push
 
