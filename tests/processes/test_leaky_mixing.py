@@ -70,7 +70,7 @@ def test_the_units_between_the_layers_are_leaky():
 
 def test_slope_one_is_linear():
     mixing = LeakyMixing(3, seed=0, draws=50, slope=1.0)
-    product = torch.linalg.multi_dot(mixing.matrices)
+    product = torch.linalg.multi_dot([weight.T for weight in mixing.matrices])
     z = torch.eye(3, dtype=torch.float64)
     torch.testing.assert_close(mixing(-z), -product)
 
