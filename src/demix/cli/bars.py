@@ -27,7 +27,7 @@ def training_bar(console: Console) -> Progress:
     """Return a bar that shows loss, distance to the optimum, score and time left."""
     return Progress(
         TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=12),
         MofNCompleteColumn(),
         TextColumn("{task.fields[numbers]}"),
         TimeRemainingColumn(),
@@ -40,9 +40,9 @@ def numbers(record: Record, score: str) -> str:
     """Write the latest record in a few words."""
     shown = []
     if record.get("loss") is not None:
-        shown.append(f"loss {record['loss']:.4f}")
+        shown.append(f"loss {record['loss']:.3f}")
     if record.get("nats_above_optimum") is not None:
-        shown.append(f"{record['nats_above_optimum']:.3f} nats above optimum")
+        shown.append(f"optimum {record['nats_above_optimum']:+.3f}")
     if record.get("score") is not None:
         shown.append(f"{score} {record['score']:.2f} %")
     return " · ".join(shown)

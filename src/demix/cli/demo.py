@@ -40,16 +40,17 @@ def run_demo(out: Path, *, seed: int, as_json: bool) -> None:
     recipe = Recipe(steps=1500)
     held_out = torch.Generator().manual_seed(2**40 + seed)
     look = process.sample(4096, generator=held_out)
-    batch = process.sample(recipe.batch, generator=held_out)
-    best = float(latent_loss(process, batch, _SIMILARITY))
+    batches = [process.sample(recipe.batch, generator=held_out) for _ in range(16)]
+    best = [float(latent_loss(process, batch, _SIMILARITY)) for batch in batches]
+    batch, optimum = batches[0], sum(best) / len(best)
 
     def watch(encoder: Encoder) -> Record:
         found = contrast(
             encoder(batch.x), encoder(batch.x_tilde), similarity=_SIMILARITY, two_sided=True
         )
         score = affine_r2(encoder(look.x), look.z)
-        above = float(found) - best
-        return {"score": 100 * score, "nats_above_optimum": above, "optimum": best}
+        above = float(found) - best[0]  # on the same pairs, so that their noise cancels
+        return {"score": 100 * score, "nats_above_optimum": above, "optimum": optimum}
 
     console.print(
         f"{_LATENTS} independent factors in a box, mixed by a random invertible network; "
