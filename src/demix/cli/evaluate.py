@@ -25,17 +25,18 @@ def run_evaluate(latents: Path, factors: Path, *, out: Path | None, as_json: boo
     found, true = check_pair(_read(latents), _read(factors))
     folder = None if out is None else claim_folder(out, "scores.json", command="demix evaluate")
     scores = all_scores(found, true)
+    origin = {
+        "command": "demix evaluate",
+        "latents": f"{latents.name} sha256 {_digest(latents)}",
+        "factors": f"{factors.name} sha256 {_digest(factors)}",
+        **provenance(),
+    }
     data = {
         "r2": float(scores["affine_r2"]),
         "mcc": float(scores["mean_correlation"]),
         "samples": len(found),
         "scores": scores_as_data(scores),
-        "provenance": {
-            "command": "demix evaluate",
-            "latents": f"{latents.name} sha256 {_digest(latents)}",
-            "factors": f"{factors.name} sha256 {_digest(factors)}",
-            **provenance(),
-        },
+        "provenance": origin,
     }
     if folder is not None:
         page = recovery_report(
@@ -49,7 +50,7 @@ def run_evaluate(latents: Path, factors: Path, *, out: Path | None, as_json: boo
             scores=scores,
             history=[],
             seconds=None,
-            provenance=data["provenance"],  # type: ignore[arg-type]
+            provenance=origin,
         )
         write_page(page, folder / "report.html")
         write_atomic(folder / "scores.json", json.dumps(data, indent=2) + "\n")

@@ -43,7 +43,7 @@ class InfoNCE:
     group : int, optional
         Contrast within groups of this many pairs. The optimal critic does not depend on the number
         of negatives, so when pairs carry little information a large batch in small groups gives
-        the same gradient as one large group at a fraction of its cost.
+        a gradient almost as good as that of one large group at a fraction of its cost.
 
     Examples
     --------
