@@ -17,8 +17,10 @@ from dense_objectives import (
 from hypothesis import given
 
 from demix import contrast
-from demix.objectives import streaming
+from demix.objectives import streaming, tiles
 from demix.objectives.similarities import similarity_named
+
+pytestmark = pytest.mark.usefixtures("engine")
 
 
 def assert_equals_dense(case: Case, tolerance: float) -> None:
@@ -76,7 +78,7 @@ def test_gradcheck(similarity: object, two_sided: bool, include_positive: bool) 
 def test_both_log_sums_are_exact_whatever_the_tile(
     similarity: object, tile: int, skip: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming, "_TILE", tile)
+    monkeypatch.setattr(tiles, "_TILE", tile)
     q, k = uniform(0, 23, 3).requires_grad_(), uniform(1, 9, 3).requires_grad_()
     # Several tiles in a row hold nothing of the first key when their queries skip it.
     left_out = (torch.arange(23) // 6) if skip else None
@@ -84,7 +86,9 @@ def test_both_log_sums_are_exact_whatever_the_tile(
     if left_out is not None:
         dense = dense.masked_fill(left_out[:, None] == torch.arange(9), -torch.inf)
     expected = (torch.logsumexp(dense, dim=1), torch.logsumexp(dense, dim=0))
-    found = streaming.pairwise_logsumexp(q, k, similarity_named(similarity), skip=left_out)
+    found = streaming.pairwise_logsumexp(
+        q, k, similarity_named(similarity), skip=left_out, columns=True
+    )
     weights = (uniform(2, 23), uniform(3, 9))
     gradients = []
     for rows, columns in (found, expected):
@@ -103,7 +107,7 @@ def test_contrast_over_many_tiles_equals_the_dense_definition(
     include_positive: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(streaming, "_TILE", 64)
+    monkeypatch.setattr(tiles, "_TILE", 64)
     options = {
         "positives": None,
         "similarity": similarity,

@@ -69,9 +69,9 @@ def contrast(
     queries, keys = tempered(queries, keys, pairs, temperature)
     matched = pairs.paired(queries, keys[positives])
     skip = None if include_positive else positives
-    rows, columns = pairwise_logsumexp(queries, keys, pairs, skip=skip)
+    rows, columns = pairwise_logsumexp(queries, keys, pairs, skip=skip, columns=two_sided)
     loss = (rows - matched).mean()
-    if two_sided:
+    if columns is not None:
         loss = (loss + (columns[positives] - matched).mean()) / 2
     return loss
 

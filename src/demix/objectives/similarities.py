@@ -23,6 +23,9 @@ class PairSimilarity(ABC):
     degree: float
     """``s(c q, c k) = c^degree s(q, k)`` (per argument for the dot product)."""
 
+    compiled_as: int | None = None
+    """Its number in ``compiled/kernel.c``, if it is there."""
+
     @abstractmethod
     def paired(self, q: Tensor, k: Tensor) -> Tensor:
         """Return ``s(q_i, k_i)`` for each row of two ``(B, d)`` arrays, differentiably."""
@@ -45,6 +48,7 @@ class DotProduct(PairSimilarity):
     """``q^T k`` (Eq. 1)."""
 
     degree = 2.0
+    compiled_as = 0
 
     def paired(self, q: Tensor, k: Tensor) -> Tensor:
         """Return the dot product of each pair."""
@@ -63,6 +67,7 @@ class SquaredDistance(PairSimilarity):
     """``-|q - k|_2^2``, as a matrix product."""
 
     degree = 2.0
+    compiled_as = 2
 
     def paired(self, q: Tensor, k: Tensor) -> Tensor:
         """Return minus the squared distance of each pair."""
@@ -87,6 +92,7 @@ class PowerDistance(PairSimilarity):
 
     def __init__(self, p: float) -> None:
         self.degree = p
+        self.compiled_as = {1.0: 1, 3.0: 3}.get(p)
 
     def paired(self, q: Tensor, k: Tensor) -> Tensor:
         """Return minus the p-th power of the distance of each pair."""

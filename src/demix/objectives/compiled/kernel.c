@@ -1,0 +1,63 @@
+/* Log-sum-exp over all pairs of queries and keys, and its gradient, without the matrix.
+ *
+ * pairs.inc holds the algorithm; it is compiled once for each floating type. Only the vector
+ * extensions that gcc and clang share are used, so the same source serves every processor.
+ */
+#include <math.h>
+#include <omp.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#if defined(__AVX512F__)
+#define BYTES 64
+#elif defined(__AVX__)
+#define BYTES 32
+#else
+#define BYTES 16
+#endif
+
+/* Keep a vector in a register: gcc would rather load it again for every use. */
+#if defined(__x86_64__)
+#define KEEP(v) __asm__("" : "+x"(v))
+#else
+#define KEEP(v)
+#endif
+
+#define ROWS 4    /* queries of a tile: their sums and coordinates fit into the registers */
+#define COLUMNS 256 /* keys of a tile: their coordinates and gradients fit into the first cache */
+
+enum { DOT = 0, L1 = 1, L2 = 2, L3 = 3 };
+
+#define REAL float
+#define WORD int32_t
+#define NAME(x) x##_f32
+#define MAGIC 12582912.0f /* 1.5 * 2^23: adding it rounds to whole numbers */
+#define FRACTION 23
+#define ONE 0x3f800000
+#define LN2_HIGH 0.693145751953125f
+#define LN2_LOW 1.428606765330187e-6f
+#define TERMS 6
+#define LARGE 1e37f
+#include "pairs.inc"
+#undef REAL
+#undef WORD
+#undef NAME
+#undef MAGIC
+#undef FRACTION
+#undef ONE
+#undef LN2_HIGH
+#undef LN2_LOW
+#undef TERMS
+#undef LARGE
+
+#define REAL double
+#define WORD int64_t
+#define NAME(x) x##_f64
+#define MAGIC 6755399441055744.0 /* 1.5 * 2^52 */
+#define FRACTION 52
+#define ONE 0x3ff0000000000000
+#define LN2_HIGH 0.693147180369123816490
+#define LN2_LOW 1.90821492927058770002e-10
+#define TERMS 12
+#define LARGE 1e300
+#include "pairs.inc"

@@ -1,0 +1,151 @@
+"""The compiled kernel gives the numbers of the plain tiles, and tiles serve where it is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from dense_objectives import SIMILARITIES, assert_same, uniform
+from torch import Tensor
+
+from demix.objectives import compiled, contrast, tiles
+from demix.objectives.compiled import build
+from demix.objectives.similarities import similarity_named
+
+COMPILED = [s for s in SIMILARITIES if similarity_named(s).compiled_as is not None]
+needs_compiler = pytest.mark.skipif(build.library() is None, reason="no C compiler")
+
+
+@pytest.fixture(params=[1, 2, 3])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def both(q: Tensor, k: Tensor, similarity: object, skip: Tensor | None) -> list[list[Tensor]]:
+    """Return rows, columns and both gradients from the kernel and from the tiles."""
+    pairs = similarity_named(similarity)
+    weights = uniform(7, len(q)).to(q.dtype), uniform(8, len(k)).to(q.dtype)
+    results = []
+    for engine in (compiled, tiles):
+        rows, columns = engine.logsumexp(q, k, pairs, skip, True)
+        pulls = engine.gradient(q, k, pairs, skip, rows, weights[0], columns, weights[1])
+        results.append([rows, columns, *pulls])
+    return results
+
+
+@needs_compiler
+@pytest.mark.parametrize("similarity", COMPILED)
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("shape", [(2, 5, 1), (5, 7, 3), (300, 517, 10), (1021, 1024, 17)])
+def test_kernel_equals_tiles(
+    similarity: object, skip: bool, shape: tuple[int, int, int], threads: int
+) -> None:
+    n, m, d = shape
+    q, k = uniform(0, n, d), uniform(1, m, d)
+    left_out = torch.arange(n) * 3 % m if skip else None
+    for found, expected in zip(*both(q, k, similarity, left_out), strict=True):
+        assert_same(found, expected, 1e-10)
+
+
+@needs_compiler
+@pytest.mark.parametrize("similarity", COMPILED)
+def test_float32_kernel_is_within_1e_5_of_float64_tiles(similarity: object) -> None:
+    q, k = uniform(0, 700, 10), uniform(1, 900, 10)
+    narrow, _ = both(q.float(), k.float(), similarity, None)
+    _, wide = both(q.float().double(), k.float().double(), similarity, None)
+    for found, expected in zip(narrow, wide, strict=True):
+        assert_same(found, expected, 1e-5)
+
+
+@needs_compiler
+@pytest.mark.parametrize("similarity", COMPILED)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_far_away_keys_and_queries_keep_their_sums(similarity: object, dtype: torch.dtype) -> None:
+    q, k = uniform(0, 50, 3).to(dtype), uniform(1, 60, 3).to(dtype)
+    q[7], k[11] = 40.0, -30.0  # e^-60 and less from all others
+    for found, expected in zip(*both(q, k, similarity, None), strict=True):
+        assert_same(found, expected, 1e-5 if dtype is torch.float32 else 1e-10)
+
+
+@needs_compiler
+@pytest.mark.parametrize("similarity", COMPILED)
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf])
+def test_broken_numbers_do_not_vanish(similarity: object, broken: float) -> None:
+    q, k = uniform(0, 40, 3).float(), uniform(1, 40, 3).float()
+    q[5, 1] = broken
+    assert not contrast(q, k, similarity=similarity, two_sided=True).isfinite()
+
+
+@needs_compiler
+def test_a_repeated_call_gives_the_same_bits(threads: int) -> None:
+    q, k = uniform(0, 999, 10).float(), uniform(1, 999, 10).float()
+    first, second = (both(q, k, 1, None)[0] for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+@needs_compiler
+def test_rows_that_are_not_contiguous_are_read_right() -> None:
+    q, k = uniform(0, 3, 40).T, uniform(1, 50, 6)[:, ::2]
+    for found, expected in zip(*both(q, k, 3, None), strict=True):
+        assert_same(found, expected, 1e-10)
+
+
+_TOLD = """
+import torch
+from demix import contrast
+from demix.objectives.compiled.build import library
+torch.manual_seed(0)
+q = torch.randn(300, 10, dtype=torch.float64, requires_grad=True)
+loss = contrast(q, q.detach().roll(1, 0), similarity=1, two_sided=True)
+loss.backward()
+print(library() is not None, loss.item(), q.grad.abs().sum().item())
+"""
+
+
+def told(cache: Path, compiler: str | None) -> list[str]:
+    """Return what a fresh process says: compiled or not, a loss, the size of its gradient."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    environment.pop("CC", None)
+    if compiler is not None:
+        environment["CC"] = compiler
+    run = subprocess.run(
+        [sys.executable, "-c", _TOLD], env=environment, capture_output=True, text=True, check=True
+    )
+    assert run.stderr == ""
+    return run.stdout.split()
+
+
+@needs_compiler
+def test_plain_tiles_serve_with_the_same_numbers_where_nothing_compiles(tmp_path: Path) -> None:
+    is_compiled, *numbers = told(tmp_path, None)
+    assert is_compiled == "True"
+    for compiler in ("no-such-compiler", "false"):
+        missing, *plain = told(tmp_path / compiler, compiler)
+        assert missing == "False"
+        assert list(map(float, plain)) == pytest.approx(list(map(float, numbers)), rel=1e-12)
+
+
+@needs_compiler
+def test_the_library_is_made_once_and_again_when_torn(tmp_path: Path) -> None:
+    told(tmp_path, None)
+    (kept,) = (tmp_path / "demix").iterdir()
+    made = kept.stat().st_mtime_ns
+    told(tmp_path, None)
+    assert kept.stat().st_mtime_ns == made
+    kept.write_bytes(kept.read_bytes()[:1000])
+    assert told(tmp_path, None)[0] == "True"
+    assert kept.stat().st_size > 1000
+
+
+def test_a_cache_that_cannot_be_written_is_no_reason_to_fail(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    assert told(blocked, None)[0] == "False"
