@@ -3,7 +3,7 @@ JOBS   ?= 2
 
 BIN   := .venv/bin
 STAMP := .venv/.installed
-CODE  := $(wildcard src tests scripts)
+CODE  := $(wildcard src tests scripts search)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint format docs clean
