@@ -60,7 +60,7 @@ def _compile(command: list[str], kept: Path) -> None:
 
 
 def _is_whole(kept: Path) -> bool:
-    """Tell whether the library still ends in its own checksum: a torn one would kill the process."""
+    """Tell whether the library ends in its own checksum: a torn one would kill the process."""
     try:
         content = kept.read_bytes()
     except FileNotFoundError:
