@@ -186,7 +186,7 @@ def _bars(data: dict[str, Any]) -> BenchTable:
             ]
         )
     notes = [*dict.fromkeys(f"{bar['note']}." for bar in data["bars"] if bar["note"]), _run(data)]
-    return BenchTable("bars", ["what", "bar", "measured", ""], rows, notes)
+    return BenchTable("bars", ["what", "bar", "measured", "verdict"], rows, notes)
 
 
 def _run(data: dict[str, Any]) -> str:
