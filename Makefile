@@ -3,10 +3,11 @@ JOBS   ?= 2
 
 BIN   := .venv/bin
 STAMP := .venv/.installed
+PEERS := .venv/.installed-bench
 CODE  := $(wildcard src tests scripts search)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format docs clean
+.PHONY: help setup demo test lint format docs bench clean
 
 help:
 	@echo "make setup    create .venv with the locked versions and demix itself"
@@ -14,7 +15,8 @@ help:
 	@echo "make test     lint, types, layers, tests, doctests and README examples"
 	@echo "make lint     the static half of 'make test'"
 	@echo "make format   rewrite the code in house style"
-	@echo "make docs     put the tables under results/ into the README"
+	@echo "make docs     put the tables under results/ into README.md and docs/"
+	@echo "make bench    measure everything, most of an hour, into results/bench/ and docs/speed.md"
 	@echo "make clean    remove everything the other targets made"
 
 setup: $(STAMP)
@@ -44,14 +46,24 @@ lint: setup
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python scripts/fill_readme.py --check
+	$(BIN)/python scripts/fill_docs.py --check
 
 format: setup
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
 docs: setup
-	$(BIN)/python scripts/fill_readme.py
+	$(BIN)/python scripts/fill_docs.py
+
+# Peers and plots are for measuring only. The first lock file keeps them from moving anything.
+$(PEERS): $(STAMP) constraints-bench.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r constraints-bench.txt
+	@touch $@
+
+bench: $(PEERS)
+	$(BIN)/demix bench --json results/bench/bench.json
+	$(BIN)/python scripts/plot_scaling.py
+	$(BIN)/python scripts/fill_docs.py
 
 clean:
 	rm -rf .venv demo-output build dist

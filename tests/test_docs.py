@@ -9,16 +9,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def fill_readme():
-    spec = importlib.util.spec_from_file_location("fill", ROOT / "scripts" / "fill_readme.py")
+def fill_docs():
+    spec = importlib.util.spec_from_file_location("fill", ROOT / "scripts" / "fill_docs.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_the_readme_shows_the_committed_results():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert fill_readme().filled(readme) == readme
+def test_the_documents_show_the_committed_results():
+    fill = fill_docs()
+    for name in fill.DOCUMENTS:
+        document = (ROOT / name).read_text(encoding="utf-8")
+        assert fill.filled(document) == document, name
 
 
 def test_links_between_documents_lead_somewhere():

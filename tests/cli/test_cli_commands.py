@@ -11,7 +11,7 @@ import pytest
 
 from command import refusal, run_demix
 
-COMMANDS = ["demo", "list", "reproduce", "evaluate"]
+COMMANDS = ["demo", "list", "reproduce", "evaluate", "bench"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

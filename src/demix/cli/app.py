@@ -108,6 +108,23 @@ def evaluate(
     run_evaluate(latents, factors, out=out, as_json=as_json)
 
 
+@app.command(epilog="Example:  demix bench --json bench.json")
+def bench(
+    json_file: Annotated[Path | None, typer.Option("--json", help="File to write to.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Tiny sizes, to see it work; no bar is judged.")
+    ] = False,
+) -> None:
+    """Measure losses, steps, samplers and scores beside their peers.
+
+    Everything is timed side by side in one run, beside the bars it must pass. In full this takes
+    most of an hour on two cores, which should have nothing else to do.
+    """
+    from demix.cli.benchmark import run_bench
+
+    run_bench(json_file, quick=quick)
+
+
 def _numbers(text: str, option: str) -> list[int]:
     """Read ``1,2,5-7``."""
     numbers: list[int] = []

@@ -1,0 +1,56 @@
+"""Put the tables under results/ into the documents, between their markers.
+
+A block `<!-- results/NAME -->` ... `<!-- end -->` shows results/NAME/table.md; a block
+`<!-- results/bench/SECTION -->` shows that section of results/bench/bench.json.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from demix.bench.tables import tables_of
+from demix.report import table_markdown
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = ("README.md", "docs/speed.md")
+BLOCK = re.compile(r"<!-- results/(?P<name>[\w/-]+) -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def filled(document: str, root: Path = ROOT) -> str:
+    """Return a document with every block replaced by what it names."""
+
+    def block(match: re.Match[str]) -> str:
+        name = match["name"]
+        text = re.sub(r"^# (.*)$", r"**\1**", body(name, root), count=1, flags=re.MULTILINE)
+        return f"<!-- results/{name} -->\n\n{text.strip()}\n\n<!-- end -->"
+
+    return BLOCK.sub(block, document)
+
+
+def body(name: str, root: Path) -> str:
+    """Return the Markdown of a block."""
+    if name == "search":
+        return search(root)
+    results = root / "results"
+    if name.startswith("bench/"):
+        data = json.loads((results / "bench" / "bench.json").read_text(encoding="utf-8"))
+        return table_markdown(*tables_of(data)[name.removeprefix("bench/")])
+    return (results / name / "table.md").read_text(encoding="utf-8")
+
+
+def search(root: Path) -> str:
+    """Return what the search for the recipe found: results/search/table.md once there is one."""
+    table = root / "results" / "search" / "table.md"
+    return table.read_text(encoding="utf-8") if table.exists() else "Not recorded yet."
+
+
+if __name__ == "__main__":
+    for path in (ROOT / name for name in DOCUMENTS):
+        before = path.read_text(encoding="utf-8")
+        after = filled(before)
+        if "--check" in sys.argv and before != after:
+            sys.exit(f"{path.name} does not show what is under results/: run `make docs`")
+        path.write_text(after, encoding="utf-8")

@@ -1,0 +1,1 @@
+"""What demix costs, beside the definitions, its peers and the machine's own limit."""

@@ -1,0 +1,128 @@
+"""The bars that the measurements must pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from demix.bench.losses import PEER
+from demix.bench.sizes import Sizes
+from demix.objectives import Kind
+
+_MIB = 2**20
+
+
+def judge(sections: dict[str, Any], sizes: Sizes) -> list[dict[str, Any]]:
+    """Put each bar beside what was measured.
+
+    Parameters
+    ----------
+    sections : dict
+        The sections ``contrast``, ``step`` and ``convergence``.
+    sizes : Sizes
+        Where the bars are measured; only those of full size are judged.
+
+    Returns
+    -------
+    list of dict
+        ``name``, ``sense`` (``"at least"`` or ``"at most"``), ``bar``, ``measured``, ``unit``,
+        ``met`` (None where nothing was measured or it is not judged) and ``note``.
+    """
+    contrast = sections["contrast"]
+    bars = [
+        _speed(contrast, "dot", sizes.paper_batch, 8.0),
+        _speed(contrast, 1, sizes.power_batch, 20.0),
+        _speed(contrast, 3, sizes.power_batch, 20.0),
+        _large(contrast, sizes.large_batch),
+        *_peer(contrast, sizes.power_batch),
+        *_scores(sections["convergence"]),
+        _share(sections["step"]),
+    ]
+    for bar in bars:
+        bar["met"] = None if sizes.name != "full" else _met(bar)
+    return bars
+
+
+def _bar(
+    name: str, sense: str, bar: float, measured: float | None, unit: str, note: str = ""
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "sense": sense,
+        "bar": bar,
+        "measured": measured,
+        "unit": unit,
+        "note": note,
+    }
+
+
+def _met(bar: dict[str, Any]) -> bool | None:
+    """Tell whether a bar is met; a score that was never reached misses its bar."""
+    if bar["measured"] is None:
+        return None if bar["note"] else False
+    if bar["sense"] == "at least":
+        return bool(bar["measured"] >= bar["bar"])
+    return bool(bar["measured"] <= bar["bar"])
+
+
+def _speed(contrast: dict[str, Any], similarity: Kind, batch: int, bar: float) -> dict[str, Any]:
+    entry = _entry(contrast, similarity, batch)
+    name = f"contrast against the dense form, {entry['title']}, B = {batch}"
+    measured = entry["speedup"].get("dense")
+    reason = entry["left_out"].get("dense")
+    note = f"The dense form cannot run: {reason}" if reason else ""
+    return _bar(name, "at least", bar, measured, "times faster", note)
+
+
+def _entry(contrast: dict[str, Any], similarity: Kind, batch: int) -> dict[str, Any]:
+    found: dict[str, Any] = next(
+        entry
+        for entry in contrast["entries"]
+        if entry["similarity"] == similarity and entry["batch"] == batch
+    )
+    return found
+
+
+def _large(contrast: dict[str, Any], batch: int) -> dict[str, Any]:
+    heaviest = max(entry["bytes"] for entry in contrast["large"])
+    name = f"peak extra memory of contrast, any similarity, B = {batch}"
+    return _bar(name, "at most", 128.0, heaviest / _MIB, "MiB")
+
+
+def _peer(contrast: dict[str, Any], batch: int) -> list[dict[str, Any]]:
+    """Compare with the peer at ``batch``, or at the largest batch below that it can run."""
+    entry = _entry(contrast, "dot", batch)
+    note = entry["left_out"].get(PEER, "")
+    runs = [
+        other
+        for other in contrast["entries"]
+        if other["similarity"] == "dot" and other["batch"] <= batch and PEER in other["speedup"]
+    ]
+    largest = max(runs, key=lambda other: int(other["batch"]), default=entry)
+    if note:
+        note = f"At B = {batch} {PEER} cannot run: {note}"
+    name = f"contrast against {PEER}, dot product, B = {largest['batch']}"
+    return [
+        _bar(f"{name}, time", "at least", 5.0, largest["speedup"].get(PEER), "times faster", note),
+        _bar(f"{name}, memory", "at least", 20.0, largest["saving"].get(PEER), "times less", note),
+    ]
+
+
+def _scores(convergence: dict[str, Any]) -> list[dict[str, Any]]:
+    bars = []
+    for entry in convergence["entries"]:
+        score = {"r2": "R²", "mcc": "MCC"}[entry["score"]]
+        whose = " (the paper's)" if entry["paper"] else ""
+        where = f"{entry['experiment']} row {entry['row']}"
+        name = f"time to {score} {entry['target']:.2f} %{whose}, {where}"
+        bar = 150.0 if entry["paper"] else 40.0
+        reached = entry["seconds"] is not None
+        unknown = reached and entry["dense_steps"] is None
+        note = "The dense step does not fit into memory" if unknown else ""
+        bars.append(_bar(name, "at most", bar, entry["dense_steps"], "dense paper steps", note))
+    return bars
+
+
+def _share(step: dict[str, Any]) -> dict[str, Any]:
+    share = 100 * step["entries"][0]["share_of_peak"]
+    name = f"share of the float32 peak in a step of the paper's encoder, B = {step['batch']}"
+    return _bar(name, "at least", 60.0, share, "%")

@@ -1,0 +1,108 @@
+"""Peak extra memory of a call, in a fresh process."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from demix.errors import DemixError
+
+# Fixed thresholds hand freed memory back at once, so that what the preparation has freed cannot
+# serve the call unseen.
+_MALLOC = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+
+
+def extra_memory(
+    prepare: Callable[..., Any], arguments: dict[str, Any], tiny: dict[str, Any]
+) -> int:
+    """Return the bytes by which a call raises the memory of a process of its own, at its peak.
+
+    Parameters
+    ----------
+    prepare : callable
+        A function of a module: ``prepare(**arguments)`` allocates the inputs and returns the call.
+    arguments : dict
+        Its arguments, as JSON can hold them.
+    tiny : dict
+        Arguments of a small call that goes first: it loads libraries and starts threads.
+
+    Returns
+    -------
+    int
+        Peak less what was there just before the call; inputs and libraries do not count.
+    """
+    task = json.dumps([prepare.__module__, prepare.__name__, arguments, tiny])
+    done = subprocess.run(
+        [sys.executable, "-m", "demix.bench.memory", task],
+        capture_output=True,
+        text=True,
+        env=os.environ | _MALLOC,
+    )
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise DemixError(
+            f"Measuring the memory of {prepare.__name__} with {arguments} failed: {reason}; "
+            "free some memory and try again."
+        )
+    return int(done.stdout)
+
+
+def available_memory() -> int:
+    """Return the bytes that a process can take without making the machine swap."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        found = {name: value for name, _, value in (line.partition(":") for line in lines)}
+        return 1024 * int(found["MemAvailable"].split()[0])
+    except (OSError, KeyError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _measure(task: str) -> int:
+    module, name, arguments, tiny = json.loads(task)
+    prepare = getattr(import_module(module), name)
+    prepare(**tiny)()
+    call = prepare(**arguments)
+    gc.collect()
+    before = _start()
+    call()
+    return max(0, _peak() - before)
+
+
+def _start() -> int:
+    """Return the bytes in use now, and count the peak from here where the system lets us."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        return _status("VmRSS")
+    except OSError:
+        return _highest()
+
+
+def _peak() -> int:
+    try:
+        return _status("VmHWM")
+    except OSError:
+        return _highest()
+
+
+def _status(key: str) -> int:
+    text = Path("/proc/self/status").read_text(encoding="ascii")
+    return 1024 * int(text.partition(f"{key}:")[2].split()[0])
+
+
+def _highest() -> int:
+    import resource
+
+    # Counted in bytes on macOS, in KiB elsewhere.
+    unit = 1 if sys.platform == "darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+if __name__ == "__main__":
+    print(_measure(sys.argv[1]))

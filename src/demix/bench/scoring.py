@@ -1,0 +1,48 @@
+"""Scores beside one least-squares fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from demix.bench.sizes import Sizes
+from demix.bench.timing import Say, interleaved, medians
+from demix.scores import affine_r2, isometry_error, mean_correlation, orthogonal_r2
+
+
+def measure_scores(sizes: Sizes, say: Say) -> dict[str, Any]:
+    """Time every score, each with its chance level, on latents that are a noisy rotation.
+
+    Returns
+    -------
+    dict
+        ``entries`` with the seconds of each score and how many plain least-squares fits of all
+        samples (`numpy.linalg.lstsq`) it costs.
+    """
+    random = np.random.default_rng(0)
+    factors = random.normal(size=(sizes.scored, sizes.dim))
+    rotation = np.linalg.qr(random.normal(size=(sizes.dim, sizes.dim)))[0]
+    latents = factors @ rotation + 0.1 * random.normal(size=factors.shape)
+    calls: dict[str, Callable[[], object]] = {
+        "affine_r2": partial(affine_r2, latents, factors),
+        "orthogonal_r2": partial(orthogonal_r2, latents, factors),
+        "mean_correlation": partial(mean_correlation, latents, factors),
+        "mean_correlation (spearman)": partial(
+            mean_correlation, latents, factors, method="spearman"
+        ),
+        "isometry_error": partial(isometry_error, latents, factors),
+        "lstsq": partial(np.linalg.lstsq, latents, factors, rcond=None),
+    }
+    seconds = medians(interleaved(calls, sizes.rounds, say))
+    fit = seconds.pop("lstsq")
+    return {
+        "samples": sizes.scored,
+        "dim": sizes.dim,
+        "entries": [
+            {"score": name, "seconds": spent, "fits": spent / fit}
+            for name, spent in seconds.items()
+        ],
+    }

@@ -1,0 +1,217 @@
+"""The measurements as tables, for the terminal and for the documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+_SCORES = {"r2": "R²", "mcc": "MCC"}
+
+
+class BenchTable(NamedTuple):
+    """A table of words: what it shows, its columns, its rows and what to know about it."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    notes: list[str]
+
+
+def tables_of(data: dict[str, Any]) -> dict[str, BenchTable]:
+    """Return a table for each section of what :func:`demix.bench.suite.run_suite` measured."""
+    makers: dict[str, Callable[[dict[str, Any]], BenchTable]] = {
+        "contrast": _contrast,
+        "memory": _memory,
+        "step": _step,
+        "convergence": _convergence,
+        "samplers": _samplers,
+        "scores": _scores,
+        "scaling": _scaling,
+        "bars": _bars,
+    }
+    return {name: make(data) for name, make in makers.items()}
+
+
+def _contrast(data: dict[str, Any]) -> BenchTable:
+    rows = []
+    for entry in data["contrast"]["entries"]:
+        seconds, speedup = entry["seconds"], entry["speedup"]
+        rows.append(
+            [
+                entry["title"],
+                str(entry["batch"]),
+                _seconds(seconds["demix"]),
+                *(_seconds(seconds.get(form)) for form in ("dense", "NTXentLoss")),
+                *(_figure(speedup.get(form)) for form in ("dense", "NTXentLoss")),
+            ]
+        )
+    header = ["similarity", "B", "demix", "dense", "NTXentLoss", "dense / demix", "NTXent / demix"]
+    title = f"contrast, forward and backward, d = {data['contrast']['dim']}"
+    return BenchTable(title, header, rows, _reasons(data))
+
+
+def _memory(data: dict[str, Any]) -> BenchTable:
+    rows = []
+    for entry in data["contrast"]["entries"]:
+        if "bytes" in entry:
+            weight, saving = entry["bytes"], entry["saving"]
+            rows.append(
+                [
+                    entry["title"],
+                    str(entry["batch"]),
+                    *(_mib(weight.get(form)) for form in ("demix", "dense", "NTXentLoss")),
+                    *(_figure(saving.get(form)) for form in ("dense", "NTXentLoss")),
+                ]
+            )
+    for entry in data["contrast"]["large"]:
+        rows.append([entry["title"], str(entry["batch"]), _mib(entry["bytes"]), *4 * ["–"]])
+    header = ["similarity", "B", "demix", "dense", "NTXentLoss", "dense / demix", "NTXent / demix"]
+    title = f"contrast, peak extra memory, d = {data['contrast']['dim']}"
+    return BenchTable(title, header, rows, ["Each in a fresh process.", *_reasons(data)])
+
+
+def _reasons(data: dict[str, Any]) -> list[str]:
+    """Say of each form from which batch on it is left out, and why there."""
+    notes: dict[tuple[str, str], str] = {}
+    for entry in data["contrast"]["entries"]:
+        for form, reason in entry["left_out"].items():
+            key = (form, entry["title"])
+            notes.setdefault(key, f"{form} {reason} ({entry['title']}, B = {entry['batch']}).")
+    return list(notes.values())
+
+
+def _step(data: dict[str, Any]) -> BenchTable:
+    rows = []
+    for entry in data["step"]["entries"]:
+        seconds = entry["seconds"]
+        dense = seconds["dense"]
+        rows.append(
+            [
+                f"{entry['experiment']}, row {entry['row']}",
+                *(_seconds(seconds[form]) for form in ("dense", "ours", "laptop")),
+                *(
+                    _figure(None if dense is None else dense / seconds[form])
+                    for form in ("ours", "laptop")
+                ),
+                f"{100 * entry['share_of_peak']:.0f} %",
+            ]
+        )
+    header = ["row", "dense", "contrast", "laptop", "dense / contrast", "dense / laptop", "of peak"]
+    rates = data["step"]["rates"]
+    notes = [
+        "dense: the paper's encoder, batch and Adam with the dense loss; contrast: the same with "
+        "`contrast`; laptop: one step of demix's own recipe for the row.",
+        f"The machine multiplies float32 matrices at {rates['float32'] / 1e9:.1f} GFLOP/s and "
+        f"bfloat16 ones at {rates['bfloat16'] / 1e9:.1f} GFLOP/s; the share of peak is that of the "
+        "matrix products of the encoder, in the step with `contrast`, of the float32 rate.",
+    ]
+    return BenchTable(f"one training step, B = {data['step']['batch']}", header, rows, notes)
+
+
+def _convergence(data: dict[str, Any]) -> BenchTable:
+    rows = []
+    for entry in data["convergence"]["entries"]:
+        whose = " (paper)" if entry["paper"] else ""
+        rows.append(
+            [
+                f"{entry['experiment']}, row {entry['row']}",
+                f"{_SCORES[entry['score']]} {entry['target']:.2f} %{whose}",
+                "never" if entry["steps"] is None else f"{entry['steps']:.0f}",
+                _seconds(entry["seconds"]),
+                "–" if entry["dense_steps"] is None else f"{entry['dense_steps']:.1f}",
+                f"{entry['final']:.2f} %",
+            ]
+        )
+    header = ["row", "target", "steps", "time", "dense paper steps", "in the end"]
+    seeds = ", ".join(map(str, data["convergence"]["seeds"]))
+    notes = [
+        f"Medians over seeds {seeds}; held-out score of 4096 pairs at "
+        f"{data['convergence']['looks']} looks, whose time is not counted. A dense paper step is "
+        "that of the row's own dense training, measured in the same run."
+    ]
+    return BenchTable("time to a score", header, rows, notes)
+
+
+def _samplers(data: dict[str, Any]) -> BenchTable:
+    rows = [
+        [
+            f"`{entry['ours']}`",
+            entry["theirs"],
+            *(f"{entry['per_second'][name]:,.0f}" for name in ("demix", "scipy")),
+            _figure(entry["speedup"]),
+        ]
+        for entry in data["samplers"]["entries"]
+    ]
+    header = ["sampler", "scipy", "demix, samples/s", "scipy, samples/s", "demix / scipy"]
+    title = f"samplers, {data['samplers']['samples']} samples"
+    notes = ["A sample is a vector of all latents; ours are float32, those of scipy float64."]
+    return BenchTable(title, header, rows, notes)
+
+
+def _scores(data: dict[str, Any]) -> BenchTable:
+    rows = [
+        [f"`{entry['score']}`", _seconds(entry["seconds"]), f"{entry['fits']:.1f}"]
+        for entry in data["scores"]["entries"]
+    ]
+    title = f"scores of {data['scores']['samples']} x {data['scores']['dim']} latents"
+    return BenchTable(title, ["score", "time", "least-squares fits"], rows, [])
+
+
+def _scaling(data: dict[str, Any]) -> BenchTable:
+    scaling = data["scaling"]
+    rows = []
+    for name, curve in scaling["curves"].items():
+        spans = [curve["values"][0], curve["values"][-1]]
+        ends = [_seconds(curve["seconds"][0]), _seconds(curve["seconds"][-1])]
+        rows.append(
+            [name, " to ".join(map(str, spans)), " to ".join(ends), f"{curve['exponent']:.2f}"]
+        )
+    notes = [
+        f"Otherwise batch {scaling['batch']}, {scaling['latents']} latents, width "
+        f"{scaling['width']}; exponents fitted over the upper half of the range.",
+    ]
+    return BenchTable("cost of a step", ["against", "range", "time", "exponent"], rows, notes)
+
+
+def _bars(data: dict[str, Any]) -> BenchTable:
+    rows = []
+    for bar in data["bars"]:
+        met = {True: "met", False: "missed", None: "not judged"}[bar["met"]]
+        rows.append(
+            [
+                bar["name"],
+                f"{bar['sense']} {bar['bar']:g} {bar['unit']}",
+                _figure(bar["measured"]),
+                met,
+            ]
+        )
+    notes = [*dict.fromkeys(f"{bar['note']}." for bar in data["bars"] if bar["note"]), _run(data)]
+    return BenchTable("bars", ["what", "bar", "measured", "verdict"], rows, notes)
+
+
+def _run(data: dict[str, Any]) -> str:
+    """Say how it was measured."""
+    origin = data["provenance"]
+    versions = [f"{name} {origin[name]}" for name in ("torch", "numpy", "scipy")]
+    commit = origin.get("commit", "unknown")
+    short = commit[:12] + ("-modified" if commit.endswith("-modified") else "")
+    return (
+        f"Medians of {data['rounds']} interleaved rounds of the {data['size']} size; threads: "
+        f"{origin['threads']} on {origin['cores']} cores; {', '.join(versions)}; commit {short}."
+    )
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{_figure(value)} s" if value >= 1 else f"{_figure(1000 * value)} ms"
+
+
+def _mib(value: int | None) -> str:
+    return "–" if value is None else f"{value / 2**20:,.1f} MiB"
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,43 @@
+"""`demix bench` measures every section and shows it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from command import run_demix
+from demix.bench.suite import SECTIONS
+from demix.bench.tables import tables_of
+
+
+@pytest.mark.slow
+def test_a_quick_run_has_every_section_and_bar(tmp_path):
+    file = tmp_path / "new" / "bench.json"
+    done = run_demix("bench", "--quick", "--json", file)
+    assert done.returncode == 0, done.stderr
+    data = json.loads(file.read_text(encoding="utf-8"))
+
+    assert set(SECTIONS) < set(data)
+    assert data["size"] == "quick"
+    assert data["provenance"]["threads"] == 1
+    assert {entry["title"] for entry in data["contrast"]["entries"]} == {
+        "dot product",
+        "L1",
+        "L2²",
+        "L3³",
+    }
+    assert [(entry["experiment"], entry["row"]) for entry in data["step"]["entries"]] == [
+        ("clica-table1", 2),
+        ("clica-table2", 1),
+    ]
+    assert [entry["target"] for entry in data["convergence"]["entries"]] == [99.0, 99.86, 98.62]
+    assert set(data["scaling"]["curves"]) == {"batch", "latents", "width"}
+    assert len(data["bars"]) == 10
+    assert {bar["met"] for bar in data["bars"]} == {None}
+
+    for table in tables_of(data).values():
+        assert table.rows
+        assert all(len(row) == len(table.header) for row in table.rows)
+        assert table.title.split(",")[0] in done.stdout
+    assert f"Wrote {file}" in done.stdout
