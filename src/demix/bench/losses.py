@@ -98,6 +98,8 @@ def _left_out(similarity: Kind, batch: int, dim: int) -> dict[str, str]:
             reasons[form] = (
                 f"needs about {need / 2**30:.0f} GiB, more than half of the memory available"
             )
+    if similarity != "dot":
+        reasons[PEER] = "is defined for the dot product"
     try:
         import pytorch_metric_learning  # noqa: F401
     except ImportError:
@@ -143,15 +145,12 @@ def _loss(form: str, similarity: Kind) -> Callable[[Tensor, Tensor], Tensor]:
         return lambda q, k: contrast(q, k, similarity=similarity)
     if form == "dense":
         return lambda q, k: dense_contrast(q, k, similarity)
-    from pytorch_metric_learning.distances import DotProductSimilarity, LpDistance
+    from pytorch_metric_learning.distances import DotProductSimilarity
     from pytorch_metric_learning.losses import NTXentLoss
 
     # With a label for each pair, its key is the one positive and all other keys are negatives. The
     # labels of the keys must be another tensor, else the peer leaves its diagonal out.
-    distance = DotProductSimilarity(normalize_embeddings=False)
-    if similarity != "dot":
-        distance = LpDistance(normalize_embeddings=False, p=similarity, power=similarity)
-    peer = NTXentLoss(temperature=1.0, distance=distance)
+    peer = NTXentLoss(temperature=1.0, distance=DotProductSimilarity(normalize_embeddings=False))
 
     def loss(q: Tensor, k: Tensor) -> Tensor:
         labels = torch.arange(len(q))

@@ -13,6 +13,7 @@ from demix.bench.scaling import measure_scaling
 from demix.bench.scoring import measure_scores
 from demix.bench.sizes import Sizes
 from demix.bench.step import measure_steps
+from demix.objectives import kernel_name
 from demix.provenance import provenance
 
 SECTIONS = ("contrast", "step", "convergence", "samplers", "scores", "scaling")
@@ -47,7 +48,12 @@ def run_suite(sizes: Sizes, watcher: Watcher) -> dict[str, Any]:
     data: dict[str, Any] = {
         "size": sizes.name,
         "rounds": sizes.rounds,
-        "provenance": {"command": "demix bench", **provenance(), **_peer_version()},
+        "provenance": {
+            "command": "demix bench",
+            **provenance(),
+            "kernel": kernel_name(),
+            **_peer_version(),
+        },
     }
     simple = {
         "contrast": measure_losses,

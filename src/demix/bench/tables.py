@@ -197,7 +197,8 @@ def _run(data: dict[str, Any]) -> str:
     short = commit[:12] + ("-modified" if commit.endswith("-modified") else "")
     return (
         f"Medians of {data['rounds']} interleaved rounds of the {data['size']} size; threads: "
-        f"{origin['threads']} on {origin['cores']} cores; {', '.join(versions)}; commit {short}."
+        f"{origin['threads']} on {origin['cores']} cores; {', '.join(versions)}; "
+        f"{origin['kernel']} kernel; commit {short}."
     )
 
 

@@ -5,6 +5,7 @@ from demix.objectives.contrast import contrast
 from demix.objectives.objective import AlignmentUniformity, InfoNCE, Objective, Supervised
 from demix.objectives.optimum import asymptotic_loss, is_matched, latent_loss, optimum_limit
 from demix.objectives.similarities import Kind
+from demix.objectives.streaming import kernel_name
 
 __all__ = [
     "AlignmentUniformity",
@@ -16,6 +17,7 @@ __all__ = [
     "asymptotic_loss",
     "contrast",
     "is_matched",
+    "kernel_name",
     "latent_loss",
     "optimum_limit",
     "uniformity",

@@ -46,6 +46,18 @@ def pairwise_logsumexp(
     return rows, column_sums
 
 
+def kernel_name() -> str:
+    """Return which code sums over pairs on this machine: ``"compiled"`` or ``"tiles"``.
+
+    Examples
+    --------
+    >>> from demix.objectives import kernel_name
+    >>> kernel_name() in ("compiled", "tiles")
+    True
+    """
+    return "tiles" if compiled.library() is None else "compiled"
+
+
 def _engine(q: Tensor, k: Tensor, similarity: PairSimilarity) -> ModuleType:
     return compiled if compiled.serves(q, k, similarity) else tiles
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from demix.errors import DemixError
 from demix.experiments import Experiment, Model, Row, Scale
+from demix.objectives import kernel_name
 from demix.provenance import provenance
 from demix.reproduce.cell import run_cell
 from demix.reproduce.store import Store
@@ -86,7 +87,7 @@ def reproduce(
         for model in row.paper
     ]
     watcher.plan(cells)
-    origin = provenance()
+    origin = provenance() | {"kernel": kernel_name()}
     for cell in cells:
         if cell.done:
             continue
