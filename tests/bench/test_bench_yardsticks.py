@@ -32,11 +32,10 @@ def test_the_dense_definition_equals_contrast(similarity):
         assert float((expected - found).abs().max()) < 1e-10
 
 
-@pytest.mark.parametrize("similarity", SIMILARITIES, ids=str)
-def test_the_peer_computes_the_same_number(similarity):
+def test_the_peer_computes_the_same_number():
     pytest.importorskip("pytorch_metric_learning")
-    ours = forward_backward("demix", similarity, batch=32, dim=4)()
-    peer = forward_backward("NTXentLoss", similarity, batch=32, dim=4)()
+    ours = forward_backward("demix", "dot", batch=32, dim=4)()
+    peer = forward_backward("NTXentLoss", "dot", batch=32, dim=4)()
     assert abs(ours - peer) < 1e-4
 
 
