@@ -146,12 +146,17 @@ def linears(encoder: Encoder) -> list[nn.Linear]:
 @torch.no_grad()
 def start(encoder: Encoder, plan: Plan, generator: torch.Generator) -> None:
     """Draw the weights."""
-    encoder.initialise(generator)
     found = linears(encoder)
     inner, last = found[1:-1], found[-1]
+    # Each of the skipped layers adds to what is there, so together they must add little.
+    gain = math.sqrt(2 if plan.body.kind == "plain" else 2 / len(inner))
+    for linear in found:
+        own = gain if linear in inner else 1.0
+        linear.weight.normal_(0, own / math.sqrt(linear.in_features), generator=generator)
+        linear.bias.zero_()
     for block in encoder.body.modules():
         if isinstance(block, Block):
-            # The package's small gain is meant for layers that add to the stream themselves;
+            # The small gain is meant for layers that add to the stream themselves;
             # here only `down` does.
             for layer in (block.up, block.gate):
                 if layer is not None:

@@ -87,6 +87,8 @@ def _cosine(u: float) -> float:
     return 0.5 * (1 + math.cos(math.pi * u))
 
 
+FOUND = "depth-4+inner-zero"
+
 _DECAYS: dict[str, Callable[[float], float]] = {
     "cosine": _cosine,
     "cosine to a tenth": lambda u: 0.1 + 0.9 * _cosine(u),
@@ -101,7 +103,10 @@ _DECAYS: dict[str, Callable[[float], float]] = {
 
 
 def baseline(row: Row, scale: Scale) -> Plan:
-    """Take apart what ``scale`` plans for ``row``."""
+    """Take apart what ``scale`` plans for ``row``, with the body that the search started from.
+
+    The laptop plan of today is this with what the search found: :data:`FOUND`.
+    """
     encoder, objective, recipe = scale.plan(row, "unsupervised")
     settings = encoder.settings
     return Plan(
@@ -111,7 +116,7 @@ def baseline(row: Row, scale: Scale) -> Plan:
         objective=objective,
         recipe=recipe,
         body=Body(
-            tuple(settings["hidden"]),
+            tuple(settings["hidden"][:1] * 8),
             settings["activation"],
             "residual" if settings["residual"] else "plain",
         ),
