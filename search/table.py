@@ -20,14 +20,15 @@ def table(records: Sequence[Record]) -> str:
     """Return the page: for each budget one table, factor by factor, and its command."""
     lines = ["# The search for the laptop recipe", ""]
     lines += [
-        "Held-out scores in percent, in brackets the difference from the baseline, the plan that "
-        "the search started from: eight residual layers of 64 units, otherwise the laptop plan. "
-        f"The laptop plan of today is `{FOUND}`. Every variant costs what the baseline costs: a variant whose step takes "
-        "*cost* times as long gets that many times fewer steps. *Error* is what a variant leaves "
-        "unexplained (one less the score) over what the baseline leaves, the geometric mean over "
-        "the rows and seeds it was run on; below 1 it is better. A dash: it changes "
-        "nothing there. The smallest of each factor is bold; *noise* is the baseline on other "
-        "weights and samples, so differences of its size mean nothing.",
+        "Held-out scores in percent, in brackets the difference from the baseline, the plan "
+        "that the search started from: eight residual layers of 64 units, otherwise the laptop "
+        f"plan. The laptop plan of today is `{FOUND}`. Every variant costs what the baseline "
+        "costs: a variant whose step takes *cost* times as long gets that many times fewer "
+        "steps. *Error* is what a variant leaves unexplained (one less the score) over what the"
+        " baseline leaves, the geometric mean over the rows and seeds it was run on; below 1 it"
+        " is better. A dash: it changes nothing there. The smallest of each factor is bold; "
+        "*noise* is the baseline on other weights and samples, so differences of its size mean "
+        "nothing.",
         "",
     ]
     for budget in sorted({record["budget"] for record in records}):
@@ -47,7 +48,7 @@ def _section(records: Sequence[Record], budget: float) -> list[str]:
     columns = sorted({(record["experiment"], record["row"]) for record in records})
     heads = [f"{_SHORT[name]} row {row}, {_SCORE[name]}" for name, row in columns]
     base = [record for record in records if record["variant"] == BASELINE]
-    lines = [f"## Budget {budget:g}", "", "| variant | " + " | ".join([*heads, "cost", "error"])]
+    lines = [f"### Budget {budget:g}", "", "| variant | " + " | ".join([*heads, "cost", "error"])]
     lines[-1] += " |"
     lines.append("| :--- |" + " ---: |" * (len(columns) + 2))
     lines.append(_line(BASELINE, base, base, columns, best=False))

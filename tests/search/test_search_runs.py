@@ -76,7 +76,7 @@ def test_finished_runs_are_skipped_and_parts_are_merged(one_step, tmp_path, caps
     command.run(command.arguments([*asked, "--budget", "2"]))
     assert capsys.readouterr().out.count("\n") == 4
     command.write_table(tmp_path)
-    assert "## Budget 2" in (tmp_path / "table.md").read_text(encoding="utf-8")
+    assert "### Budget 2" in (tmp_path / "table.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
