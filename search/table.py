@@ -26,7 +26,8 @@ def table(records: Sequence[Record]) -> str:
         "costs: a variant whose step takes *cost* times as long gets that many times fewer "
         "steps. *Error* is what a variant leaves unexplained (one less the score) over what the"
         " baseline leaves, the geometric mean over the rows and seeds it was run on; below 1 it"
-        " is better. A dash: it changes nothing there. The smallest of each factor is bold; "
+        " is better. A dash: it was not run there, or changes nothing. The smallest of each "
+        "factor is bold; "
         "*noise* is the baseline on other weights and samples, so differences of its size mean "
         "nothing.",
         "",

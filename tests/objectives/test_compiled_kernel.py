@@ -21,7 +21,7 @@ COMPILED = [s for s in SIMILARITIES if similarity_named(s).compiled_as is not No
 needs_compiler = pytest.mark.skipif(build.library() is None, reason="no C compiler")
 
 
-@pytest.fixture(params=[1, 2, 3])
+@pytest.fixture(params=[1, 3])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)

@@ -1,17 +1,25 @@
 /* Log-sum-exp over all pairs of queries and keys, and its gradient, without the matrix.
  *
- * pairs.inc holds the algorithm; it is compiled once for each floating type. Only the vector
- * extensions that gcc and clang share are used, so the same source serves every processor.
+ * pairs.inc holds the algorithm; it is compiled once for each floating type. It uses the vector
+ * extensions that gcc and clang share, so the same source serves every processor.
  */
 #include <math.h>
 #include <omp.h>
 #include <stdint.h>
 #include <stdlib.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#define PASTE(...) PASTE_NOW(__VA_ARGS__)
+#define PASTE_NOW(a, b, c) a##b##c
 #if defined(__AVX512F__)
 #define BYTES 64
+#define EXTREME(which, suffix, a, b) PASTE(_mm512_, which, suffix)(a, b)
 #elif defined(__AVX__)
 #define BYTES 32
+#define EXTREME(which, suffix, a, b) PASTE(_mm256_, which, suffix)(a, b)
 #else
 #define BYTES 16
 #endif
@@ -29,6 +37,7 @@
 enum { DOT = 0, L1 = 1, L2 = 2, L3 = 3 };
 
 #define REAL float
+#define SUFFIX _ps
 #define WORD int32_t
 #define NAME(x) x##_f32
 #define MAGIC 12582912.0f /* 1.5 * 2^23: adding it rounds to whole numbers */
@@ -40,6 +49,7 @@ enum { DOT = 0, L1 = 1, L2 = 2, L3 = 3 };
 #define LARGE 1e37f
 #include "pairs.inc"
 #undef REAL
+#undef SUFFIX
 #undef WORD
 #undef NAME
 #undef MAGIC
@@ -51,6 +61,7 @@ enum { DOT = 0, L1 = 1, L2 = 2, L3 = 3 };
 #undef LARGE
 
 #define REAL double
+#define SUFFIX _pd
 #define WORD int64_t
 #define NAME(x) x##_f64
 #define MAGIC 6755399441055744.0 /* 1.5 * 2^52 */
