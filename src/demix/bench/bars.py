@@ -35,7 +35,7 @@ def judge(sections: dict[str, Any], sizes: Sizes) -> list[dict[str, Any]]:
         _large(contrast, sizes.large_batch),
         *_peer(contrast, sizes.power_batch),
         *_scores(sections["convergence"]),
-        _share(sections["step"]),
+        *_shares(sections["step"]),
     ]
     for bar in bars:
         bar["met"] = None if sizes.name != "full" else _met(bar)
@@ -122,7 +122,15 @@ def _scores(convergence: dict[str, Any]) -> list[dict[str, Any]]:
     return bars
 
 
-def _share(step: dict[str, Any]) -> dict[str, Any]:
-    share = 100 * step["entries"][0]["share_of_peak"]
+def _shares(step: dict[str, Any]) -> list[dict[str, Any]]:
     name = f"share of the float32 peak in a step of the paper's encoder, B = {step['batch']}"
-    return _bar(name, "at least", 60.0, share, "%")
+    return [
+        _bar(
+            f"{name}, {entry['experiment']} row {entry['row']}",
+            "at least",
+            60.0,
+            100 * entry["share_of_peak"],
+            "%",
+        )
+        for entry in step["entries"]
+    ]
