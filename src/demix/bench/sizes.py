@@ -66,9 +66,9 @@ class Sizes:
 
 FULL = Sizes(
     name="full",
-    rounds=5,
+    rounds=4,
     dim=10,
-    batches=(256, 512, 1024, 4096, 6144, 16384),
+    batches=(512, 1024, 4096, 6144, 16384),
     weighed=SIMILARITIES,
     power_batch=4096,
     paper_batch=6144,
