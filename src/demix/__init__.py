@@ -25,12 +25,17 @@ _ROOMS = {
         "check_conditional",
     ],
     "processes": [
+        "ClusterProcess",
         "CouplingMixing",
+        "Labelled",
         "LeakyMixing",
         "Mixing",
         "Pairs",
         "Process",
         "SpiralMixing",
+        "affine_generator_rank",
+        "cluster_vectors",
+        "diversity_rank",
     ],
     "encoders": ["Encoder", "load_encoder", "paper_encoder", "save_encoder"],
     "objectives": [
