@@ -40,7 +40,9 @@ _ROOMS = {
     "encoders": ["Encoder", "load_encoder", "paper_encoder", "save_encoder"],
     "objectives": [
         "AlignmentUniformity",
+        "Classification",
         "InfoNCE",
+        "InstanceDiscrimination",
         "Supervised",
         "alignment",
         "asymptotic_loss",

@@ -1,6 +1,7 @@
 """Objectives: one streamed log-softmax and the losses made of it."""
 
 from demix.objectives.asymptotics import alignment, uniformity
+from demix.objectives.classification import Classification, InstanceDiscrimination
 from demix.objectives.contrast import contrast
 from demix.objectives.objective import AlignmentUniformity, InfoNCE, Objective, Supervised
 from demix.objectives.optimum import asymptotic_loss, is_matched, latent_loss, optimum_limit
@@ -9,7 +10,9 @@ from demix.objectives.streaming import kernel_name
 
 __all__ = [
     "AlignmentUniformity",
+    "Classification",
     "InfoNCE",
+    "InstanceDiscrimination",
     "Kind",
     "Objective",
     "Supervised",
