@@ -17,6 +17,7 @@ from demix import (
     VonMisesFisher,
     affine_r2,
     cluster_vectors,
+    optimum_error,
     train,
 )
 
@@ -49,5 +50,7 @@ def test_classification_inverts_the_process_and_reaches_its_optimum():
         latents = encoder(batch.x)
         loss = objective.loss(latents, batch.labels)
     assert affine_r2(latents, batch.z) > 0.99
+    rows = process.vectors
+    assert optimum_error(objective.rows, latents, rows, batch.z, kappa=10.0) < 0.25
     best = -process.log_posterior(batch.z).gather(1, batch.labels[:, None]).mean()
     assert -0.01 < float(loss - best) < 0.01

@@ -3,6 +3,11 @@
 from demix.objectives.asymptotics import alignment, uniformity
 from demix.objectives.classification import Classification, InstanceDiscrimination
 from demix.objectives.contrast import contrast
+from demix.objectives.identification import (
+    Identified,
+    cross_entropy_identifies,
+    optimum_error,
+)
 from demix.objectives.objective import AlignmentUniformity, InfoNCE, Objective, Supervised
 from demix.objectives.optimum import asymptotic_loss, is_matched, latent_loss, optimum_limit
 from demix.objectives.similarities import Kind
@@ -11,6 +16,7 @@ from demix.objectives.streaming import kernel_name
 __all__ = [
     "AlignmentUniformity",
     "Classification",
+    "Identified",
     "InfoNCE",
     "InstanceDiscrimination",
     "Kind",
@@ -19,9 +25,11 @@ __all__ = [
     "alignment",
     "asymptotic_loss",
     "contrast",
+    "cross_entropy_identifies",
     "is_matched",
     "kernel_name",
     "latent_loss",
+    "optimum_error",
     "optimum_limit",
     "uniformity",
 ]
