@@ -41,10 +41,12 @@ _ROOMS = {
     "objectives": [
         "AlignmentUniformity",
         "Classification",
+        "GeneralizedContrastive",
         "Identified",
         "InfoNCE",
         "InstanceDiscrimination",
         "Supervised",
+        "TimeContrastive",
         "alignment",
         "asymptotic_loss",
         "contrast",

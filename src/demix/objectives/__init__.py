@@ -1,6 +1,7 @@
 """Objectives: one streamed log-softmax and the losses made of it."""
 
 from demix.objectives.asymptotics import alignment, uniformity
+from demix.objectives.auxiliary import GeneralizedContrastive, TimeContrastive
 from demix.objectives.classification import Classification, InstanceDiscrimination
 from demix.objectives.contrast import contrast
 from demix.objectives.identification import (
@@ -16,12 +17,14 @@ from demix.objectives.streaming import kernel_name
 __all__ = [
     "AlignmentUniformity",
     "Classification",
+    "GeneralizedContrastive",
     "Identified",
     "InfoNCE",
     "InstanceDiscrimination",
     "Kind",
     "Objective",
     "Supervised",
+    "TimeContrastive",
     "alignment",
     "asymptotic_loss",
     "contrast",
