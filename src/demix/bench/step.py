@@ -17,7 +17,7 @@ from demix.bench.timing import Say, interleaved, under
 from demix.encoders import Encoder
 from demix.experiments import Experiment, Row, experiment_named, scale_named
 from demix.objectives import Objective
-from demix.processes import Process
+from demix.processes import Pairs, Process
 from demix.training import Recipe, train
 
 ROWS = (("clica-table1", 2), ("clica-table2", 1))
@@ -102,7 +102,7 @@ def _laptop(row: Row, process: Process, sizes: Sizes) -> Callable[[], object]:
 
 
 def steps_of(
-    encoder: Encoder, process: Process, objective: Objective, recipe: Recipe, steps: int
+    encoder: Encoder, process: Process, objective: Objective[Pairs], recipe: Recipe, steps: int
 ) -> Callable[[], object]:
     """Return a call of ``steps`` steps of the real training loop, without its preparations."""
     short = replace(recipe, steps=steps, whiten=False, initialise=False)

@@ -8,6 +8,7 @@ from demix.encoders import Encoder, paper_encoder
 from demix.errors import DemixError
 from demix.experiments.declaration import Model, Row, space_named
 from demix.objectives import AlignmentUniformity, InfoNCE, Objective, Supervised
+from demix.processes import Pairs
 from demix.training import Recipe, paper_recipe
 
 
@@ -32,11 +33,11 @@ class Scale:
     draws: int = 25_000
     samples: int = 61_440
 
-    def plan(self, row: Row, model: Model) -> tuple[Encoder, Objective, Recipe]:
+    def plan(self, row: Row, model: Model) -> tuple[Encoder, Objective[Pairs], Recipe]:
         """Return encoder, objective and recipe of a trained model of ``row``."""
         supervised = model == "supervised"
         space = space_named(row.model_space, self.dim)
-        objective: Objective = InfoNCE(row.similarity, group=row.laptop.group)
+        objective: Objective[Pairs] = InfoNCE(row.similarity, group=row.laptop.group)
         if supervised:
             objective = Supervised()
         elif row.limit:

@@ -76,6 +76,18 @@ def contrast(
     return loss
 
 
+def log_likelihood(queries: Tensor, keys: Tensor, *, positives: Tensor) -> Tensor:
+    r"""Return :math:`\log p(+(i) | q_i)` of each query under a softmax over all keys, ``(B,)``.
+
+    Minus its mean is :func:`contrast` with the dot product.
+    """
+    pairs = similarity_named("dot")
+    positives = _check_positives(queries, keys, positives)
+    queries, keys = tempered(queries, keys, pairs, 1.0)
+    rows, _ = pairwise_logsumexp(queries, keys, pairs)
+    return pairs.paired(queries, keys[positives]) - rows
+
+
 def tempered(
     queries: Tensor, keys: Tensor, pairs: PairSimilarity, temperature: float | Tensor
 ) -> tuple[Tensor, Tensor]:

@@ -1,9 +1,9 @@
-"""Objectives: what is minimised over an encoder, given positive pairs."""
+"""Objectives over positive pairs: what is minimised over an encoder."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,11 +16,16 @@ from demix.objectives.contrast import contrast
 from demix.objectives.similarities import Kind
 from demix.processes import Pairs
 
+Batch = TypeVar("Batch", contravariant=True)
 
-class Objective(Protocol):
-    """Anything that turns an encoder and a batch of pairs into a loss."""
 
-    def __call__(self, encoder: Encoder, pairs: Pairs) -> Tensor:
+class Objective(Protocol[Batch]):
+    """Anything that turns an encoder and a batch, of pairs or of labelled samples, into a loss.
+
+    One that has parameters of its own is a ``torch.nn.Module``; they are trained with the encoder.
+    """
+
+    def __call__(self, encoder: Encoder, batch: Batch, /) -> Tensor:
         """Return the loss ``()``."""
 
 

@@ -6,25 +6,37 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
+from torch import Tensor, nn
 
 from demix.encoders import Encoder
 from demix.errors import DemixError
 from demix.objectives import Objective
-from demix.processes import Pairs
 from demix.training.muon import Muon
 from demix.training.recipe import Recipe
 
 Record = dict[str, float | None]
 
 
-class Sampler(Protocol):
-    """Where pairs come from; :meth:`demix.Process.sample` is one."""
+class Observed(Protocol):
+    """A batch that holds observations, whatever else it holds."""
 
-    def __call__(self, size: int, *, generator: torch.Generator) -> Pairs:
-        """Draw ``size`` pairs."""
+    @property
+    def x(self) -> Tensor:
+        """The observations ``(N, dim_in)``."""
+
+
+Batch = TypeVar("Batch", bound=Observed)
+Drawn = TypeVar("Drawn", bound=Observed, covariant=True)
+
+
+class Sampler(Protocol[Drawn]):
+    """Where batches come from; the ``sample`` of a process is one."""
+
+    def __call__(self, size: int, *, generator: torch.Generator) -> Drawn:
+        """Draw ``size`` pairs or labelled samples."""
 
 
 @dataclass
@@ -52,8 +64,8 @@ class Training:
 
 def train(
     encoder: Encoder,
-    sample: Sampler,
-    objective: Objective,
+    sample: Sampler[Batch],
+    objective: Objective[Batch],
     recipe: Recipe,
     *,
     seed: int = 0,
@@ -61,7 +73,7 @@ def train(
     looks: int = 20,
     report: Callable[[int, Record], None] | None = None,
 ) -> Training:
-    """Train ``encoder`` in place on pairs that ``sample`` draws.
+    """Train ``encoder`` in place on what ``sample`` draws.
 
     The same seed on the same machine gives the same weights to the bit.
 
@@ -70,9 +82,10 @@ def train(
     encoder : Encoder
         The model; its device is where everything happens.
     sample : callable
-        ``sample(size, generator=...)`` returns :class:`demix.Pairs`.
+        ``sample(size, generator=...)`` returns a batch, e.g. :class:`demix.Pairs`.
     objective : callable
-        ``objective(encoder, pairs)`` returns the loss, e.g. :class:`demix.InfoNCE`.
+        ``objective(encoder, batch)`` returns the loss, e.g. :class:`demix.InfoNCE`. Parameters of
+        its own, e.g. the rows of :class:`demix.Classification`, are trained in place, too.
     recipe : Recipe
         The settings.
     seed : int
@@ -108,7 +121,8 @@ def train(
         encoder.initialise(generator)
     if recipe.whiten:
         encoder.whitening.fit(sample(max(4096, recipe.batch), generator=generator).x)
-    optimizers = _optimizers(encoder, recipe)
+    own = list(objective.parameters()) if isinstance(objective, nn.Module) else []
+    optimizers = _optimizers(encoder, own, recipe)
     schedules = [torch.optim.lr_scheduler.LambdaLR(o, recipe.rate_factor) for o in optimizers]
     half = torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16 and has_bf16(device))
     every = math.ceil(recipe.steps / looks)
@@ -118,9 +132,9 @@ def train(
     start = time.perf_counter()
     try:
         for step in range(1, recipe.steps + 1):
-            pairs = sample(recipe.batch, generator=generator)
+            batch = sample(recipe.batch, generator=generator)
             with half:
-                loss = objective(encoder, pairs)
+                loss = objective(encoder, batch)
             value = loss.item()
             if not torch.isfinite(loss):
                 raise DemixError(
@@ -161,12 +175,16 @@ def _watched(encoder: Encoder, watch: Callable[[Encoder], Record] | None) -> Rec
     return measured
 
 
-def _optimizers(encoder: Encoder, recipe: Recipe) -> list[torch.optim.Optimizer]:
+def _optimizers(
+    encoder: Encoder, own: list[nn.Parameter], recipe: Recipe
+) -> list[torch.optim.Optimizer]:
+    """Return the optimisers of the encoder and of the objective's ``own`` parameters."""
     parameters = list(encoder.parameters())
     if recipe.optimizer == "adam":
-        return [torch.optim.Adam(parameters, lr=recipe.rate)]
+        return [torch.optim.Adam(parameters + own, lr=recipe.rate)]
     matrices = [p for p in parameters if p.ndim == 2]
-    rest = [p for p in parameters if p.ndim != 2]
+    # A table of rows is no map between layers: nothing is gained by orthogonal updates of it.
+    rest = [p for p in parameters if p.ndim != 2] + own
     return [
         Muon(matrices, lr=recipe.matrix_rate, weight_decay=0.0),
         torch.optim.Adam(rest, lr=recipe.rate),

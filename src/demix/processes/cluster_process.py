@@ -1,0 +1,151 @@
+"""Labelled data: latents around cluster vectors, with instance or class labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from demix.distributions import Conditional
+from demix.errors import DemixError
+from demix.processes.mixing import Mixing
+from demix.spaces import Space
+
+
+class Labelled(NamedTuple):
+    """Labelled samples: latents ``z`` ``(N, d)``, observations ``x``, ``labels`` and ``clusters``.
+
+    ``labels`` ``(N,)`` are what a learner sees, ``clusters`` ``(N,)`` where a sample comes from.
+    """
+
+    z: Tensor
+    x: Tensor
+    labels: Tensor
+    clusters: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterProcess:
+    r"""The generating process of Reizinger et al. (2024), Assumptions 1.
+
+    .. math:: I \sim p(I), \quad z \mid I \sim p(z \mid v_{C(I)}), \quad x = g(z)
+
+    With a vMF conditional on the sphere it is the theorem's own,
+    :math:`p(z | v) \propto e^{\kappa \langle v, z \rangle}`.
+
+    Parameters
+    ----------
+    vectors : Tensor (C, d)
+        Cluster vectors, e.g. from :func:`demix.cluster_vectors`.
+    conditional : Conditional
+        The distribution of the latents around their vector.
+    mixing : Mixing
+        The injective map to observations.
+    instances : int, optional
+        How many samples there are, each with a label of its own (DIET): instance ``i`` is of class
+        ``i mod C`` and is seen with fresh noise every time. By default the classes are the labels.
+    imbalance : float
+        Ratio of the most to the least frequent class, geometric in between; 1 for equal.
+    label_noise : float
+        Share of labels that are replaced by one drawn uniformly from all.
+
+    Examples
+    --------
+    >>> from demix import ClusterProcess, LeakyMixing, Sphere, Uniform, VonMisesFisher
+    >>> from demix import cluster_vectors
+    >>> sphere = Sphere(5)
+    >>> process = ClusterProcess(
+    ...     cluster_vectors(Uniform(sphere), 100, seed=0),
+    ...     VonMisesFisher(sphere, kappa=10.0),
+    ...     LeakyMixing(5, seed=0, draws=100),
+    ... )
+    >>> batch = process.sample(8)
+    >>> batch.x.shape, batch.labels.shape
+    (torch.Size([8, 5]), torch.Size([8]))
+    """
+
+    vectors: Tensor
+    conditional: Conditional
+    mixing: Mixing
+    instances: int | None = None
+    imbalance: float = 1.0
+    label_noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.vectors.ndim != 2 or self.vectors.shape[1] != self.space.dim:
+            raise DemixError(
+                f"Cluster vectors must have the {self.space.dim} columns of {self.space!r}, but "
+                f"have shape {tuple(self.vectors.shape)}."
+            )
+        if len(self.vectors) < 2:
+            raise DemixError("There must be at least 2 clusters, but got 1: nothing to tell apart.")
+        if not bool(self.space.contains(self.vectors).all()):
+            raise DemixError(f"Cluster vectors must lie in {self.space!r}, but some do not.")
+        if self.mixing.dim_in != self.space.dim:
+            raise DemixError(
+                f"The mixing takes {self.mixing.dim_in} latents, but the space has "
+                f"{self.space.dim} dimensions."
+            )
+        if self.instances is not None and self.instances < len(self.vectors):
+            raise DemixError(
+                f"Every one of the {len(self.vectors)} clusters needs an instance, but there are "
+                f"{self.instances}."
+            )
+        if not 1 <= self.imbalance < float("inf"):
+            raise DemixError(
+                f"imbalance is the most over the least frequent class, at least 1, but got "
+                f"{self.imbalance!r}."
+            )
+        if not 0 <= self.label_noise < 1:
+            raise DemixError(f"label_noise must lie in [0, 1), but got {self.label_noise!r}.")
+
+    @property
+    def space(self) -> Space:
+        """The space of the latents."""
+        return self.conditional.space
+
+    @property
+    def classes_of_labels(self) -> Tensor:
+        """The class of each label, ``(N,)``: ``i mod C`` for instances, else the label itself."""
+        return torch.arange(self.instances or len(self.vectors)) % len(self.vectors)
+
+    @property
+    def prior(self) -> Tensor:
+        """The probability of each label, ``(N,)``, float64, before any noise."""
+        steps = torch.linspace(0, 1, len(self.vectors), dtype=torch.float64)
+        weight = (self.imbalance**-steps)[self.classes_of_labels]
+        return weight / weight.sum()
+
+    def sample(self, size: int, *, generator: torch.Generator | None = None) -> Labelled:
+        """Draw ``size`` labelled samples on the generator's device."""
+        device = None if generator is None else generator.device
+        count = self.instances or len(self.vectors)
+        if self.imbalance == 1:
+            labels = torch.randint(count, (size,), generator=generator, device=device)
+        else:
+            prior = self.prior.to(device)
+            labels = torch.multinomial(prior, size, replacement=True, generator=generator)
+        clusters = self.classes_of_labels.to(device)[labels]
+        z = self.conditional.sample(self.vectors.to(device)[clusters], generator=generator)
+        if self.label_noise:
+            wrong = torch.rand(size, generator=generator, device=device) < self.label_noise
+            other = torch.randint(count, (size,), generator=generator, device=device)
+            labels = torch.where(wrong, other, labels)
+        return Labelled(z, self.mixing(z), labels, clusters)
+
+    def log_posterior(self, z: Tensor) -> Tensor:
+        r"""Return :math:`\log p(\mathrm{label} | z)` of the labels as seen, ``(M, N)``.
+
+        Its cross-entropy with the labels is the smallest that any classifier can reach.
+        """
+        z = z.double()
+        by_class = torch.stack(
+            [self.conditional.log_prob(z, v.expand_as(z)) for v in self.vectors.to(z)], dim=1
+        )
+        clean = (by_class[:, self.classes_of_labels] + self.prior.to(z).log()).log_softmax(dim=1)
+        if not self.label_noise:
+            return clean
+        uniform = torch.full_like(clean, self.label_noise / clean.shape[1]).log()
+        return torch.logaddexp(clean + torch.tensor(1 - self.label_noise).log(), uniform)

@@ -1,0 +1,56 @@
+"""Training on labels: rows are trained with the encoder, and cross-entropy finds the latents."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from demix import (
+    Classification,
+    ClusterProcess,
+    Encoder,
+    LeakyMixing,
+    Real,
+    Recipe,
+    Sphere,
+    Uniform,
+    VonMisesFisher,
+    affine_r2,
+    cluster_vectors,
+    optimum_error,
+    train,
+)
+
+
+def trained(steps: int = 300, optimizer: str = "muon"):
+    sphere = Sphere(2)
+    process = ClusterProcess(
+        cluster_vectors(Uniform(sphere), 20, seed=0),
+        VonMisesFisher(sphere, 10.0),
+        LeakyMixing(2, seed=0, draws=50),
+    )
+    torch.manual_seed(0)
+    objective = Classification(20, 2)
+    before = objective.rows.detach().clone()
+    encoder = Encoder(2, Real(2), hidden=(32,) * 3)
+    train(encoder, process.sample, objective, Recipe(steps=steps, batch=512, optimizer=optimizer))
+    return process, encoder, objective, before
+
+
+@pytest.mark.parametrize("optimizer", ["muon", "adam"])
+def test_rows_are_trained_with_the_encoder(optimizer):
+    _, _, objective, before = trained(steps=2, optimizer=optimizer)
+    assert not torch.equal(objective.rows, before)
+
+
+def test_classification_inverts_the_process_and_reaches_its_optimum():
+    process, encoder, objective, _ = trained()
+    batch = process.sample(8192, generator=torch.Generator().manual_seed(7))
+    with torch.no_grad():
+        latents = encoder(batch.x)
+        loss = objective.loss(latents, batch.labels)
+    assert affine_r2(latents, batch.z) > 0.99
+    rows = process.vectors
+    assert optimum_error(objective.rows, latents, rows, batch.z, kappa=10.0) < 0.25
+    best = -process.log_posterior(batch.z).gather(1, batch.labels[:, None]).mean()
+    assert -0.01 < float(loss - best) < 0.01
