@@ -16,7 +16,7 @@ help:
 	@echo "make lint     the static half of 'make test'"
 	@echo "make format   rewrite the code in house style"
 	@echo "make docs     put the tables under results/ into README.md and docs/"
-	@echo "make bench    measure everything, about 20 minutes, into results/bench/ and docs/speed.md"
+	@echo "make bench    measure everything, about a quarter of an hour, into results/bench/ and docs/speed.md"
 	@echo "make clean    remove everything the other targets made"
 
 setup: $(STAMP)

@@ -118,7 +118,7 @@ def bench(
     """Measure losses, steps, samplers and scores beside their peers.
 
     Everything is timed side by side in one run, beside the bars it must pass. In full this takes
-    about 20 minutes on two cores, which should have nothing else to do.
+    about a quarter of an hour on two cores, which should have nothing else to do.
     """
     from demix.cli.benchmark import run_bench
 
