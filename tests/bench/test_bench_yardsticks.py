@@ -91,7 +91,10 @@ SECTIONS = {
             | {"seconds": None, "dense_steps": None},
         ]
     },
-    "step": {"batch": 6144, "entries": [{"share_of_peak": 0.61}]},
+    "step": {
+        "batch": 6144,
+        "entries": [{"experiment": "clica-table1", "row": 2, "share_of_peak": 0.61}],
+    },
 }
 
 
