@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from command import run_demix
+from command import refusal, run_demix
 from demix.bench.suite import SECTIONS
 from demix.bench.tables import tables_of
 
@@ -41,3 +41,11 @@ def test_a_quick_run_has_every_section_and_bar(tmp_path):
         assert all(len(row) == len(table.header) for row in table.rows)
         assert table.title.split(",")[0] in done.stdout
     assert f"Wrote {file}" in done.stdout
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    for target in (blocked / "bench.json", tmp_path):
+        said = refusal("bench", "--quick", "--json", target)
+        assert "--json must name a file that can be written" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -100,9 +101,7 @@ def _left_out(similarity: Kind, batch: int, dim: int) -> dict[str, str]:
             )
     if similarity != "dot":
         reasons[PEER] = "is defined for the dot product"
-    try:
-        import pytorch_metric_learning  # noqa: F401
-    except ImportError:
+    if find_spec("pytorch_metric_learning") is None:
         reasons[PEER] = "pytorch-metric-learning is not installed"
     return reasons
 

@@ -154,7 +154,7 @@ def _scores(data: dict[str, Any]) -> BenchTable:
         for entry in data["scores"]["entries"]
     ]
     title = f"scores of {data['scores']['samples']} x {data['scores']['dim']} latents"
-    return BenchTable(title, ["score", "time", "least-squares fits"], rows, [])
+    return BenchTable(title, ["score", "time", "times a least-squares fit"], rows, [])
 
 
 def _scaling(data: dict[str, Any]) -> BenchTable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from rich.table import Table
 from demix.bench.sizes import FULL, QUICK
 from demix.bench.suite import SECTIONS, run_suite
 from demix.bench.tables import BenchTable, tables_of
+from demix.errors import DemixError
 from demix.files import write_atomic
 
 # Drawing must not become a part of what is measured.
@@ -34,6 +36,8 @@ class _Bar:
         self.progress.update(self.task, description=name, completed=self.begun, what="")
         self.begun += 1
         self.drawn = 0.0
+        if not self.progress.console.is_terminal:  # a log file shows no bar
+            self.progress.console.print(f"measuring: {name}")
 
     def say(self, what: str) -> None:
         """Show what is measured, a few times a second."""
@@ -45,6 +49,8 @@ class _Bar:
 
 def run_bench(json_file: Path | None, *, quick: bool) -> None:
     """Measure everything, print the tables and write the file."""
+    if json_file is not None:
+        _check_writable(json_file)
     console = Console()
     progress = Progress(
         TextColumn("[bold]{task.description}"),
@@ -67,6 +73,16 @@ def run_bench(json_file: Path | None, *, quick: bool) -> None:
     if json_file is not None:
         write_atomic(json_file, json.dumps(data, indent=1) + "\n")
         typer.echo(f"Wrote {json_file}")
+
+
+def _check_writable(file: Path) -> None:
+    """Refuse before measuring what could not be written after it."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DemixError(f"--json must name a file that can be written: {error}.") from None
+    if file.is_dir() or not os.access(file.parent, os.W_OK):
+        raise DemixError(f"--json must name a file that can be written, but got {file}.")
 
 
 def _print(console: Console, table: BenchTable) -> None:

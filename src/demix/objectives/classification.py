@@ -56,6 +56,8 @@ class Classification(nn.Module):
     torch.Size([10])
     """
 
+    log_prior: Tensor | None
+
     def __init__(
         self,
         classes: int,
@@ -109,10 +111,9 @@ class Classification(nn.Module):
         return -likelihood.mean()
 
     def _offsets(self) -> Tensor | None:
-        log_prior: Tensor | None = self.log_prior  # type: ignore[assignment]
-        if self.bias is None or log_prior is None:
-            return log_prior if self.bias is None else self.bias
-        return self.bias + log_prior
+        if self.bias is None or self.log_prior is None:
+            return self.log_prior if self.bias is None else self.bias
+        return self.bias + self.log_prior
 
 
 class InstanceDiscrimination(Classification):

@@ -22,12 +22,12 @@ def logsumexp(
     highest = k.new_full((len(k),), -torch.inf)
     total = k.new_zeros(len(k))
     for part, tile in _tiles(q, k, similarity, skip):
-        top = _finite(tile.amax(dim=1, keepdim=True))
+        top = finite(tile.amax(dim=1, keepdim=True))
         rows[part] = _exp(tile - top).sum(dim=1).log() + top[:, 0]
         if columns:
             # A running maximum keeps the column sums in range; -inf stands for "nothing yet".
             higher = torch.maximum(highest, tile.amax(dim=0))
-            shift = _finite(higher)
+            shift = finite(higher)
             total *= torch.exp(highest - shift)
             total += _exp(tile.sub_(shift)).sum(dim=0)
             highest = higher
@@ -49,7 +49,7 @@ def gradient(
     for part, tile in _tiles(q, k, similarity, skip):
         weight = _exp(tile - rows[part, None]).mul_(row_weight[part, None])
         if columns is not None and column_weight is not None:
-            weight += _exp(tile.sub_(_finite(columns))).mul_(column_weight)
+            weight += _exp(tile.sub_(finite(columns))).mul_(column_weight)
         grad_q[part], to_k = similarity.pull(q[part], k, weight)
         grad_k += to_k
     return grad_q, grad_k
@@ -81,6 +81,6 @@ def _exp(tile: Tensor) -> Tensor:
     return tile.clamp_min_(lowest_exponent(tile.dtype)).exp_()
 
 
-def _finite(maxima: Tensor) -> Tensor:
+def finite(maxima: Tensor) -> Tensor:
     """Replace ``-inf``, which stands for a sum over nothing, by zero."""
     return torch.where(maxima == -torch.inf, 0, maxima)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from demix.objectives.compiled.build import library
 from demix.objectives.similarities import PairSimilarity
-from demix.objectives.tiles import lowest_exponent
+from demix.objectives.tiles import finite, lowest_exponent
 
 _SUFFIXES = {torch.float32: "f32", torch.float64: "f64"}
 # Multiplications for which a thread is worth waking.
@@ -47,9 +47,8 @@ def gradient(
     """Return the gradients ``(B, d)`` and ``(K, d)`` of the weighted sum of both results."""
     q, k, threads = q.contiguous(), k.contiguous(), _threads(q, k)
     to_q, to_k = torch.zeros_like(q), k.new_zeros(threads, *k.shape)
-    if columns is not None and column_weight is not None:
-        columns = columns.nan_to_num(neginf=0.0)  # a sum over nothing pulls at nothing
-    weights = (rows, row_weight, columns, column_weight)
+    shift = None if columns is None else finite(columns)
+    weights = (rows, row_weight, shift, column_weight)
     _call("gradient", q, k, similarity, threads, skip, *weights, to_q, to_k)
     factor = 1.0 if similarity.compiled_as == 0 else similarity.degree
     return to_q.mul_(factor), to_k.sum(dim=0).mul_(factor)
