@@ -65,6 +65,8 @@ _ROOMS = {
         "isometry_error",
         "mean_correlation",
         "orthogonal_r2",
+        "orthogonality_error",
+        "rows_r2",
     ],
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

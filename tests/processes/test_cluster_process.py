@@ -65,13 +65,39 @@ def test_label_noise_replaces_labels_uniformly_and_leaves_the_latents():
     assert changed == pytest.approx(0.3 * 5 / 6, abs=0.01)
 
 
+def of_all_labels(process, z):
+    """The log posterior of every label, ``(M, N)``."""
+    every = [torch.full((len(z),), label) for label in range(len(process.prior))]
+    return torch.stack([process.log_posterior(z, labels) for labels in every], dim=1)
+
+
+def test_the_posterior_does_not_depend_on_the_size_of_its_blocks(monkeypatch):
+    batch = PLAIN.sample(50, generator=seeded())
+    whole = PLAIN.log_posterior(batch.z, batch.labels)
+    monkeypatch.setattr("demix.processes.cluster_process._BLOCK", 40)
+    torch.testing.assert_close(PLAIN.log_posterior(batch.z, batch.labels), whole)
+
+
+def test_pairs_are_two_samples_of_one_cluster():
+    process = replace(PLAIN, label_noise=0.3)
+    pairs = process.sample_pairs(20_000, generator=seeded())
+    alone = process.sample(20_000, generator=seeded())
+    assert torch.equal(pairs.z, alone.z)
+    torch.testing.assert_close(pairs.x_tilde, process.mixing(pairs.z_tilde))
+    # Given their vector the two are independent: both lie around it, and no nearer to each other.
+    vectors = process.vectors[alone.clusters]
+    length = float((pairs.z_tilde * vectors).sum(dim=1).mean())
+    assert length == pytest.approx(float((pairs.z * vectors).sum(dim=1).mean()), abs=0.01)
+    assert float((pairs.z * pairs.z_tilde).sum(dim=1).mean()) == pytest.approx(length**2, abs=0.01)
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.4])
 @pytest.mark.parametrize("imbalance", [1.0, 5.0])
 @pytest.mark.parametrize("instances", [None, 12])
 def test_the_posterior_is_calibrated(noise, imbalance, instances):
     process = replace(PLAIN, label_noise=noise, imbalance=imbalance, instances=instances)
     batch = process.sample(60_000, generator=seeded())
-    posterior = process.log_posterior(batch.z).exp()
+    posterior = of_all_labels(process, batch.z).exp()
     torch.testing.assert_close(posterior.sum(dim=1), torch.ones(60_000, dtype=torch.float64))
     seen = torch.nn.functional.one_hot(batch.labels, posterior.shape[1]).double()
     # Where the posterior says 30 %, three of ten are.
@@ -86,7 +112,7 @@ def test_latents_may_leave_the_sphere(conditional):
     process = ClusterProcess(VECTORS, conditional, PLAIN.mixing)
     batch = process.sample(4000, generator=seeded())
     assert batch.z.norm(dim=1).std() > 0.1
-    right = process.log_posterior(batch.z).argmax(dim=1) == batch.clusters
+    right = of_all_labels(process, batch.z).argmax(dim=1) == batch.clusters
     assert right.double().mean() > 0.4
 
 

@@ -52,5 +52,5 @@ def test_classification_inverts_the_process_and_reaches_its_optimum():
     assert affine_r2(latents, batch.z) > 0.99
     rows = process.vectors
     assert optimum_error(objective.rows, latents, rows, batch.z, kappa=10.0) < 0.25
-    best = -process.log_posterior(batch.z).gather(1, batch.labels[:, None]).mean()
+    best = -process.log_posterior(batch.z, batch.labels).mean()
     assert -0.01 < float(loss - best) < 0.01

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import torch
 from scipy import integrate, special
@@ -28,6 +29,8 @@ class GeneralizedNormal(Conditional):
         The shape: 1 is Laplace, 2 is Normal (with ``scale = sigma * sqrt(2)``).
     scale : float
         ``lambda``.
+    limit : float
+        Noise beyond it in any coordinate does not occur; by default all of it does.
 
     References
     ----------
@@ -45,7 +48,7 @@ class GeneralizedNormal(Conditional):
     3.0
     """
 
-    def __init__(self, space: Space, p: float, scale: float) -> None:
+    def __init__(self, space: Space, p: float, scale: float, *, limit: float = math.inf) -> None:
         if not isinstance(space, Real | Box | Sphere):
             raise DemixError(
                 f"Generalised normal noise is defined on Real, Box and Sphere, but got {space!r}."
@@ -55,6 +58,9 @@ class GeneralizedNormal(Conditional):
         if self.p < 0.5:
             raise DemixError(f"Generalised normals are supported for p >= 0.5, but got {p!r}.")
         self.scale = check_positive(scale, "The scale of a generalised normal")
+        if not limit > 0:
+            raise DemixError(f"The limit of the noise must be positive, but got {limit!r}.")
+        self.limit = float(limit)
 
     @property
     def similarity(self) -> Similarity:
@@ -62,17 +68,19 @@ class GeneralizedNormal(Conditional):
         if isinstance(self.space, Sphere):
             # Small isotropic noise of this variance looks like vMF(radius^2 / variance).
             variance = self.scale**2 * math.exp(math.lgamma(3 / self.p) - math.lgamma(1 / self.p))
-            return Similarity("dot", 1 / variance, exact=False)
-        return Similarity(self.p, self.scale**-self.p)
+            reach = (self.limit / self.scale) ** self.p
+            share = [special.gammainc(n / self.p, reach) for n in (3, 1)]
+            return Similarity("dot", share[1] / share[0] / variance, exact=False)
+        return Similarity(self.p, self.scale**-self.p, exact=self.limit == math.inf)
 
     def _sides(self, anchors: Tensor) -> tuple[Tensor, Tensor]:
         """Return the probability that untruncated noise stays above the low and below the high."""
-        if not isinstance(self.space, Box):
-            return torch.ones_like(anchors), torch.ones_like(anchors)
-        low, high = self.space.bounds(anchors)
-        left = half_cdf((anchors - low).clamp_min(0) / self.scale, self.p)
-        right = half_cdf((high - anchors).clamp_min(0) / self.scale, self.p)
-        return left, right
+        left = right = torch.full_like(anchors, self.limit)
+        if isinstance(self.space, Box):
+            low, high = self.space.bounds(anchors)
+            left = (anchors - low).clamp(0, self.limit)
+            right = (high - anchors).clamp(0, self.limit)
+        return half_cdf(left / self.scale, self.p), half_cdf(right / self.scale, self.p)
 
     def sample(self, anchors: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
         """Invert the distribution function: sign and size of the noise from one uniform."""
@@ -94,38 +102,48 @@ class GeneralizedNormal(Conditional):
             )
         left, right = self._sides(anchors)
         normaliser = (left + right).log() + math.log(self.scale) + math.lgamma(1 + 1 / self.p)
-        log_density = -((z - anchors).abs() / self.scale).pow(self.p) - normaliser
-        return torch.where(self.space.contains(z), log_density.sum(dim=-1), -torch.inf)
+        noise = (z - anchors).abs()
+        log_density = -(noise / self.scale).pow(self.p) - normaliser
+        # Adding noise to its anchor rounds it, so that a sample may lie a little beyond the limit.
+        possible = self.space.contains(z) & (noise <= self.limit * (1 + 1e-6)).all(dim=-1)
+        return torch.where(possible, log_density.sum(dim=-1), -torch.inf)
 
     def mean_entropy(self) -> float:
         """Return the entropy: closed form on ``R^n``, one integral per side length on a box."""
-        free = math.log(2 * self.scale) + math.lgamma(1 + 1 / self.p) + 1 / self.p
         if isinstance(self.space, Real):
-            return self.space.dim * free
+            return self.space.dim * self._entropy(math.inf, math.inf)
         if isinstance(self.space, Box):
             sides = (self.space.high - self.space.low).tolist()
             mean = {side: self._truncated_entropy(side) for side in set(sides)}
             return math.fsum(mean[side] for side in sides)
         raise DemixError(f"{self!r} projects its noise on the sphere; its entropy is not known.")
 
+    def _entropy(self, left: float, right: float) -> float:
+        """Return the entropy of one coordinate of noise with so much room on either side."""
+        shape = 1 / self.p
+        reach = [(min(room, self.limit) / self.scale) ** self.p for room in (left, right)]
+        mass = sum(special.gammainc(shape, r) for r in reach)
+        energy = shape * sum(special.gammainc(1 + shape, r) for r in reach) / mass
+        return float(math.log(self.scale * mass) + math.lgamma(1 + shape) + energy)
+
     def _truncated_entropy(self, side: float) -> float:
         """Average over an anchor on ``[0, side]`` of the entropy of its truncated noise."""
-        p, shape = self.p, 1 / self.p
-
-        def entropy(anchor: float) -> float:
-            reach = [(anchor / self.scale) ** p, ((side - anchor) / self.scale) ** p]
-            mass = sum(special.gammainc(shape, r) for r in reach)
-            energy = shape * sum(special.gammainc(1 + shape, r) for r in reach) / mass
-            return math.log(self.scale * mass) + math.lgamma(1 + shape) + energy
-
-        # The integrand bends within a few scales of the edge and is symmetric about the middle.
-        bend = min(5 * self.scale, side / 4)
-        near, _ = integrate.quad(entropy, 0, bend)
-        far, _ = integrate.quad(entropy, bend, side / 2)
-        return float(2 * (near + far) / side)
+        # The integrand bends within a few scales of the edge, at the limit, and is symmetric.
+        middle = side / 2
+        bends = sorted({0.0, min(5 * self.scale, middle / 2), min(self.limit, middle), middle})
+        halves = [
+            integrate.quad(lambda anchor: self._entropy(anchor, side - anchor), low, high)[0]
+            for low, high in pairwise(bends)
+        ]
+        return float(math.fsum(halves) / middle)
 
     def __repr__(self) -> str:
-        return f"GeneralizedNormal({self.space!r}, p={self.p:g}, scale={self.scale:g})"
+        shape = f"p={self.p:g}, scale={self.scale:g}{self._limited}"
+        return f"GeneralizedNormal({self.space!r}, {shape})"
+
+    @property
+    def _limited(self) -> str:
+        return "" if self.limit == math.inf else f", limit={self.limit:g}"
 
 
 class Normal(GeneralizedNormal):
@@ -162,6 +180,8 @@ class Laplace(GeneralizedNormal):
         Where anchors and samples live.
     scale : float
         ``lambda``, the mean absolute deviation before truncation or projection.
+    limit : float
+        Noise beyond it does not occur: the truncated Laplace of Reizinger et al. (2024), Fig. 5.
 
     Examples
     --------
@@ -170,8 +190,8 @@ class Laplace(GeneralizedNormal):
     1.0
     """
 
-    def __init__(self, space: Space, scale: float) -> None:
-        super().__init__(space, 1.0, scale)
+    def __init__(self, space: Space, scale: float, *, limit: float = math.inf) -> None:
+        super().__init__(space, 1.0, scale, limit=limit)
 
     def __repr__(self) -> str:
-        return f"Laplace({self.space!r}, scale={self.scale:g})"
+        return f"Laplace({self.space!r}, scale={self.scale:g}{self._limited})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,7 +12,11 @@ from torch import Tensor
 from demix.distributions import Conditional
 from demix.errors import DemixError
 from demix.processes.mixing import Mixing
+from demix.processes.process import Pairs
 from demix.spaces import Space
+
+# Numbers that are held at once to compare samples with all classes.
+_BLOCK = 2**22
 
 
 class Labelled(NamedTuple):
@@ -135,17 +140,31 @@ class ClusterProcess:
             labels = torch.where(wrong, other, labels)
         return Labelled(z, self.mixing(z), labels, clusters)
 
-    def log_posterior(self, z: Tensor) -> Tensor:
-        r"""Return :math:`\log p(\mathrm{label} | z)` of the labels as seen, ``(M, N)``.
+    def sample_pairs(self, size: int, *, generator: torch.Generator | None = None) -> Pairs:
+        """Draw ``size`` positive pairs: two samples of one label each, as InfoNCE takes them."""
+        first = self.sample(size, generator=generator)
+        vectors = self.vectors.to(first.z.device)[first.clusters]
+        second = self.conditional.sample(vectors, generator=generator)
+        return Pairs(first.z, second, first.x, self.mixing(second))
 
-        Its cross-entropy with the labels is the smallest that any classifier can reach.
+    def log_posterior(self, z: Tensor, labels: Tensor) -> Tensor:
+        r"""Return :math:`\log p(\mathrm{label} | z)` of the labels as seen, ``(M,)``.
+
+        Minus its mean is the smallest cross-entropy that any classifier can reach.
         """
-        z = z.double()
-        by_class = torch.stack(
-            [self.conditional.log_prob(z, v.expand_as(z)) for v in self.vectors.to(z)], dim=1
+        vectors, classes, prior = (
+            x.to(z.device) for x in (self.vectors.double(), self.classes_of_labels, self.prior)
         )
-        clean = (by_class[:, self.classes_of_labels] + self.prior.to(z).log()).log_softmax(dim=1)
+        by_class = prior.new_zeros(len(vectors)).index_add_(0, classes, prior)
+        # In blocks: all samples with all classes at once would take M * C * d numbers.
+        block = max(1, _BLOCK // vectors.numel())
+        clean = []
+        for part, own in zip(z.double().split(block), labels.split(block), strict=True):
+            joint = self.conditional.log_prob(part[:, None], vectors[None]) + by_class.log()
+            clean.append(joint.log_softmax(dim=1).gather(1, classes[own][:, None])[:, 0])
+        # Within its class a label is as likely as its share of the class.
+        log_p = torch.cat(clean) + (prior / by_class[classes])[labels].log()
         if not self.label_noise:
-            return clean
-        uniform = torch.full_like(clean, self.label_noise / clean.shape[1]).log()
-        return torch.logaddexp(clean + torch.tensor(1 - self.label_noise).log(), uniform)
+            return log_p
+        spread = torch.full_like(log_p, math.log(self.label_noise / len(prior)))
+        return torch.logaddexp(log_p + math.log1p(-self.label_noise), spread)

@@ -2,7 +2,9 @@
 
 from demix.scores.correlation import correlation_matrix, mean_correlation
 from demix.scores.isometry import isometry_error
+from demix.scores.orthogonality import orthogonality_error
 from demix.scores.regression import affine_r2, orthogonal_r2
+from demix.scores.rows import rows_r2
 from demix.scores.score import Score
 
 __all__ = [
@@ -12,4 +14,6 @@ __all__ = [
     "isometry_error",
     "mean_correlation",
     "orthogonal_r2",
+    "orthogonality_error",
+    "rows_r2",
 ]

@@ -1,0 +1,70 @@
+"""How far the linear part of a representation is from a rotation with one scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LinearRegression
+
+from demix.errors import DemixError
+from demix.scores.score import Score
+from demix.validation import check_pair
+
+
+def orthogonality_error(latents: Any, factors: Any, *, seed: int = 0) -> Score:
+    r"""Return the mean deviation of the singular values of the map from factors to latents.
+
+    .. math:: \frac{1}{d} \sum_i \left| \frac{s_i}{\bar s} - 1 \right|
+
+    with the singular values :math:`s_i` of the least-squares map and their mean. Case C3 of
+    Theorem 1 of Reizinger et al. (2024) promises zero. No inverse temperature or concentration
+    enters, unlike the mean absolute error of :math:`s_i` from :math:`\kappa / \beta`, which needs
+    both to be known.
+
+    Parameters
+    ----------
+    latents, factors : array (N, d)
+        As many latents as factors.
+    seed : int
+        Seed of the shuffled baseline.
+
+    Returns
+    -------
+    Score
+        Smaller is better. Invariant to rotations, reflections, shifts and one common scale of the
+        latents. ``per_factor`` holds the singular values over their mean, ``baseline`` the error of
+        shuffled latents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix import orthogonality_error
+    >>> z = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> float(round(orthogonality_error(3 * z[:, ::-1] + 1, z), 6))
+    0.0
+    >>> float(round(orthogonality_error(z * [1.0, 3.0], z), 6))
+    0.5
+    """
+    latents, factors = check_pair(latents, factors)
+    if latents.shape[1] != factors.shape[1]:
+        raise DemixError(
+            "A rotation needs as many latents as factors, but got "
+            f"{latents.shape[1]} and {factors.shape[1]}."
+        )
+
+    def relative(z: np.ndarray) -> np.ndarray:
+        linear = LinearRegression().fit(factors, z).coef_
+        values = np.linalg.svd(linear, compute_uv=False)
+        # Constant latents have no linear part; nothing of them is orthogonal.
+        return np.asarray(values / values.mean()) if values.mean() > 0 else np.zeros_like(values)
+
+    found = relative(latents)
+    order = np.random.default_rng([seed, 1]).permutation(len(latents))
+    return Score(
+        float(np.abs(found - 1).mean()),
+        baseline=float(np.abs(relative(latents[order]) - 1).mean()),
+        per_factor=found,
+        certifies="a linear part that is a rotation or reflection with one scale",
+        leaves_open="any nonlinear part: read it beside a regression score",
+    )

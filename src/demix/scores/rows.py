@@ -1,0 +1,96 @@
+"""Scores of learnt rows against the cluster vectors they stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import r2_score
+
+from demix.errors import DemixError
+from demix.scores.score import Score
+from demix.validation import check_matrix
+
+
+def rows_r2(
+    rows: Any, vectors: Any, clusters: Any = None, *, folds: int = 10, seed: int = 0
+) -> Score:
+    r"""Return the held-out :math:`R^2` of a linear regression from rows to cluster vectors.
+
+    By Theorem 1 of Reizinger et al. (2024) the rows of a classifier are an affine image of the
+    cluster vectors. Rows of one cluster coincide, so that a split over rows would score on vectors
+    it was fitted on; here whole clusters are held out, and every vector is predicted by a
+    regression on the rows of others.
+
+    Parameters
+    ----------
+    rows : array (N, m)
+        The learnt table, e.g. ``Classification.table()``.
+    vectors : array (C, d)
+        The cluster vectors.
+    clusters : array (N,) of int, optional
+        The cluster of each row, e.g. ``ClusterProcess.classes_of_labels``; by default row ``i`` is
+        of cluster ``i``.
+    folds : int
+        Into how many parts the clusters are split; with fewer clusters each is left out once.
+    seed : int
+        Seed of the split and of the shuffled baseline.
+
+    Returns
+    -------
+    Score
+        Invariant to invertible affine maps of the rows. ``baseline`` is that of vectors that were
+        shuffled over the clusters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix import rows_r2
+    >>> v = np.random.default_rng(0).normal(size=(30, 3))
+    >>> float(round(rows_r2(v @ [[1.0, 2, 0], [0, 1, 0], [1, 0, 1]] + 4, v), 6))
+    1.0
+    >>> bool(rows_r2(v, v).baseline < 0.2)
+    True
+    """
+    rows, vectors = check_matrix(rows, "rows"), check_matrix(vectors, "vectors")
+    members = np.arange(len(rows)) if clusters is None else np.asarray(clusters)
+    if members.shape != (len(rows),) or members.dtype.kind not in "iu":
+        raise DemixError(
+            f"clusters must be {len(rows)} whole numbers, one per row, but got "
+            f"{members.dtype} of shape {members.shape}."
+        )
+    if len(rows) == 0 or members.min() < 0 or members.max() >= len(vectors):
+        raise DemixError(
+            f"Each of {len(rows)} rows needs a cluster in 0..{len(vectors) - 1}, the cluster "
+            "vectors there are; say with `clusters` which belongs to which row."
+        )
+    present = np.unique(members)
+    parts = min(folds, len(present))
+    if parts < 2 or len(present) - -(-len(present) // parts) <= rows.shape[1]:
+        raise DemixError(
+            f"Holding clusters out leaves too few for a regression from {rows.shape[1]} columns: "
+            f"there are {len(present)} clusters, and {rows.shape[1] + 2} are the least."
+        )
+    random = np.random.default_rng(seed)
+    part_of = np.zeros(len(vectors), dtype=int)
+    part_of[random.permutation(present)] = np.arange(len(present)) % parts
+
+    def per_factor(target: np.ndarray) -> np.ndarray:
+        predicted = np.empty_like(target)
+        for part in range(parts):
+            held = part_of[members] == part
+            fitted = LinearRegression().fit(rows[~held], target[~held])
+            predicted[held] = fitted.predict(rows[held])
+        return np.asarray(r2_score(target, predicted, multioutput="raw_values"))
+
+    other = np.arange(len(vectors))
+    other[present] = random.permutation(present)
+    values = per_factor(vectors[members])
+    return Score(
+        float(values.mean()),
+        baseline=float(per_factor(vectors[other][members]).mean()),
+        per_factor=values,
+        certifies="an affine map from rows to cluster vectors",
+        leaves_open="which axis is which, and any mixing of them",
+    )
