@@ -55,7 +55,7 @@ format: setup
 docs: setup
 	$(BIN)/python scripts/fill_docs.py
 
-# Peers and plots are for measuring only. The first lock file keeps them from moving anything.
+# Peers are for measuring only. The first lock file keeps them from moving anything.
 $(PEERS): $(STAMP) constraints-bench.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r constraints-bench.txt
 	@touch $@

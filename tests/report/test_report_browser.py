@@ -8,7 +8,18 @@ from dataclasses import replace
 import pytest
 
 from browser import dump_dom
-from demix.report import Figure, Section, comparison_bars, recovery_page, write_page
+from demix.report import (
+    Figure,
+    Panel,
+    Picture,
+    Section,
+    Series,
+    comparison_bars,
+    panels_svg,
+    recovery_page,
+    table_page,
+    write_page,
+)
 from demix.report.style import PALETTE
 
 pytestmark = pytest.mark.browser
@@ -73,3 +84,17 @@ def test_figures_follow_dark_mode(path, plots):
     assert fill("accent", 1) in dark
     assert fill("ink", 1) in dark
     assert fill("ink", 0) not in dark
+
+
+def test_a_page_with_a_picture_opens_without_a_complaint(tmp_path):
+    lines = Panel("Lines", "x", "y", [Series(HOSTILE, [1, 2], [1.0, 2.0], [0.1, 0.2])])
+    marks = Panel("Marks", "x", "y", [Series("paper", ["a", "b"], [1.0, 2.0], published=True)])
+    picture = Picture(panels_svg([lines, marks, lines]), "Scores.", alt="Three panels.")
+    page = table_page("Figure 1", "", ["space"], [["box"]], picture, [], {})
+    dom = dump_dom(write_page(page, tmp_path / "figure.html"))
+    assert "<title>Figure 1</title>" in dom
+    assert "<img" not in dom
+    assert "&lt;img src=x" in dom
+    (drawn,) = re.findall(r'<svg class="picture".*?</svg>', dom, flags=re.DOTALL)
+    assert 'aria-label="Three panels."' in drawn
+    assert ">Marks</text>" in drawn

@@ -14,10 +14,14 @@ from demix.report import (
     Facts,
     Figure,
     Page,
+    Panel,
+    Picture,
     Section,
+    Series,
     Table,
     Text,
     Verdict,
+    panels_svg,
     recovery_page,
     render,
     write_page,
@@ -26,11 +30,18 @@ from demix.report import (
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(1)'>&\"{{ 7 * 7 }}"
 
 
+def hostile_panel() -> Panel:
+    # Short enough for one line each, so that it can be counted.
+    text = "<script>alert(1)</script>"
+    return Panel(text, text, text, [Series(HOSTILE, [text[:22]], [1.0])])
+
+
 def hostile_page() -> Page:
     figure = go.Figure(go.Scatter(y=[1, 2], name=HOSTILE), layout={"title": {"text": HOSTILE}})
     blocks = [
         Text(HOSTILE),
         Figure(figure, HOSTILE, alt=HOSTILE),
+        Picture(panels_svg([hostile_panel()]), HOSTILE, alt=HOSTILE),
         Table([HOSTILE], [[HOSTILE]], HOSTILE),
         Facts({HOSTILE: HOSTILE}),
         Verdict("bad", HOSTILE),
@@ -47,7 +58,7 @@ def test_everything_supplied_is_escaped_wherever_it_stands():
     text = without_scripts(html)
     assert "alert(1)</script>" not in html
     assert "<img" not in text
-    assert text.count("&lt;script&gt;alert(1)") == 15
+    assert text.count("&lt;script&gt;alert(1)") == 15 + 2 + 5
     assert "{{ 7 * 7 }}" in text
 
 
@@ -70,6 +81,42 @@ def test_the_plotting_library_is_embedded_once_and_the_file_stays_small(run):
 
 def test_a_page_without_figures_carries_no_plotting_library():
     assert len(render(Page("Words", "", [Section("Only", [Text("Words.")])]))) < 20_000
+
+
+def test_pictures_share_no_ids_and_bring_neither_links_nor_style_sheets():
+    svg = panels_svg([Panel("T", "x", "y", [Series("#1f5fa8", [1, 2], [1.0, 2.0], [0.1, 0.1])])])
+    picture = Picture(svg, "One & only.", alt="A line.")
+    html = render(Page("Twice", "", [Section("Pictures", [picture, picture])]))
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(set(ids)) == len(ids)
+    referred = set(re.findall(r'(?:url\(#|href="#)([^")]+)', html))
+    assert len([name for name in referred if name.startswith("figure-")]) >= 4
+    assert referred <= set(ids)
+    assert html.count("<style") == 1
+    assert "://" not in html
+    assert html.count('role="img" aria-label="A line."') == 2
+    # A name that looks like a colour stays; the colours themselves follow the page.
+    assert "#1f5fa8</text>" in html
+    assert "stroke: var(--accent)" in html
+    assert len(html) < 60_000
+
+
+@pytest.mark.parametrize(
+    ("svg", "message"),
+    [
+        ("not xml", "XML is broken"),
+        ('<g viewBox="0 0 1 1"/>', "svg element with a viewBox"),
+        ("<svg/>", "viewBox"),
+        ('<svg viewBox="0 0 1 1"><script>alert(1)</script></svg>', "<script>"),
+        ('<svg viewBox="0 0 1 1"><foreignObject/></svg>', "<foreignObject>"),
+        ('<svg viewBox="0 0 1 1" onload="alert(1)"/>', "onload"),
+        ('<svg viewBox="0 0 1 1"><use href="http://example.org/#a"/></svg>', "href"),
+        ('<svg viewBox="0 0 1 1"><g style="fill: url(http://example.org)"/></svg>', "style"),
+    ],
+)
+def test_a_picture_that_could_act_or_reach_outside_is_refused(svg, message):
+    with pytest.raises(DemixError, match=message):
+        Picture(svg, "", alt="")
 
 
 def test_rendering_is_repeatable(run):

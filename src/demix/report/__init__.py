@@ -1,4 +1,4 @@
-"""One-file HTML reports that open offline: figures by plotly, the page by a template.
+"""One-file HTML reports that open offline: figures by plotly or matplotlib, the page by a template.
 
 Inputs are arrays, numbers and strings, so any part of the package can report without this room
 knowing about it.
@@ -11,6 +11,7 @@ from demix.report.blocks import (
     Facts,
     Figure,
     Page,
+    Picture,
     Section,
     Table,
     Text,
@@ -19,7 +20,9 @@ from demix.report.blocks import (
 from demix.report.curves import comparison_bars, concentration_curve, training_curve
 from demix.report.figures import correlation_heatmap, recovered_scatter
 from demix.report.page import render, write_page
+from demix.report.panels import panels_svg, write_panels
 from demix.report.recovery import recovery_page
+from demix.report.series import Panel, Series
 from demix.report.table import comparison_figure, table_markdown, table_page
 
 __all__ = [
@@ -27,7 +30,10 @@ __all__ = [
     "Facts",
     "Figure",
     "Page",
+    "Panel",
+    "Picture",
     "Section",
+    "Series",
     "Table",
     "Text",
     "Verdict",
@@ -35,6 +41,7 @@ __all__ = [
     "comparison_figure",
     "concentration_curve",
     "correlation_heatmap",
+    "panels_svg",
     "recovered_scatter",
     "recovery_page",
     "render",
@@ -42,4 +49,5 @@ __all__ = [
     "table_page",
     "training_curve",
     "write_page",
+    "write_panels",
 ]

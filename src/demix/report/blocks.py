@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import plotly.graph_objects as go
 
 from demix.errors import DemixError
+from demix.report.drawing import parsed
 
 VERDICTS = ("good", "bad", "neutral")
 
@@ -44,6 +45,28 @@ class Figure:
     alt: str
     half: bool = False
     tag: ClassVar[str] = "figure"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG with a caption, and with a description for those who cannot see it.
+
+    It is made of marks and text; one that holds scripts or refers to anything outside is refused.
+    Palette colours follow the page into dark mode; see `panels_svg` for a picture in them.
+
+    Examples
+    --------
+    >>> Picture('<svg viewBox="0 0 9 5"/>', "Nothing yet.", alt="An empty picture.").alt
+    'An empty picture.'
+    """
+
+    svg: str
+    caption: str
+    alt: str
+    tag: ClassVar[str] = "picture"
+
+    def __post_init__(self) -> None:
+        parsed(self.svg)
 
 
 @dataclass(frozen=True)
@@ -107,7 +130,7 @@ class Verdict:
             )
 
 
-Block = Text | Figure | Table | Facts | Verdict
+Block = Text | Figure | Picture | Table | Facts | Verdict
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from demix.files import write_atomic
-from demix.report.blocks import Block, Figure, Page, Table
+from demix.report.blocks import Block, Figure, Page, Picture, Table
+from demix.report.drawing import inlined
 from demix.report.style import palette_css, palette_variables
 
 
@@ -30,13 +31,18 @@ def render(page: Page) -> str:
     """
     sections = []
     figures = tables = 0
+    plots = False
     for section in page.sections:
         body: list[tuple[Block, Any]] = []
         for block in section.body:
             extra: Any = None
             if isinstance(block, Figure):
                 figures += 1
+                plots = True
                 extra = _figure_spec(block.figure, figures)
+            elif isinstance(block, Picture):
+                figures += 1
+                extra = _picture_spec(block.svg, figures)
             elif isinstance(block, Table):
                 tables += 1
                 extra = {"number": tables, "right": _numeric_columns(block)}
@@ -50,8 +56,8 @@ def render(page: Page) -> str:
         js=Markup((template_folder / "page.js").read_text(encoding="utf-8")),
         palette_css=Markup(palette_css()),
         palette_json=_script_json(json.dumps(palette_variables())),
-        # A page without figures does not carry 5 MB of plotting library.
-        plotly_js=Markup(get_plotlyjs()) if figures else "",
+        # A page without plotly figures does not carry 5 MB of plotting library.
+        plotly_js=Markup(get_plotlyjs()) if plots else "",
     )
 
 
@@ -92,6 +98,19 @@ def _figure_spec(figure: go.Figure, number: int) -> dict[str, Any]:
         "json": _script_json(figure.to_json()),
         "height": int(figure.layout.height or 420),
         "min_width": int(meta.get("min_width", 300)),
+    }
+
+
+def _picture_spec(svg: str, number: int) -> dict[str, Any]:
+    view, contents = inlined(svg, f"figure-{number}-")
+    width = float(view.split()[2])
+    return {
+        "number": number,
+        "view": view,
+        "contents": Markup(contents),
+        # Letters of 8.5 units stay between 8 and 14 pixels; a narrower screen scrolls.
+        "min_width": round(0.95 * width),
+        "max_width": round(1.62 * width),
     }
 
 

@@ -19,6 +19,10 @@ PALETTE: dict[str, tuple[str, str]] = {
     "tile": ("#f4f6f8", "#1d2127"),
     "accent": ("#1f5fa8", "#7fb4f0"),
     "second": ("#b5541c", "#f0a36b"),
+    "third": ("#7a4fa3", "#c3a1ea"),
+    "fourth": ("#1a7f86", "#68c6cd"),
+    "fifth": ("#8a6d08", "#d8bb55"),
+    "sixth": ("#a83a72", "#ee94c0"),
     "good": ("#2c7a4b", "#6cc492"),
     "bad": ("#b3372f", "#ee8a80"),
     # Diverging scale for correlations: orange below zero, blue above, near the page at zero.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from demix.report.blocks import Block, Figure, Page, Section, Table, Text
+from demix.report.blocks import Block, Figure, Page, Picture, Section, Table, Text
 from demix.report.curves import comparison_bars
 
 
@@ -51,7 +51,7 @@ def table_page(
     summary: str,
     header: Sequence[str],
     rows: Sequence[Sequence[str]],
-    figure: Figure | None,
+    figure: Figure | Picture | None,
     notes: Sequence[str],
     provenance: Mapping[str, object],
 ) -> Page:
@@ -63,8 +63,8 @@ def table_page(
         Heading and opening paragraph.
     header, rows : sequence of str, sequence of sequence of str
         The table, one cell per column.
-    figure : Figure or None
-        The same as a picture, shown first; see `comparison_figure`.
+    figure : Figure or Picture or None
+        The same to look at, shown first; see `comparison_figure` and `panels_svg`.
     notes : sequence of str
         One paragraph each.
     provenance : dict

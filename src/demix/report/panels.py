@@ -1,0 +1,243 @@
+"""Figures of the papers: panels of scores side by side, drawn with matplotlib.
+
+The same panels give the same bytes. Text stays text, so that a figure can be searched and the page
+can set it in its own font.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from demix.errors import DemixError
+from demix.files import write_atomic
+from demix.report.series import Panel
+from demix.report.style import colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+IN_A_ROW = 3
+_COLOURS = ("accent", "second", "third", "fourth", "fifth", "sixth")
+# One more marker than colours: two series share both only when there are more than 42.
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_WIDTH, _HEIGHT = 3.05, 2.7  # of a panel, in inches
+_ALONE = 4.2  # width of an only panel, which leaves its legend room for one row
+# About how many letters fit below a panel before tick labels touch.
+_LETTERS = 36
+_LOOK: dict[Any, Any] = {
+    "axes.edgecolor": colour("rule"),
+    "axes.grid": True,
+    "axes.labelcolor": colour("soft"),
+    "axes.labelsize": 8.8,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": colour("ink"),
+    "axes.titlelocation": "left",
+    "axes.titlepad": 8,
+    "axes.titlesize": 10,
+    "axes.titleweight": "bold",
+    "figure.facecolor": colour("paper"),
+    # The first comes with matplotlib and decides on the layout; the others serve where it is
+    # missing.
+    "font.sans-serif": ["DejaVu Sans", "Segoe UI", "Helvetica Neue", "Arial"],
+    "grid.color": colour("rule"),
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "legend.labelcolor": colour("ink"),
+    "svg.fonttype": "none",
+    "svg.hashsalt": "demix",
+    "text.parse_math": False,  # a dollar sign is a dollar sign
+    "xtick.color": colour("rule"),
+    "xtick.labelcolor": colour("soft"),
+    "xtick.labelsize": 8.5,
+    "ytick.color": colour("rule"),
+    "ytick.labelcolor": colour("soft"),
+    "ytick.labelsize": 8.5,
+}
+
+
+def panels_svg(panels: Sequence[Panel]) -> str:
+    """SVG of panels side by side, at most three in a row, with one legend above them.
+
+    A line with a shaded band, or a mark with a bar, reaches one ``spread`` to either side.
+
+    Examples
+    --------
+    >>> from demix.report import Panel, Series
+    >>> ours = Series("ours", [2, 4, 8], [99.0, 98.5, 97.1], spread=[0.1, 0.2, 0.9])
+    >>> paper = Series("paper", [2, 4, 8], [98.9, 98.0, 96.5], published=True)
+    >>> svg = panels_svg([Panel("Sphere", "dimension", "R² (percent)", [paper, ours])])
+    >>> "Sphere" in svg, "paper" in svg
+    (True, True)
+    """
+    with _house_style():
+        return _file(_drawn(panels), "svg").decode("utf-8")
+
+
+def write_panels(panels: Sequence[Panel], folder: str | Path) -> tuple[Path, Path]:
+    """Write ``figure.svg`` and ``figure.png`` into a folder, which is made if missing.
+
+    Returns
+    -------
+    tuple of pathlib.Path
+        The two files written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from demix.report import Panel, Series
+    >>> panel = Panel("Box", "model", "MCC", [Series("ours", ["Box", "Real"], [0.99, 0.52])])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in write_panels([panel], folder)]
+    ['figure.svg', 'figure.png']
+    """
+    with _house_style():
+        figure = _drawn(panels)
+        svg, png = _file(figure, "svg"), _file(figure, "png")
+    folder = Path(folder)
+    return write_atomic(folder / "figure.svg", svg), write_atomic(folder / "figure.png", png)
+
+
+@contextmanager
+def _house_style() -> Iterator[None]:
+    import matplotlib
+
+    # The reader's own settings must not reach a figure that others shall get to the byte.
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_LOOK)
+        yield
+
+
+def _file(figure: Figure, kind: str) -> bytes:
+    metadata: dict[str, Any] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+    buffer = BytesIO()
+    figure.savefig(buffer, format=kind, dpi=200, metadata=metadata[kind])
+    return buffer.getvalue()
+
+
+def _drawn(panels: Sequence[Panel]) -> Figure:
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+    from matplotlib.lines import Line2D
+
+    if not panels:
+        raise DemixError("a figure needs at least one panel, but got none; leave the figure out")
+    rows = math.ceil(len(panels) / IN_A_ROW)
+    columns = math.ceil(len(panels) / rows)
+    width = _WIDTH * columns if columns > 1 else _ALONE
+    figure = Figure(
+        figsize=(width, _HEIGHT * rows + 0.3),
+        layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06, wspace=0.04, hspace=0.06),
+    )
+    looks = _looks(panels)
+    for index, panel in enumerate(panels):
+        _draw_panel(figure.add_subplot(rows, columns, index + 1), panel, looks)
+    if all(panel.in_words for panel in panels):
+        looks = {key: {**look, "linestyle": "none"} for key, look in looks.items()}
+    letters = int(13 * width)
+    lengths = [len(name) + 7 for name, _ in looks]  # with its mark and the gap behind it
+    in_one_row = sum(lengths) <= letters
+    figure.legend(
+        [Line2D([], [], **look) for look in looks.values()],
+        [fill(name, letters) for name, _ in looks],
+        loc="outside upper left",
+        ncols=len(looks) if in_one_row else max(1, letters // max(lengths)),
+        handlelength=2.4,
+        columnspacing=1.8,
+    )
+    return figure
+
+
+def _looks(panels: Sequence[Panel]) -> dict[tuple[str, bool], dict[str, Any]]:
+    """Return line and marker of each series, alike in all panels, in order of appearance."""
+    keys = dict.fromkeys((line.name, line.published) for panel in panels for line in panel.series)
+    measured = [key for key in keys if not key[1]]
+    looks = {}
+    for index, key in enumerate(keys):
+        shade = "soft" if key[1] else _COLOURS[measured.index(key) % len(_COLOURS)]
+        looks[key] = {
+            "color": colour(shade),
+            "marker": _MARKERS[index % len(_MARKERS)],
+            "markerfacecolor": colour("paper" if key[1] else shade),
+            # A hollow mark still shows as a ring around one of ours on the same spot.
+            "markersize": 7 if key[1] else 5,
+            "linewidth": 1.1 if key[1] else 1.6,
+            "linestyle": "--" if key[1] else "-",
+        }
+    return looks
+
+
+def _draw_panel(axes: Axes, panel: Panel, looks: dict[tuple[str, bool], dict[str, Any]]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_title(fill(panel.title, _LETTERS - 4))
+    axes.set_xlabel(fill(panel.x_label, _LETTERS))
+    axes.set_ylabel(fill(panel.y_label, 30))
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0, pad=5)
+    axes.ticklabel_format(useOffset=False)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
+    if panel.in_words:
+        _draw_words(axes, panel, looks)
+        return
+    for line in panel.series:
+        look = looks[line.name, line.published]
+        # What was measured here lies above what was published.
+        depth = 2.0 if line.published else 3.0
+        axes.plot(line.x, line.y, zorder=depth, **look)
+        if line.spread is None:
+            continue
+        if len(line.x) == 1:
+            axes.errorbar(line.x, line.y, line.spread, fmt="none", ecolor=look["color"], capsize=3)
+        else:
+            low = [y - s for y, s in zip(line.y, line.spread, strict=True)]
+            high = [y + s for y, s in zip(line.y, line.spread, strict=True)]
+            band = {"color": look["color"], "alpha": 0.16, "linewidth": 0}
+            axes.fill_between(line.x, low, high, zorder=depth - 0.5, **band)
+    _number_ticks(axes, panel)
+
+
+def _draw_words(axes: Axes, panel: Panel, looks: dict[tuple[str, bool], dict[str, Any]]) -> None:
+    words = list(dict.fromkeys(str(word) for line in panel.series for word in line.x))
+    # Neighbours stand side by side, so that no bar hides another.
+    step = min(0.16, 0.6 / len(panel.series))
+    for index, line in enumerate(panel.series):
+        look = {**looks[line.name, line.published], "linestyle": "none"}
+        shift = step * (index - (len(panel.series) - 1) / 2)
+        places = [words.index(str(word)) + shift for word in line.x]
+        axes.errorbar(places, line.y, line.spread, elinewidth=1.2, capsize=2.5, **look)
+    crowded = len(words) * (max(map(len, words)) + 2) > _LETTERS
+    turned: dict[str, Any] = {"rotation": 30, "ha": "right", "va": "top", "rotation_mode": "anchor"}
+    labels = [fill(word, 22) for word in words]
+    axes.set_xticks(range(len(words)), labels, **(turned if crowded else {}))
+    axes.set_xlim(-0.5, len(words) - 0.5)
+    axes.grid(visible=False, axis="x")
+
+
+def _number_ticks(axes: Axes, panel: Panel) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    values = sorted(panel.numbers())
+    if not panel.log_x:
+        whole = all(value.is_integer() for value in values)
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=whole))
+        return
+    # The values that were measured say more than powers of ten, as far as there is room.
+    axes.set_xscale("log")
+    labels = {value: f"{value:,.6g}" for value in values}
+    room = math.log(values[-1] / values[0]) / _LETTERS
+    shown: list[float] = []
+    for value in values:
+        if not shown or math.log(value / shown[-1]) >= room * (len(labels[value]) + 1.5):
+            shown.append(value)
+    axes.set_xticks(shown, [labels[value] for value in shown])
+    axes.minorticks_off()

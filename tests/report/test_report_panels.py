@@ -1,0 +1,125 @@
+"""Panels drawn with matplotlib: repeatable, complete, and refused when they hold no figure."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from demix.errors import DemixError
+from demix.report import Panel, Series, panels_svg, write_panels
+from demix.report.style import palette_variables
+
+OURS = Series("ours", [2, 4, 8], [99.0, 98.5, 97.1], [0.1, 0.2, 0.9])
+PAPER = Series("paper", [2, 4, 8], [98.9, 98.0, 96.5], published=True)
+WORDS = Series("ours", ["sphere", "box"], [0.99, 0.52], [0.01, 0.1])
+LINES = Panel("Lines", "dimension", "R²", [PAPER, OURS], log_x=True)
+MARKS = Panel("Marks", "space", "MCC", [WORDS])
+
+NAMES = st.lists(
+    st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12),
+    min_size=1,
+    max_size=8,
+    unique=True,
+)
+
+
+def shown(svg: str) -> list[str]:
+    return [element.text or "" for element in ElementTree.fromstring(svg).iter() if element.text]
+
+
+def test_the_same_panels_give_the_same_bytes_whatever_the_user_has_set(tmp_path):
+    import matplotlib
+
+    svg, png = (path.read_bytes() for path in write_panels([LINES, MARKS], tmp_path))
+    assert panels_svg([LINES, MARKS]).encode() == svg
+    with matplotlib.rc_context({"font.size": 30, "axes.grid": False, "svg.fonttype": "path"}):
+        again = [path.read_bytes() for path in write_panels([LINES, MARKS], tmp_path)]
+        assert matplotlib.rcParams["font.size"] == 30
+    assert again == [svg, png]
+    assert png.startswith(b"\x89PNG")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["figure.png", "figure.svg"]
+
+
+@settings(max_examples=8, deadline=None)
+@given(names=NAMES, words=st.booleans())
+def test_every_name_is_shown_letter_by_letter(names, words):
+    x = ["a", "b"] if words else [1, 2]
+    series = [Series(name, x, [0.0, index]) for index, name in enumerate(names)]
+    assert set(names) <= set(shown(panels_svg([Panel("T", "x", "y", series)])))
+
+
+def test_titles_labels_and_words_are_shown_too():
+    texts = shown(panels_svg([LINES, MARKS]))
+    assert {"Lines", "dimension", "R²", "Marks", "space", "MCC", "sphere", "box"} <= set(texts)
+    assert {"2", "4", "8"} <= set(texts)
+    assert texts.count("ours") == 1, "one legend serves all panels"
+
+
+def test_only_colours_of_the_palette_are_used():
+    used = set(re.findall(r"(?:fill|stroke): (#\w+)", panels_svg([LINES, MARKS])))
+    assert used <= set(palette_variables()), "the page knows no dark partner of the others"
+
+
+def test_a_published_series_is_dashed_and_grey():
+    svg = panels_svg([Panel("T", "x", "y", [PAPER])])
+    assert "stroke-dasharray" in svg
+    assert "stroke-dasharray" not in panels_svg([Panel("T", "x", "y", [OURS])])
+
+
+@pytest.mark.parametrize(("count", "shape"), [(1, 1), (2, 2), (3, 3), (4, 2), (5, 3), (7, 3)])
+def test_at_most_three_panels_stand_in_a_row(count, shape):
+    panels = [Panel(f"Panel {index}", "x", "y", [OURS]) for index in range(count)]
+    titles = re.findall(r'x="([\d.]+)" y="[\d.]+"[^>]*>Panel \d', panels_svg(panels))
+    assert len(titles) == count
+    # The last row may be short; titles of one column start within a few points of one another.
+    assert len({round(float(x) / 40) for x in titles}) == shape
+
+
+def test_arrays_single_points_and_crowded_axes_can_be_drawn():
+    many = np.geomspace(1, 1e6, 60)
+    panels_svg(
+        [
+            Panel("T", "x", "y", [Series("a", many, many, 0.1 * many)], log_x=True),
+            Panel("T", "x", "y", [Series("a", [3.5], [1.0], [0.2])]),
+            Panel("T", "x", "y", [Series("a", [3.5], [1.0], [0.2])], log_x=True),
+            Panel("T", "x", "y", [Series("a", ["von Mises–Fisher", "w" * 40], [1.0, 1.0])]),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Series("s", [1, 2], [1.0]), "has 2, 1 and 1"),
+        (lambda: Series("s", [1], [1.0], [0.1, 0.2]), "has 1, 1 and 2"),
+        (lambda: Series("s", [], []), "at least one point"),
+        (lambda: Series("s", [1], [float("nan")]), "not finite"),
+        (lambda: Series("s", [float("inf")], [1.0]), "not finite"),
+        (lambda: Series("s", [1], [1.0], [float("nan")]), "not finite"),
+        (lambda: Series("s", [1], [1.0], [-0.1]), "negative spread"),
+        (lambda: Series("s", [1, "two"], [1.0, 2.0]), "mixes words and numbers"),
+        (lambda: Panel("p", "x", "y", []), "at least one series"),
+        (lambda: Panel("p", "x", "y", [OURS, OURS]), "two series of one name"),
+        (lambda: Panel("p", "x", "y", [PAPER, WORDS]), "mixes words and numbers"),
+        (lambda: Panel("p", "x", "y", [Series("s", [0], [1.0])], log_x=True), "positive numbers"),
+        (lambda: Panel("p", "x", "y", [WORDS], log_x=True), "positive numbers"),
+        (lambda: panels_svg([]), "at least one panel"),
+    ],
+)
+def test_what_is_no_figure_is_refused_in_one_sentence(make, message):
+    with pytest.raises(DemixError, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+    assert ". " not in str(caught.value)
+
+
+def test_matplotlib_is_imported_only_when_a_figure_is_drawn():
+    code = "import sys, demix.report; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
