@@ -12,7 +12,7 @@ import torch
 
 from demix.encoders import Encoder
 from demix.errors import DemixError
-from demix.experiments import Row, Scale, experiment_named
+from demix.experiments import PairRow, Scale, experiment_named
 from demix.processes import Process
 from demix.provenance import provenance
 from demix.scores import affine_r2, mean_correlation
@@ -33,9 +33,11 @@ _STEPS = {("clica-table1", 1): 300}
 _USUAL_STEPS = 600
 
 
-def row_of(experiment: str, number: int) -> Row:
-    """Return a row by its number."""
-    return next(row for row in experiment_named(experiment).rows if row.number == number)
+def row_of(experiment: str, number: int) -> PairRow:
+    """Return a row of pairs by its number."""
+    row = experiment_named(experiment).rows[number - 1]
+    assert isinstance(row, PairRow)
+    return row
 
 
 def cost_ratio(plan: Plan, base: Plan, process: Process) -> float:

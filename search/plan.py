@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from demix.experiments import Row, Scale
+from demix.experiments import PairRow, Scale
 from demix.objectives import Objective
 from demix.spaces import Space
 from demix.training import Recipe
@@ -102,12 +102,12 @@ _DECAYS: dict[str, Callable[[float], float]] = {
 }
 
 
-def baseline(row: Row, scale: Scale) -> Plan:
+def baseline(row: PairRow, scale: Scale) -> Plan:
     """Take apart what ``scale`` plans for ``row``, with the body that the search started from.
 
     The laptop plan of today is this with what the search found: :data:`FOUND`.
     """
-    encoder, objective, recipe = scale.plan(row, "unsupervised")
+    encoder, objective, recipe = row.plan(scale, "unsupervised")
     settings = encoder.settings
     return Plan(
         dim=scale.dim,

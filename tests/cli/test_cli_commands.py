@@ -57,7 +57,18 @@ def test_the_list_has_every_row_for_eyes_and_for_programs():
     assert shown.returncode == 0
     listing = json.loads(run_demix("list", "--json").stdout)
     counts = {experiment["name"]: len(experiment["rows"]) for experiment in listing}
-    assert counts == {"clica-table1": 12, "clica-table2": 10, "clica-marginal": 7}
+    assert counts == {
+        "clica-table1": 12,
+        "clica-table2": 10,
+        "clica-marginal": 7,
+        "ce-diet": 10,
+        "ce-supervised": 12,
+        "ce-cluster-vectors": 3,
+        "ce-gennorm": 20,
+        "ce-batch-clusters-tails": 36,
+        "ce-label-noise": 7,
+        "genealogy": 5,
+    }
     for name in counts:
         assert name in shown.stdout
     assert "99.42" in shown.stdout

@@ -31,6 +31,7 @@ ENCODERS = {
     "real": lambda: Encoder(4, Real(2), hidden=(8, 8)),
     "product": lambda: Encoder(4, Product([Product([L1Ball(2), Box(1)]), Sphere(2)]), hidden=(8,)),
     "paper": lambda: paper_encoder(4, Sphere(2)),
+    "batch norm": lambda: paper_encoder(4, Real(2), batch_norm=True),
     "double": lambda: Encoder(4, Sphere(3), hidden=(8, 8)).double(),
 }
 

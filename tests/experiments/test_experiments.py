@@ -1,4 +1,4 @@
-"""The declared experiments: the papers' rows and figures, and what each scale makes of them."""
+"""The first paper's experiments: its rows and figures, and what each scale makes of them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from demix.experiments.declaration import space_named
 CASES = [
     pytest.param(experiment, row, id=f"{experiment.name}-{row.number}")
     for experiment in EXPERIMENTS.values()
+    if experiment.name.startswith("clica")
     for row in experiment.rows
 ]
 every_row = pytest.mark.parametrize(("experiment", "row"), CASES)
@@ -93,7 +94,7 @@ def test_every_row_builds_a_process_of_its_space(experiment, row, scale):
 def test_every_row_plans_a_model_that_a_loss_can_be_taken_of(experiment, row, scale):
     pairs = row.process(scale.dim, seed=0, draws=50).sample(20)
     for model in set(row.paper) - {"identity"}:
-        encoder, objective, recipe = scale.plan(row, model)
+        encoder, objective, recipe = row.plan(scale, model)
         assert encoder.space == space_named(row.model_space, scale.dim)
         assert objective(encoder, pairs).isfinite()
         assert recipe.batch > 20
@@ -120,7 +121,7 @@ def test_the_objective_compares_by_the_rows_similarity(experiment, row):
     for scale, model in product(SCALES.values(), row.paper):
         if model == "identity":
             continue
-        _, objective, _ = scale.plan(row, model)
+        _, objective, _ = row.plan(scale, model)
         if model == "supervised":
             assert objective == Supervised()
         else:
@@ -134,7 +135,7 @@ def test_paper_scale_is_the_papers(experiment, row):
     scale = scale_named("paper")
     assert (scale.dim, scale.draws) == (10, 25_000)
     for model in set(row.paper) - {"identity"}:
-        encoder, _, recipe = scale.plan(row, model)
+        encoder, _, recipe = row.plan(scale, model)
         layers = list(encoder.body)
         linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
         assert [layer.out_features for layer in linear] == [100, 500, 500, 500, 500, 100, 10]
@@ -150,7 +151,7 @@ def test_paper_scale_is_the_papers(experiment, row):
 def test_laptop_scale_differs_from_the_papers_only_in_training(experiment, row):
     laptop, paper = scale_named("laptop"), scale_named("paper")
     assert (laptop.dim, laptop.draws, laptop.samples) == (paper.dim, paper.draws, paper.samples)
-    assert laptop.plan(row, "unsupervised")[2].steps < 10_000
+    assert row.plan(laptop, "unsupervised")[2].steps < 10_000
 
 
 def test_each_seed_has_its_own_mixing():

@@ -56,7 +56,7 @@ def test_what_was_found_is_trained_to_the_bit_as_by_the_package(experiment, numb
     _, process = tiny(experiment, number)
     plan = variant_named(FOUND).patch(baseline(row, TINY))
     plan = replace(plan, recipe=replace(plan.recipe, batch=64))
-    encoder, objective, recipe = TINY.plan(row, "unsupervised")
+    encoder, objective, recipe = row.plan(TINY, "unsupervised")
     train(encoder, process.sample, objective, replace(recipe, steps=5, batch=64), seed=100)
     trainer = Trainer(plan, process, steps=5, seed=100)
     for _ in range(5):

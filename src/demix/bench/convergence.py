@@ -12,7 +12,7 @@ from demix.bench.sizes import Sizes
 from demix.bench.step import ROWS, row_of
 from demix.bench.timing import Say
 from demix.encoders import Encoder
-from demix.experiments import Experiment, Row, scale_named
+from demix.experiments import Experiment, PairRow, Row, scale_named
 from demix.scores import affine_r2, mean_correlation
 from demix.training import Record, train
 
@@ -65,7 +65,7 @@ def measure_convergence(sizes: Sizes, dense: Sequence[float | None], say: Say) -
     return {"seeds": list(sizes.seeds), "looks": sizes.looks, "entries": entries}
 
 
-def _targets(experiment: Experiment, row: Row) -> list[float]:
+def _targets(experiment: Experiment[Row], row: PairRow) -> list[float]:
     """Return the paper's score in percent, and for R² the round one below it."""
     published = row.paper["unsupervised"]
     assert published is not None  # both rows have one
@@ -73,12 +73,12 @@ def _targets(experiment: Experiment, row: Row) -> list[float]:
 
 
 def history(
-    experiment: Experiment, row: Row, seed: int, sizes: Sizes, say: Say
+    experiment: Experiment[Row], row: PairRow, seed: int, sizes: Sizes, say: Say
 ) -> list[dict[str, float | None]]:
     """Train ``row`` and return its looks; their seconds leave out the looking."""
     scale = scale_named(sizes.scale)
     process = row.process(scale.dim, seed=seed, draws=scale.draws)
-    encoder, objective, recipe = scale.plan(row, "unsupervised")
+    encoder, objective, recipe = row.plan(scale, "unsupervised")
     look = process.sample(_LOOK, generator=torch.Generator().manual_seed(_HELD_OUT + seed))
 
     def watch(encoder: Encoder) -> Record:

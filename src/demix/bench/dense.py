@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from demix.encoders import paper_encoder
-from demix.experiments import Row
+from demix.experiments import PairRow
 from demix.experiments.declaration import space_named
 from demix.objectives import Kind
 from demix.processes import Process
@@ -59,7 +59,7 @@ def dense_bytes(batch: int, dim: int, similarity: Kind) -> int:
     return 4 * _DIFFERENCE_ARRAYS * batch**2 * dim
 
 
-def dense_step(row: Row, process: Process, batch: int) -> Callable[[], None]:
+def dense_step(row: PairRow, process: Process, batch: int) -> Callable[[], None]:
     """Return one step of the paper's training of ``row``, written out with the dense loss.
 
     Drawing the pairs, the paper's encoder in float32 on both sides of them, its loss, the

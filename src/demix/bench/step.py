@@ -15,7 +15,7 @@ from demix.bench.memory import available_memory
 from demix.bench.sizes import Sizes
 from demix.bench.timing import Say, interleaved, under
 from demix.encoders import Encoder
-from demix.experiments import Experiment, Row, experiment_named, scale_named
+from demix.experiments import Experiment, PairRow, Row, experiment_named, scale_named
 from demix.objectives import Objective
 from demix.processes import Pairs, Process
 from demix.training import Recipe, train
@@ -27,10 +27,12 @@ ROWS = (("clica-table1", 2), ("clica-table2", 1))
 _STEPS = {"ours": 2, "laptop": 10}
 
 
-def row_of(name: str, number: int) -> tuple[Experiment, Row]:
-    """Return an experiment and one of its rows."""
+def row_of(name: str, number: int) -> tuple[Experiment[Row], PairRow]:
+    """Return an experiment of pairs and one of its rows."""
     experiment = experiment_named(name)
-    return experiment, experiment.rows[number - 1]
+    row = experiment.rows[number - 1]
+    assert isinstance(row, PairRow)
+    return experiment, row
 
 
 def measure_steps(sizes: Sizes, say: Say) -> dict[str, Any]:
@@ -84,9 +86,9 @@ def _entry(name: str, number: int, sizes: Sizes, say: Say) -> dict[str, Any]:
     }
 
 
-def _ours(row: Row, process: Process, sizes: Sizes) -> tuple[Callable[[], object], int]:
+def _ours(row: PairRow, process: Process, sizes: Sizes) -> tuple[Callable[[], object], int]:
     """Return a call of two steps of the paper's training with `contrast`, and its operations."""
-    plan = replace(scale_named("paper"), dim=sizes.dim).plan(row, "unsupervised")
+    plan = row.plan(replace(scale_named("paper"), dim=sizes.dim), "unsupervised")
     encoder, objective, recipe = plan
     recipe = replace(recipe, batch=sizes.paper_batch)
     widths = [sizes.dim, *encoder.settings["hidden"], sizes.dim]
@@ -95,8 +97,8 @@ def _ours(row: Row, process: Process, sizes: Sizes) -> tuple[Callable[[], object
     return steps_of(encoder, process, objective, recipe, _STEPS["ours"]), flops
 
 
-def _laptop(row: Row, process: Process, sizes: Sizes) -> Callable[[], object]:
-    plan = replace(scale_named(sizes.scale), dim=sizes.dim).plan(row, "unsupervised")
+def _laptop(row: PairRow, process: Process, sizes: Sizes) -> Callable[[], object]:
+    plan = row.plan(replace(scale_named(sizes.scale), dim=sizes.dim), "unsupervised")
     encoder, objective, recipe = plan
     return steps_of(encoder, process, objective, recipe, _STEPS["laptop"])
 

@@ -16,7 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from demix.reproduce import Cell, Watcher
+from demix.reproduce import SCORES, Cell, Watcher
 from demix.training import Record
 
 # A bar that is redrawn at every step would cost more than a small step.
@@ -69,6 +69,7 @@ class TableBars(Watcher):
 
     def __init__(self, progress: Progress, score: str) -> None:
         self.progress, self.score = progress, score
+        self.warned: set[str] = set()
         self.bar: Bar | None = None
         self.cells: Sequence[Cell] = ()
 
@@ -78,11 +79,18 @@ class TableBars(Watcher):
         done = sum(cell.done for cell in cells)
         self.progress.console.print(f"{len(cells)} cells, {done} of them finished already.")
 
+    def warn(self, cell: Cell, warning: str) -> None:
+        """Say once what theory forbids."""
+        text = f"row {cell.row.number}: {warning}"
+        if text not in self.warned:
+            self.warned.add(text)
+            self.progress.console.print(f"[yellow]warning[/]  {text}", highlight=False)
+
     def step(self, cell: Cell, step: int, steps: int, record: Record) -> None:
         """Move the cell's bar."""
         if self.bar is None:
             title = f"row {cell.row.number}, seed {cell.seed}, {cell.model}"
-            self.bar = Bar(self.progress, title, steps, self.score)
+            self.bar = Bar(self.progress, title, steps, SCORES[self.score])
         self.bar.step(step, record)
 
     def finish(self, cell: Cell, record: dict[str, Any]) -> None:
@@ -90,10 +98,10 @@ class TableBars(Watcher):
         if self.bar is not None:
             self.progress.remove_task(self.bar.task)
             self.bar = None
-        key = "r2" if self.score == "R²" else "mcc"
         paper = record["paper_mean"]
         beside = "" if paper is None else f" (paper {100 * paper:.2f})"
         self.progress.console.print(
             f"row {cell.row.number:2d}  seed {cell.seed}  {cell.model:12s} "
-            f"{self.score} {100 * record[key]:.2f}{beside}  {record['seconds']:.0f} s"
+            f"{SCORES[self.score]} {100 * record[self.score]:.2f}{beside}  "
+            f"{record['seconds']:.0f} s"
         )

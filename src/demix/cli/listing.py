@@ -7,7 +7,7 @@ import json
 from rich.console import Console
 from rich.table import Table
 
-from demix.experiments import EXPERIMENTS
+from demix.experiments import EXPERIMENTS, varying
 
 
 def run_list(*, as_json: bool) -> None:
@@ -20,16 +20,7 @@ def run_list(*, as_json: bool) -> None:
                 "source": experiment.source,
                 "score": experiment.score,
                 "rows": [
-                    {
-                        "row": row.number,
-                        "space": row.space,
-                        "marginal": str(row.marginal),
-                        "conditional": str(row.conditional),
-                        "model_space": row.model_space,
-                        "model_conditional": row.assumed,
-                        "matched": row.matched,
-                        "models": list(row.paper),
-                    }
+                    {"row": row.number, **row.facts(), "models": list(row.models)}
                     for row in experiment.rows
                 ],
             }
@@ -40,16 +31,13 @@ def run_list(*, as_json: bool) -> None:
     console = Console()
     for experiment in EXPERIMENTS.values():
         table = Table(title=f"{experiment.name} · {experiment.title}", title_justify="left")
-        for name in ("row", "process", "model", "matched", "paper [%]"):
+        shown = varying(experiment)
+        for name in ("row", *shown, "paper [%]"):
             table.add_column(name, justify="right" if name in ("row", "paper [%]") else "left")
         for row in experiment.rows:
-            published = row.paper.get("unsupervised")
-            table.add_row(
-                str(row.number),
-                f"{row.space}: {row.marginal}, {row.conditional}",
-                f"{row.model_space}: {row.assumed}",
-                "yes" if row.matched else "no",
-                "–" if published is None else f"{published[0]:.2f}",
-            )
+            figures = [row.published(model, experiment.score) for model in row.main]
+            published = [f"{figure[0]:.2f}" for figure in figures if figure is not None]
+            described = [row.cells()[name] for name in shown]
+            table.add_row(str(row.number), *described, ", ".join(published) or "–")
         console.print(table)
     console.print("Run one with:  demix reproduce NAME --rows 1,2 --out DIR", highlight=False)

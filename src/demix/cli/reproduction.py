@@ -29,7 +29,7 @@ def run_reproduce(
     console = Console(stderr=as_json)
     try:
         with training_bar(console) as progress:
-            watcher = TableBars(progress, {"r2": "R²", "mcc": "MCC"}[experiment.score])
+            watcher = TableBars(progress, experiment.score)
             records = reproduce(
                 experiment, folder, rows=rows, seeds=seeds, scale=size, watcher=watcher
             )
@@ -39,4 +39,5 @@ def run_reproduce(
     if as_json:
         print(json.dumps(records, indent=1))
     else:
-        typer.echo(f"Wrote {folder}/results.json, table.md and table.html")
+        figure = ", figure.svg, figure.png" if experiment.panels else ""
+        typer.echo(f"Wrote {folder}/results.json{figure}, table.md and table.html")

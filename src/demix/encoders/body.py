@@ -32,7 +32,13 @@ class ResidualLayer(nn.Module):
 
 
 def mlp(
-    dim_in: int, hidden: Sequence[int], dim_out: int, *, activation: str, residual: bool
+    dim_in: int,
+    hidden: Sequence[int],
+    dim_out: int,
+    *,
+    activation: str,
+    residual: bool,
+    batch_norm: bool = False,
 ) -> nn.Sequential:
     """Build an MLP; with ``residual``, every layer after a first linear one adds to its input."""
     if activation not in _ACTIVATIONS:
@@ -41,6 +47,8 @@ def mlp(
     if not hidden or min(hidden) < 1:
         raise DemixError(f"A body needs at least one hidden layer, but got widths {hidden!r}.")
     act = _ACTIVATIONS[activation]
+    if residual and batch_norm:
+        raise DemixError("Layers are either residual or batch-normalised, but both were asked for.")
     if residual:
         if len(set(hidden)) > 1:
             raise DemixError(f"Residual layers need one width, but got {tuple(hidden)!r}.")
@@ -49,5 +57,6 @@ def mlp(
     else:
         layers = []
         for width_in, width_out in pairwise([dim_in, *hidden]):
-            layers += [nn.Linear(width_in, width_out), act()]
+            layers.append(nn.Linear(width_in, width_out))
+            layers += [nn.BatchNorm1d(width_out), act()] if batch_norm else [act()]
     return nn.Sequential(*layers, nn.Linear(hidden[-1], dim_out))

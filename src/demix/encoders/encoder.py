@@ -33,6 +33,8 @@ class Encoder(nn.Module):
         the paper's).
     residual : bool
         Whether each layer after the first adds to its input; needs equal widths.
+    batch_norm : bool
+        Whether plain layers are normalised over the batch, as in Reizinger et al. (2024).
     scale : float
         Where the learnable size of the output space starts (a radius, or the sides of a box
         relative to the given one); positive by parameterisation. In ``R^n`` it scales the output.
@@ -54,6 +56,7 @@ class Encoder(nn.Module):
         hidden: Sequence[int] = (64,) * 4,
         activation: str = "silu",
         residual: bool = True,
+        batch_norm: bool = False,
         scale: float = 1.0,
     ) -> None:
         super().__init__()
@@ -65,9 +68,17 @@ class Encoder(nn.Module):
             "hidden": list(hidden),
             "activation": activation,
             "residual": residual,
+            "batch_norm": batch_norm,
         }
         self.whitening = Whitening(dim_in)
-        self.body = mlp(dim_in, hidden, space.dim, activation=activation, residual=residual)
+        self.body = mlp(
+            dim_in,
+            hidden,
+            space.dim,
+            activation=activation,
+            residual=residual,
+            batch_norm=batch_norm,
+        )
         self.log_scale = nn.Parameter(torch.full((space.scale_size,), math.log(scale)))
 
     @torch.no_grad()
@@ -95,8 +106,10 @@ class Encoder(nn.Module):
         return self.space.squash(latents) * self.space.expand_scale(self.scale)
 
 
-def paper_encoder(dim_in: int, space: Space, *, scale: float = 1.0) -> Encoder:
-    """Build the paper's encoder: ``n*10, n*50 x 4, n*10`` LeakyReLU units (App. A.3).
+def paper_encoder(
+    dim_in: int, space: Space, *, scale: float = 1.0, batch_norm: bool = False
+) -> Encoder:
+    """Build the papers' encoder: ``n*10, n*50 x 4, n*10`` LeakyReLU units (App. A.3).
 
     Parameters
     ----------
@@ -106,6 +119,8 @@ def paper_encoder(dim_in: int, space: Space, *, scale: float = 1.0) -> Encoder:
         The assumed space of the ``n`` latents.
     scale : float
         Where the learnable size of the output space starts.
+    batch_norm : bool
+        Normalise each layer over the batch, as Reizinger et al. (2024) do.
 
     Examples
     --------
@@ -116,5 +131,11 @@ def paper_encoder(dim_in: int, space: Space, *, scale: float = 1.0) -> Encoder:
     n = space.dim
     hidden = (10 * n, *(4 * [50 * n]), 10 * n)
     return Encoder(
-        dim_in, space, hidden=hidden, activation="leaky_relu", residual=False, scale=scale
+        dim_in,
+        space,
+        hidden=hidden,
+        activation="leaky_relu",
+        residual=False,
+        batch_norm=batch_norm,
+        scale=scale,
     )

@@ -1,27 +1,66 @@
 """The papers' tables and figures, declared as data."""
 
 from demix.errors import DemixError
+from demix.experiments.ce import (
+    BATCH_CLUSTERS_TAILS,
+    CLUSTER_VECTORS,
+    DIET,
+    GENEALOGY,
+    GENNORM,
+    LABEL_NOISE,
+    SUPERVISED,
+)
 from demix.experiments.clica import MARGINAL, TABLE_1, TABLE_2
-from demix.experiments.declaration import Distribution, Experiment, Laptop, Model, Row
+from demix.experiments.declaration import (
+    Distribution,
+    Experiment,
+    Model,
+    Panel,
+    Point,
+    Row,
+    varying,
+)
+from demix.experiments.labels import Budget, LabelRow
+from demix.experiments.pairs import Laptop, PairRow
 from demix.experiments.scales import SCALES, Scale, scale_named
 
-EXPERIMENTS = {experiment.name: experiment for experiment in (TABLE_1, TABLE_2, MARGINAL)}
+EXPERIMENTS: dict[str, Experiment[Row]] = {
+    experiment.name: experiment
+    for experiment in (
+        TABLE_1,
+        TABLE_2,
+        MARGINAL,
+        DIET,
+        SUPERVISED,
+        CLUSTER_VECTORS,
+        GENNORM,
+        BATCH_CLUSTERS_TAILS,
+        LABEL_NOISE,
+        GENEALOGY,
+    )
+}
 
 __all__ = [
     "EXPERIMENTS",
     "SCALES",
+    "Budget",
     "Distribution",
     "Experiment",
+    "LabelRow",
     "Laptop",
     "Model",
+    "PairRow",
+    "Panel",
+    "Point",
     "Row",
     "Scale",
     "experiment_named",
     "scale_named",
+    "varying",
 ]
 
 
-def experiment_named(name: str) -> Experiment:
+def experiment_named(name: str) -> Experiment[Row]:
     """Return the experiment called ``name``."""
     if name not in EXPERIMENTS:
         known = ", ".join(EXPERIMENTS)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from demix.experiments.declaration import Distribution, Experiment, Laptop, Row
+from demix.experiments.declaration import Distribution, Experiment
+from demix.experiments.pairs import Laptop, PairRow
 
 _PAPER = "Zimmermann et al. (2021), Contrastive Learning Inverts the Data Generating Process"
+
+_NOTES = (
+    "Scores in percent. Ours: fitted on one half of fresh samples, scored on the other. The "
+    "paper fits and scores on the same samples; mean and standard deviation over its 5 seeds.",
+)
 
 _uniform = Distribution("uniform")
 _laplace = Distribution("laplace", 0.05)
@@ -23,10 +29,11 @@ _wide_real = Laptop(8.0)
 TABLE_1 = Experiment(
     name="clica-table1",
     title="Table 1: identifiability up to affine transformations",
-    score="r2",
+    scores=("r2",),
     source=_PAPER,
+    notes=_NOTES,
     rows=(
-        Row(
+        PairRow(
             1, "sphere", _uniform, Distribution("vmf", 1.0), "sphere", "dot", _weak,
             matched=True,
             paper={
@@ -35,21 +42,21 @@ TABLE_1 = Experiment(
                 "unsupervised": (99.42, 0.05),
             },
         ),
-        Row(
+        PairRow(
             2, "sphere", _uniform, Distribution("vmf", 10.0), "sphere", "dot", _sphere,
             paper={"unsupervised": (99.86, 0.01)},
         ),
-        Row(
+        PairRow(
             3, "sphere", _uniform, _laplace, "sphere", "dot", _sphere,
             limit=True,
             paper={"unsupervised": (99.91, 0.01)},
         ),
-        Row(
+        PairRow(
             4, "sphere", _uniform, _normal, "sphere", "dot", _sphere,
             limit=True,
             paper={"unsupervised": (99.86, 0.00)},
         ),
-        Row(
+        PairRow(
             5, "box", _uniform, _normal, "real", 2, _real,
             limit=True,
             paper={
@@ -58,22 +65,22 @@ TABLE_1 = Experiment(
                 "unsupervised": (99.60, 0.02),
             },
         ),
-        Row(
+        PairRow(
             6, "box", _uniform, _laplace, "real", 2, _real,
             limit=True,
             paper={"unsupervised": (99.64, 0.02)},
         ),
-        Row(
+        PairRow(
             7, "box", _uniform, _laplace, "real", 3, _real,
             limit=True,
             paper={"unsupervised": (99.70, 0.02)},
         ),
-        Row(
+        PairRow(
             8, "box", _uniform, _normal, "real", 3, _real,
             limit=True,
             paper={"unsupervised": (99.69, 0.02)},
         ),
-        Row(
+        PairRow(
             9, "sphere", _wide_normal, _laplace, "sphere", "dot", _sphere,
             limit=True,
             paper={
@@ -82,12 +89,12 @@ TABLE_1 = Experiment(
                 "unsupervised": (99.02, 0.01),
             },
         ),
-        Row(
+        PairRow(
             10, "sphere", _wide_normal, _normal, "sphere", "dot", _sphere,
             limit=True,
             paper={"unsupervised": (99.02, 0.02)},
         ),
-        Row(
+        PairRow(
             11, "real", _wide_laplace, _wide_normal, "real", 2, _real,
             paper={
                 "identity": (62.49, 1.65),
@@ -95,7 +102,7 @@ TABLE_1 = Experiment(
                 "unsupervised": (98.13, 0.14),
             },
         ),
-        Row(
+        PairRow(
             12, "real", _wide_normal, _wide_normal, "real", 2, _real,
             paper={
                 "identity": (63.57, 2.30),
@@ -109,10 +116,11 @@ TABLE_1 = Experiment(
 TABLE_2 = Experiment(
     name="clica-table2",
     title="Table 2: identifiability up to generalised permutations",
-    score="mcc",
+    scores=("mcc",),
     source=_PAPER,
+    notes=_NOTES,
     rows=(
-        Row(
+        PairRow(
             1, "box", _uniform, _laplace, "box", 1, _box,
             matched=True,
             paper={
@@ -121,47 +129,47 @@ TABLE_2 = Experiment(
                 "unsupervised": (98.62, 0.05),
             },
         ),
-        Row(
+        PairRow(
             2, "box", _uniform, _cubic, "box", 3, _box,
             limit=True,
             matched=True,
             paper={"unsupervised": (99.90, 0.06)},
         ),
-        Row(
+        PairRow(
             3, "box", _uniform, _normal, "box", 2, _box,
             limit=True,
             paper={"unsupervised": (99.77, 0.01)},
         ),
-        Row(
+        PairRow(
             4, "box", _uniform, _laplace, "box", 2, _box,
             limit=True,
             paper={"unsupervised": (99.76, 0.02)},
         ),
-        Row(
+        PairRow(
             5, "box", _uniform, _cubic, "box", 1, _box,
             limit=True,
             paper={"unsupervised": (98.80, 0.02)},
         ),
-        Row(
+        PairRow(
             6, "box", _uniform, _laplace, "real", 1, _wide_real,
             paper={"supervised": (99.97, 0.03), "unsupervised": (98.57, 0.02)},
         ),
-        Row(
+        PairRow(
             7, "box", _uniform, _cubic, "real", 3, _real,
             limit=True,
             paper={"unsupervised": (99.85, 0.01)},
         ),
-        Row(
+        PairRow(
             8, "box", _uniform, _normal, "real", 2, _real,
             limit=True,
             paper={"unsupervised": (58.26, 3.00)},
         ),
-        Row(
+        PairRow(
             9, "box", _uniform, _laplace, "real", 2, _real,
             limit=True,
             paper={"unsupervised": (59.67, 2.33)},
         ),
-        Row(
+        PairRow(
             10, "box", _uniform, _normal, "real", 3, _real,
             limit=True,
             paper={"unsupervised": (43.80, 2.15)},
@@ -172,10 +180,11 @@ TABLE_2 = Experiment(
 MARGINAL = Experiment(
     name="clica-marginal",
     title="Figure: the marginal grows more concentrated than the conditional",
-    score="r2",
+    scores=("r2",),
     source=_PAPER + ", marginal-concentration figure",
+    notes=_NOTES,
     rows=tuple(
-        Row(
+        PairRow(
             number, "sphere", marginal, Distribution("vmf", 10.0), "sphere", "dot", _sphere,
             matched=marginal.kind == "uniform",
             paper={"unsupervised": None},

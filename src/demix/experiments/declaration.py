@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from demix.distributions import (
     Conditional,
@@ -14,13 +15,12 @@ from demix.distributions import (
     Uniform,
     VonMisesFisher,
 )
-from demix.objectives import Kind
-from demix.processes import LeakyMixing, Process
+from demix.experiments.scales import Scale
 from demix.spaces import Box, Real, Space, Sphere
 
-Model = Literal["identity", "supervised", "unsupervised"]
-Figure = tuple[float, float]
-"""A published mean and standard deviation, in percent."""
+Model = str
+Figure = tuple[float, float | None]
+"""A published mean and, where there is one, standard deviation, in percent."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Distribution:
     kind: Literal["uniform", "vmf", "normal", "laplace", "gennorm"]
     width: float = 0.0
     p: float = 2.0
+    limit: float = float("inf")
 
     def conditional(self, space: Space) -> Conditional:
         """Build it as a conditional on ``space``."""
@@ -38,7 +39,7 @@ class Distribution:
         if self.kind == "normal":
             return Normal(space, self.width)
         if self.kind == "laplace":
-            return Laplace(space, self.width)
+            return Laplace(space, self.width, limit=self.limit)
         return GeneralizedNormal(space, self.p, self.width)
 
     def marginal(self, space: Space) -> Marginal:
@@ -48,71 +49,95 @@ class Distribution:
     def __str__(self) -> str:
         names = {"uniform": "Uniform", "normal": "Normal(σ={})", "laplace": "Laplace(λ={})"}
         names |= {"vmf": "vMF(κ={})", "gennorm": f"GenNorm(β={self.p:g}, λ={{}})"}
-        return names[self.kind].format(f"{self.width:g}")
+        text = names[self.kind].format(f"{self.width:g}")
+        return text if self.limit == float("inf") else f"{text} within ±{self.limit:g}"
+
+
+class Point(NamedTuple):
+    """Where a row lies in a figure: in which panel, on which line, how far to the right."""
+
+    panel: str
+    line: str
+    x: float
 
 
 @dataclass(frozen=True)
-class Laptop:
-    """How a row is trained at laptop scale.
-
-    ``scale`` is where the size of the output space starts; ``group`` is that of
-    :class:`demix.InfoNCE`.
-    """
-
-    scale: float
-    steps: int = 3000
-    batch: int = 1024
-    group: int | None = None
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of a table: a process, a model of it, and what the paper reports.
-
-    ``limit`` chooses :class:`demix.AlignmentUniformity` over :class:`demix.InfoNCE`, for pairs
-    that carry more information than a batch can tell apart. ``paper`` has an entry for each model
-    type that the row runs; its value is None where the paper gives no figure.
-    """
+class Row(ABC):
+    """One row of a table, or one point of a figure: a process, and models of it."""
 
     number: int
-    space: Literal["sphere", "box", "real"]
-    marginal: Distribution
-    conditional: Distribution
-    model_space: Literal["sphere", "box", "real"]
-    similarity: Kind
-    laptop: Laptop
-    limit: bool = False
-    matched: bool = False
-    paper: dict[Model, Figure | None] = field(default_factory=dict)
-
-    def process(self, dim: int, *, seed: int, draws: int) -> Process:
-        """Build the generating process with ``dim`` latents; each seed has its own mixing."""
-        space = space_named(self.space, dim)
-        return Process(
-            self.marginal.marginal(space),
-            self.conditional.conditional(space),
-            LeakyMixing(dim, seed=seed, draws=draws),
-        )
 
     @property
-    def assumed(self) -> str:
-        """The model's conditional, in the paper's words."""
-        if self.similarity == "dot":
-            return "vMF"
-        return {1: "Laplace", 2: "Normal"}.get(
-            int(self.similarity), f"GenNorm(β={self.similarity:g})"
-        )
+    @abstractmethod
+    def models(self) -> tuple[Model, ...]:
+        """The models that the row runs."""
+
+    @property
+    @abstractmethod
+    def main(self) -> tuple[Model, ...]:
+        """Those of them that the row is about; the others are there to compare with."""
+
+    @abstractmethod
+    def label(self, model: Model) -> str:
+        """Name the row in a few words, for a figure."""
+
+    @abstractmethod
+    def published(self, model: Model, score: str) -> Figure | None:
+        """Return the paper's figure for a score of a model, in percent."""
+
+    @abstractmethod
+    def cells(self) -> dict[str, str]:
+        """Describe process and model for the columns of a table."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Describe process and model for a machine."""
+
+    def warnings(self, scale: Scale, seed: int) -> tuple[str, ...]:
+        """Say what theory forbids, before anything is run."""
+        return ()
+
+
+R = TypeVar("R", bound=Row, covariant=True)
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """A table or figure: its rows and the score it is about."""
+class Panel:
+    """A panel of a figure: which score it shows against what."""
+
+    title: str
+    x_label: str
+    score: str = "r2"
+    y_label: str = "R² in percent"
+    log_x: bool = False
+    percent: bool = True
+
+
+@dataclass(frozen=True)
+class Experiment(Generic[R]):
+    """A table or figure: its rows and the scores it is about, the main one first.
+
+    A figure names its panels, and its rows are points. ``notes`` stand below its table.
+    """
 
     name: str
     title: str
-    score: Literal["r2", "mcc"]
-    rows: tuple[Row, ...]
+    scores: tuple[str, ...]
+    rows: tuple[R, ...]
     source: str
+    panels: tuple[Panel, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def score(self) -> str:
+        """The main score."""
+        return self.scores[0]
+
+
+def varying(experiment: Experiment[Row]) -> list[str]:
+    """Return the columns of :meth:`Row.cells` in which the rows of an experiment differ."""
+    described = [row.cells() for row in experiment.rows]
+    return [name for name in described[0] if len({cells[name] for cells in described}) > 1]
 
 
 def space_named(name: str, dim: int) -> Space:

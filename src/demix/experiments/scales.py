@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from demix.encoders import Encoder, paper_encoder
 from demix.errors import DemixError
-from demix.experiments.declaration import Model, Row, space_named
-from demix.objectives import AlignmentUniformity, InfoNCE, Objective, Supervised
-from demix.processes import Pairs
-from demix.training import Recipe, paper_recipe
 
 
 @dataclass(frozen=True)
@@ -21,7 +16,8 @@ class Scale:
     name : str
         ``"smoke"``, ``"laptop"`` or ``"paper"``.
     dim : int
-        Latents; 10 in the paper.
+        Latents of the experiments with pairs; 10 in the paper. Rows with labels have their own
+        number, of which smoke takes at most this.
     draws : int
         Candidate matrices of the mixing.
     samples : int
@@ -33,28 +29,10 @@ class Scale:
     draws: int = 25_000
     samples: int = 61_440
 
-    def plan(self, row: Row, model: Model) -> tuple[Encoder, Objective[Pairs], Recipe]:
-        """Return encoder, objective and recipe of a trained model of ``row``."""
-        supervised = model == "supervised"
-        space = space_named(row.model_space, self.dim)
-        objective: Objective[Pairs] = InfoNCE(row.similarity, group=row.laptop.group)
-        if supervised:
-            objective = Supervised()
-        elif row.limit:
-            objective = AlignmentUniformity(row.similarity)
-        if self.name == "paper":
-            if isinstance(objective, InfoNCE):
-                objective = InfoNCE(row.similarity, two_sided=False)
-            return paper_encoder(self.dim, space), objective, paper_recipe(supervised=supervised)
-        if supervised:
-            # The true latents have unit size, so nothing has to grow.
-            encoder, recipe = Encoder(self.dim, space), Recipe(steps=2000)
-        else:
-            encoder = Encoder(self.dim, space, scale=row.laptop.scale)
-            recipe = Recipe(steps=row.laptop.steps, batch=row.laptop.batch)
-        if self.name == "smoke":
-            recipe = replace(recipe, steps=60, batch=256)
-        return encoder, objective, recipe
+    @property
+    def smoke(self) -> bool:
+        """Whether a run should take seconds."""
+        return self.name == "smoke"
 
 
 SCALES = {

@@ -1,4 +1,4 @@
-"""One cell of a table: one row, one seed, one type of model."""
+"""One cell of a table: one row, one seed, one model."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import numpy as np
 import torch
 
 from demix.encoders import Encoder
-from demix.experiments import Experiment, Model, Row, Scale
+from demix.experiments import Experiment, LabelRow, Model, PairRow, Row, Scale
 from demix.objectives import contrast, is_matched, latent_loss
 from demix.processes import Process
+from demix.reproduce.label_cell import run_label_cell
+from demix.reproduce.seeds import LOOK, held_out, planned
 from demix.scores import affine_r2, mean_correlation
 from demix.training import Record, train
 
-# Held-out draws must never meet the training draws, which use the plain seed.
-_HELD_OUT = 2**40
-_LOOK = 4096
 _CONTRAST = 1024
+Report = Callable[[int, int, Record], None]
 
 
 def run_cell(
-    experiment: Experiment,
+    experiment: Experiment[Row],
     row: Row,
     seed: int,
     scale: Scale,
     model: Model,
-    report: Callable[[int, int, Record], None] | None = None,
+    report: Report | None = None,
 ) -> dict[str, Any] | None:
     """Train and score one model; None if Ctrl-C ended it.
 
@@ -43,37 +43,44 @@ def run_cell(
     dict
         The record of ``results.json``, without provenance; scores as fractions.
     """
-    process = row.process(scale.dim, seed=seed, draws=scale.draws)
-    published = row.paper[model]
+    published = row.published(model, experiment.score)
+    mean, std = published or (None, None)
     record: dict[str, Any] = {
         "experiment": experiment.name,
         "row": row.number,
         "seed": seed,
         "scale": scale.name,
         "model": model,
-        "paper_mean": None if published is None else round(published[0] / 100, 6),
-        "paper_std": None if published is None else round(published[1] / 100, 6),
+        "paper_mean": None if mean is None else round(mean / 100, 6),
+        "paper_std": None if std is None else round(std / 100, 6),
     }
-    held_out = torch.Generator().manual_seed(_HELD_OUT + seed)
+    if isinstance(row, LabelRow):
+        measured = run_label_cell(row, seed, scale, model, report)
+    elif isinstance(row, PairRow):
+        measured = _run_pair_cell(row, seed, scale, model, experiment.score, report)
+    else:
+        raise TypeError(f"There is no way to run a {type(row).__name__}.")
+    return None if measured is None else record | measured
+
+
+def _run_pair_cell(
+    row: PairRow, seed: int, scale: Scale, model: Model, score: str, report: Report | None
+) -> dict[str, Any] | None:
+    process = row.process(scale.dim, seed=seed, draws=scale.draws)
+    generator = held_out(seed)
     if model == "identity":
-        pairs = process.sample(scale.samples, generator=held_out)
-        return (
-            record
-            | _scores(pairs.x, pairs.z)
-            | {
-                "steps": 0,
-                "seconds": 0.0,
-                "nats_above_optimum": None,
-            }
-        )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(3 * _HELD_OUT + seed)  # where torch's own initialisation stays
-        encoder, objective, recipe = scale.plan(row, model)
-    look = process.sample(_LOOK, generator=held_out)
+        pairs = process.sample(scale.samples, generator=generator)
+        return _scores(pairs.x, pairs.z) | {
+            "steps": 0,
+            "seconds": 0.0,
+            "nats_above_optimum": None,
+        }
+    encoder, objective, recipe = planned(row, scale, model, seed)
+    look = process.sample(LOOK, generator=generator)
 
     def watch(encoder: Encoder) -> Record:
-        score = _scores(encoder(look.x), look.z)[experiment.score]
-        return {"score": 100 * score, "nats_above_optimum": above(encoder)}
+        value = _scores(encoder(look.x), look.z)[score]
+        return {"score": 100 * value, "nats_above_optimum": above(encoder)}
 
     def above(encoder: Encoder) -> float | None:
         return None if model == "supervised" else nats_above_optimum(process, row, encoder)
@@ -89,26 +96,22 @@ def run_cell(
     )
     if training.interrupted:
         return None
-    pairs = process.sample(scale.samples, generator=held_out)
+    pairs = process.sample(scale.samples, generator=generator)
     with torch.no_grad():
         latents = encoder(pairs.x)
-    return (
-        record
-        | _scores(latents, pairs.z)
-        | {
-            "steps": training.steps,
-            "seconds": round(training.seconds, 2),
-            "nats_above_optimum": above(encoder),
-            "objective": repr(objective),
-            "batch": recipe.batch,
-            "history": training.history,
-        }
-    )
+    return _scores(latents, pairs.z) | {
+        "steps": training.steps,
+        "seconds": round(training.seconds, 2),
+        "nats_above_optimum": above(encoder),
+        "objective": repr(objective),
+        "batch": recipe.batch,
+        "history": training.history,
+    }
 
 
 @torch.no_grad()
 def nats_above_optimum(
-    process: Process, row: Row, encoder: Encoder, *, batches: int = 4, seed: int = 0
+    process: Process, row: PairRow, encoder: Encoder, *, batches: int = 4, seed: int = 0
 ) -> float | None:
     """Return the InfoNCE of ``encoder`` less that of the true latents, on the same pairs.
 
@@ -117,7 +120,7 @@ def nats_above_optimum(
     """
     if not is_matched(process, row.similarity):
         return None
-    generator = torch.Generator().manual_seed(2 * _HELD_OUT + seed)
+    generator = held_out(seed, part=2)
     gaps = []
     for _ in range(batches):
         pairs = process.sample(_CONTRAST, generator=generator)

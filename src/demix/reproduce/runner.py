@@ -35,6 +35,9 @@ class Watcher:
     def plan(self, cells: Sequence[Cell]) -> None:
         """Learn which cells there are."""
 
+    def warn(self, cell: Cell, warning: str) -> None:
+        """Learn, before a cell starts, what theory forbids it."""
+
     def step(self, cell: Cell, step: int, steps: int, record: Record) -> None:
         """Learn how a cell is going."""
 
@@ -43,7 +46,7 @@ class Watcher:
 
 
 def reproduce(
-    experiment: Experiment,
+    experiment: Experiment[Row],
     out: str | Path,
     *,
     rows: Sequence[int] | None = None,
@@ -51,7 +54,9 @@ def reproduce(
     scale: Scale,
     watcher: Watcher | None = None,
 ) -> list[dict[str, Any]]:
-    """Run an experiment into ``out``: ``results.json``, ``table.md`` and ``table.html``.
+    """Run an experiment into ``out``: ``results.json``, ``table.md``, ``table.html``.
+
+    A figure of a paper is also drawn, as ``figure.svg`` and ``figure.png``.
 
     Cells found in ``out`` are not run again. Ctrl-C keeps every finished cell and raises
     ``KeyboardInterrupt``.
@@ -84,13 +89,15 @@ def reproduce(
         Cell(row, seed, model, store.has(row.number, seed, model))
         for row in chosen
         for seed in seeds
-        for model in row.paper
+        for model in row.models
     ]
     watcher.plan(cells)
     origin = provenance() | {"kernel": kernel_name()}
     for cell in cells:
         if cell.done:
             continue
+        for warning in cell.row.warnings(scale, cell.seed):
+            watcher.warn(cell, warning)
         record = run_cell(
             experiment, cell.row, cell.seed, scale, cell.model, partial(watcher.step, cell)
         )
@@ -104,7 +111,7 @@ def reproduce(
     return store.records
 
 
-def _rows(experiment: Experiment, numbers: Sequence[int] | None) -> list[Row]:
+def _rows(experiment: Experiment[Row], numbers: Sequence[int] | None) -> list[Row]:
     by_number: dict[int, Row] = {row.number: row for row in experiment.rows}
     unknown = [number for number in numbers or [] if number not in by_number]
     if unknown:

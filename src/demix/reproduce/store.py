@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from demix.errors import DemixError
-from demix.experiments import Experiment, Model, Scale
+from demix.experiments import Experiment, Model, Row, Scale
 from demix.files import claim_folder, write_atomic
 
 FILE = "results.json"
@@ -26,7 +26,7 @@ class Store:
         At which scale.
     """
 
-    def __init__(self, folder: str | Path, experiment: Experiment, scale: Scale) -> None:
+    def __init__(self, folder: str | Path, experiment: Experiment[Row], scale: Scale) -> None:
         self.folder = claim_folder(folder, FILE)
         self.path = self.folder / FILE
         self.content = f"{experiment.name} at {scale.name} scale"

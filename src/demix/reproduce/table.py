@@ -9,30 +9,31 @@ from typing import Any
 
 import numpy as np
 
-from demix.distributions import VonMisesFisher
-from demix.experiments import Experiment, Model, Row, scale_named
+from demix.experiments import Experiment, Model, Row, varying
 from demix.files import write_atomic
-from demix.report import (
-    Figure,
-    comparison_figure,
-    concentration_curve,
-    table_markdown,
-    table_page,
-    write_page,
-)
-from demix.spaces import Sphere
+from demix.report import table_markdown, table_page, write_page
+from demix.reproduce.figure import draw
 
-_SPACES = {"sphere": "Sphere", "box": "Box", "real": "Unbounded"}
-_MODELS: tuple[Model, ...] = ("unsupervised", "supervised", "identity")
 Records = Sequence[dict[str, Any]]
+SCORES = {
+    "r2": "R²",
+    "mcc": "MCC",
+    "r2_rows": "R² of rows",
+    "orthogonality": "orthogonality error",
+    "mean_norm": "mean size",
+}
+# Everything else is shown in percent.
+_PLAIN = {"mean_norm"}
+_ORDER = ("unsupervised", "supervised", "identity")
 
 
-def write_tables(experiment: Experiment, records: Records, folder: Path) -> None:
-    """Write ``table.md`` and ``table.html`` of all ``records`` into ``folder``."""
+def write_tables(experiment: Experiment[Row], records: Records, folder: Path) -> None:
+    """Write ``table.md``, ``table.html`` and, for a figure, its files into ``folder``."""
     if not records:
         return
     title = f"{experiment.title} ({records[0]['scale']} scale)"
-    header, lines = _lines(experiment, records)
+    rows = by_row(experiment, records)
+    header, lines = _lines(experiment, rows)
     notes = _notes(experiment, records)
     write_atomic(folder / "table.md", table_markdown(title, header, lines, notes))
     page = table_page(
@@ -40,30 +41,40 @@ def write_tables(experiment: Experiment, records: Records, folder: Path) -> None
         f"{experiment.source}. Held-out scores in percent beside the published ones.",
         header,
         lines,
-        _figure(experiment, records),
+        draw(experiment, rows, folder),
         notes,
         records[0]["provenance"],
     )
     write_page(page, folder / "table.html")
 
 
-def _lines(experiment: Experiment, records: Records) -> tuple[list[str], list[list[str]]]:
-    """Return header and lines: the process, the model, and ours (paper) for each type of model."""
-    shown = [model for model in _MODELS if any(record["model"] == model for record in records)]
-    score = {"r2": "R²", "mcc": "MCC"}[experiment.score]
-    header = ["row", "process", "model", "matched"]
-    header += [f"{model} {score} (paper)" for model in shown]
+def by_row(
+    experiment: Experiment[Row], records: Records
+) -> list[tuple[Row, dict[Model, list[dict[str, Any]]]]]:
+    """Return the rows that have records, and their records by model."""
+    cells: dict[int, dict[Model, Any]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        cells[record["row"]][record["model"]].append(record)
+    return [(row, cells[row.number]) for row in experiment.rows if row.number in cells]
+
+
+def _lines(
+    experiment: Experiment[Row], rows: list[tuple[Row, dict[Model, list[dict[str, Any]]]]]
+) -> tuple[list[str], list[list[str]]]:
+    """Return header and lines: the process, and ours (paper) for each model and score."""
+    described = varying(experiment)
+    models = _models(experiment, rows)
+    header = ["row", *described]
+    for model in models:
+        header += [f"{model} {SCORES[score]} (paper)".strip() for score in experiment.scores]
     header += ["nats above optimum", "seconds"]
     lines = []
-    for row, cells in _by_row(experiment, records):
-        line = [
-            str(row.number),
-            f"{_SPACES[row.space]}: {row.marginal}, {row.conditional}",
-            f"{_SPACES[row.model_space]}: {row.assumed}",
-            "yes" if row.matched else "no",
-        ]
-        line += [_beside(cells[model], row, model, experiment.score) for model in shown]
-        main = cells["unsupervised"]
+    for row, cells in rows:
+        line = [str(row.number), *(row.cells()[name] for name in described)]
+        for model in models:
+            own = model or row.models[0]
+            line += [_beside(cells[own], row, own, score) for score in experiment.scores]
+        main = [record for model in row.main for record in cells[model]]
         above = [r["nats_above_optimum"] for r in main if r["nats_above_optimum"] is not None]
         line.append(f"{np.mean(above):.3f}" if above else "–")
         line.append(f"{np.mean([r['seconds'] for r in main]):.0f}" if main else "–")
@@ -71,25 +82,30 @@ def _lines(experiment: Experiment, records: Records) -> tuple[list[str], list[li
     return header, lines
 
 
-def _by_row(experiment: Experiment, records: Records) -> list[tuple[Row, dict[str, Any]]]:
-    cells: dict[int, dict[str, Any]] = defaultdict(lambda: defaultdict(list))
-    for record in records:
-        cells[record["row"]][record["model"]].append(record)
-    return [(row, cells[row.number]) for row in experiment.rows if row.number in cells]
+def _models(experiment: Experiment[Row], rows: Any) -> list[Model]:
+    """Return the models that need columns of their own; one nameless if each row has its own."""
+    if all(len(row.models) == 1 for row in experiment.rows):
+        return [""]
+    run = dict.fromkeys(model for _, cells in rows for model in cells)
+    return [m for m in _ORDER if m in run] + [m for m in run if m not in _ORDER]
 
 
 def _beside(cells: Records, row: Row, model: Model, score: str) -> str:
-    """Write ours in percent, and the paper's in brackets."""
-    values = [100 * record[score] for record in cells]
+    """Write ours, and the paper's in brackets."""
+    factor = 1 if score in _PLAIN else 100
+    values = [factor * record[score] for record in cells if record[score] is not None]
     if not values:
         return "–"
-    spread = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
-    figure = row.paper.get(model)
-    published = "" if figure is None else f" ({figure[0]:.2f} ± {figure[1]:.2f})"
-    return f"{np.mean(values):.2f}{spread}{published}"
+    text = _with_spread(float(np.mean(values)), np.std(values, ddof=1) if values[1:] else None)
+    figure = row.published(model, score)
+    return text if figure is None else f"{text} ({_with_spread(*figure)})"
 
 
-def _notes(experiment: Experiment, records: Records) -> list[str]:
+def _with_spread(mean: float, spread: float | None) -> str:
+    return f"{mean:.2f}" if spread is None else f"{mean:.2f} ± {spread:.2f}"
+
+
+def _notes(experiment: Experiment[Row], records: Records) -> list[str]:
     seeds = sorted({record["seed"] for record in records})
     scale = records[0]["scale"]
     origins = [record["provenance"] for record in records]
@@ -97,49 +113,15 @@ def _notes(experiment: Experiment, records: Records) -> list[str]:
     cores = sorted({str(origin["cores"]) for origin in origins})
     minutes = sum(record["seconds"] for record in records) / 60
     command = f"demix reproduce {experiment.name} --seeds {','.join(map(str, seeds))} "
+    common = {
+        name: text
+        for name, text in experiment.rows[0].cells().items()
+        if name not in varying(experiment)
+    }
     return [
         f"Regenerate with `{command}--scale {scale} --out DIR`.",
         f"Seeds {', '.join(map(str, seeds))}; {minutes:.0f} minutes of training in all on "
         f"{'/'.join(cores)} cores; commit {', '.join(commits)}.",
-        "Scores in percent. Ours: fitted on one half of fresh samples, scored on the other. The "
-        "paper fits and scores on the same samples; mean and standard deviation over its 5 seeds.",
+        *([f"In all rows: {', '.join(f'{k} {v}' for k, v in common.items())}."] if common else []),
+        *experiment.notes,
     ]
-
-
-def _figure(experiment: Experiment, records: Records) -> Figure | None:
-    """Draw the marginal figure, or ours beside the paper's where the paper gives numbers."""
-    rows = _by_row(experiment, records)
-    if all(row.paper.get("unsupervised") is None for row, _ in rows):
-        dim = scale_named(records[0]["scale"]).dim
-        points = [
-            {
-                "kappa": row.marginal.width,
-                "score": 100 * np.mean([r[experiment.score] for r in cells["unsupervised"]]),
-                "difference": VonMisesFisher(Sphere(dim), row.marginal.width).mass_difference()
-                if row.marginal.width
-                else 0.0,
-            }
-            for row, cells in rows
-        ]
-        return Figure(
-            concentration_curve(points, experiment.rows[0].conditional.width),
-            "Score against the concentration of the marginal, and the probability mass by which "
-            "the marginal differs from uniform. Dotted: the concentration of the conditional.",
-            alt="Score and mass difference against the concentration of the marginal.",
-        )
-    bars = []
-    for row, cells in rows:
-        values = [100 * record[experiment.score] for record in cells["unsupervised"]]
-        figure = row.paper.get("unsupervised")
-        if values and figure:
-            bars.append(
-                {
-                    "label": f"{row.number}. {_SPACES[row.space]}, {row.conditional} → "
-                    f"{_SPACES[row.model_space]}, {row.assumed}",
-                    "ours": np.mean(values),
-                    "ours_std": np.std(values, ddof=1) if len(values) > 1 else None,
-                    "paper": figure[0],
-                    "paper_std": figure[1],
-                }
-            )
-    return comparison_figure(bars) if bars else None

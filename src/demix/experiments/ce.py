@@ -1,0 +1,221 @@
+"""Tables 2, 3, 5 and Figures 4 to 6 of Reizinger et al. (2024), and its genealogy of methods."""
+
+from __future__ import annotations
+
+from itertools import count, product
+from typing import Any
+
+from demix.experiments.declaration import Distribution, Experiment, Panel, Point
+from demix.experiments.labels import UNIFORM, Budget, LabelRow
+
+_PAPER = (
+    "Reizinger et al. (2024), Cross-Entropy Is All You Need To Invert the Data Generating Process"
+)
+_NOTES = (
+    "Scores in percent, of fresh samples: fitted on one half, scored on the other. Rows are scored "
+    "on clusters that were held out; the paper splits over rows, so that both halves hold the same "
+    "clusters.",
+    "Orthogonality error: mean deviation of the singular values from their mean. The paper's is "
+    "the mean absolute error of the singular values against a scale it computes from κ.",
+)
+_SCORES = ("r2", "r2_rows", "orthogonality")
+
+_normal, _laplace = Distribution("normal", 1.0), Distribution("laplace", 1.0)
+_vmf = {kappa: Distribution("vmf", float(kappa)) for kappa in (5, 10, 20, 50)}
+
+_point = Budget(steps=1500)
+
+
+def _both(normalised: tuple[float, float, float], free: tuple[float, float]) -> dict[str, Any]:
+    """Return a row of Table 2: R² of latents and rows, and the error of the singular values."""
+    unit = {"r2": normalised[0], "r2_rows": normalised[1], "orthogonality": 100 * normalised[2]}
+    return {"normalised": unit, "free": {"r2": free[0], "r2_rows": free[1]}}
+
+
+DIET = Experiment(
+    name="ce-diet",
+    title="Table 2: instance discrimination with unit and with free rows",
+    scores=_SCORES,
+    source=_PAPER,
+    notes=_NOTES,
+    rows=(
+        LabelRow(1, paper=_both((98.6, 99.9, 0.01), (99.0, 99.9))),
+        LabelRow(2, instances=100_000, paper=_both((98.2, 99.5, 0.0), (99.7, 99.8))),
+        LabelRow(3, dim=10, paper=_both((92.5, 99.6, 0.01), (93.0, 99.6))),
+        LabelRow(4, dim=20, paper=_both((70.8, 97.1, 0.03), (81.9, 99.7))),
+        LabelRow(5, clusters=10, paper=_both((88.6, 85.7, 0.02), (90.0, 99.0))),
+        LabelRow(6, clusters=1000, paper=_both((99.3, 99.9, 0.0), (99.2, 99.9))),
+        LabelRow(7, _vmf[5], paper=_both((98.6, 99.9, 0.01), (99.0, 99.8))),
+        LabelRow(8, _vmf[50], paper=_both((45.0, 49.7, 0.3), (72.5, 75.5))),
+        LabelRow(9, _laplace, paper=_both((85.2, 99.7, 0.01), (85.4, 99.5))),
+        LabelRow(10, _normal, paper=_both((98.7, 99.8, 0.01), (98.6, 99.6))),
+    ),
+)
+
+
+def _supervised(r2: float) -> dict[str, Any]:
+    return {"supervised": {"r2": r2}}
+
+
+SUPERVISED = Experiment(
+    name="ce-supervised",
+    title="Table 3: supervised classification",
+    scores=_SCORES,
+    source=_PAPER,
+    notes=_NOTES,
+    rows=(
+        LabelRow(1, paper=_supervised(99.8)),
+        LabelRow(2, dim=10, paper=_supervised(97.2)),
+        LabelRow(3, dim=20, paper=_supervised(82.1)),
+        LabelRow(4, clusters=10, paper=_supervised(97.5)),
+        LabelRow(5, clusters=100, paper=_supervised(99.8)),
+        LabelRow(6, clusters=1000, paper=_supervised(99.8)),
+        LabelRow(7, clusters=10_000, instances=10_000, paper=_supervised(99.8)),
+        LabelRow(8, _vmf[5], paper=_supervised(99.7)),
+        LabelRow(9, _vmf[10], paper=_supervised(99.7)),
+        LabelRow(10, _vmf[50], paper=_supervised(65.5)),
+        LabelRow(11, _laplace, paper=_supervised(85.4)),
+        LabelRow(12, _normal, paper=_supervised(99.6)),
+    ),
+)
+
+
+def _pair(normalised: tuple[float, float], free: tuple[float, float]) -> dict[str, Any]:
+    names = ("r2", "r2_rows")
+    return {
+        "normalised": dict(zip(names, normalised, strict=True)),
+        "free": dict(zip(names, free, strict=True)),
+    }
+
+
+CLUSTER_VECTORS = Experiment(
+    name="ce-cluster-vectors",
+    title="Table 5: where the cluster vectors come from",
+    scores=_SCORES,
+    source=_PAPER,
+    notes=_NOTES,
+    rows=(
+        LabelRow(1, vectors=UNIFORM, paper=_pair((98.6, 99.9), (99.0, 99.9))),
+        LabelRow(2, vectors=_laplace, paper=_pair((98.7, 99.5), (99.1, 99.8))),
+        LabelRow(3, vectors=_normal, paper=_pair((98.2, 99.2), (99.2, 99.8))),
+    ),
+)
+
+_BETAS = (1.0, 1.25, 1.5, 1.75, 2.0)
+_number = count(1)
+GENNORM = Experiment(
+    name="ce-gennorm",
+    title="Figure 4: between Laplace (β=1) and normal (β=2)",
+    scores=("r2", "r2_rows", "mean_norm"),
+    source=_PAPER,
+    notes=_NOTES[:1],
+    panels=(
+        Panel("latents", "β", "r2"),
+        Panel("rows", "β", "r2_rows"),
+        Panel("size of the features on the circle", "β", "mean_norm", "mean norm", percent=False),
+    ),
+    rows=(
+        *(
+            LabelRow(
+                next(_number),
+                Distribution("gennorm", width, p=beta),
+                laptop=_point,
+                paper={"free": {}},
+                points=(
+                    Point("latents", f"α={width:g}", beta),
+                    Point("rows", f"α={width:g}", beta),
+                ),
+            )
+            for width, beta in product((0.5, 1.0, 1.5), _BETAS)
+        ),
+        *(
+            LabelRow(
+                next(_number),
+                Distribution("gennorm", 1.0, p=beta),
+                dim=2,
+                laptop=_point,
+                paper={"free": {}},
+                points=(Point("size of the features on the circle", "α=1", beta),),
+            )
+            for beta in _BETAS
+        ),
+    ),
+)
+
+_number = count(1)
+BATCH_CLUSTERS_TAILS = Experiment(
+    name="ce-batch-clusters-tails",
+    title="Figure 5: batch size, number of clusters, and fat tails",
+    scores=("r2", "r2_rows"),
+    source=_PAPER,
+    notes=_NOTES[:1],
+    panels=(
+        Panel("batch size", "batch", log_x=True),
+        Panel("number of clusters", "clusters", log_x=True),
+        Panel("truncated Laplace", "truncation"),
+    ),
+    rows=(
+        *(
+            LabelRow(
+                next(_number),
+                _vmf[kappa],
+                laptop=Budget(steps=1500, batch=batch),
+                paper={"free": {}},
+                points=(Point("batch size", f"κ={kappa}", batch),),
+            )
+            for kappa, batch in product((10, 20, 50), (64, 256, 1024, 4096))
+        ),
+        *(
+            LabelRow(
+                next(_number),
+                dim=dim,
+                clusters=clusters,
+                laptop=_point,
+                paper={"free": {}},
+                points=(Point("number of clusters", f"d={dim}", clusters),),
+            )
+            for dim, clusters in product((5, 10, 20), (10, 30, 100, 1000))
+        ),
+        *(
+            LabelRow(
+                next(_number),
+                Distribution("laplace", width, limit=limit),
+                laptop=_point,
+                paper={"free": {}},
+                points=(Point("truncated Laplace", f"α={width:g}", limit),),
+            )
+            for width, limit in product((0.5, 1.0, 1.5), (1.0, 1.5, 2.0, 3.0))
+        ),
+    ),
+)
+
+LABEL_NOISE = Experiment(
+    name="ce-label-noise",
+    title="Figure 6: symmetric label noise, plain and corrected",
+    scores=("r2", "r2_rows"),
+    source=_PAPER,
+    notes=_NOTES[:1],
+    panels=(Panel("latents", "share of labels replaced", "r2"),),
+    rows=tuple(
+        LabelRow(
+            number,
+            label_noise=noise,
+            laptop=Budget(steps=3000),
+            paper={"supervised": {}, "corrected": {}},
+            points=(Point("latents", "", noise),),
+        )
+        for number, noise in enumerate((0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95), start=1)
+    ),
+)
+
+GENEALOGY = Experiment(
+    name="genealogy",
+    title="Five methods on one process",
+    scores=_SCORES,
+    source=_PAPER + ", Fig. 2",
+    notes=_NOTES,
+    rows=tuple(
+        LabelRow(number, paper={method: {}})
+        for number, method in enumerate(("gcl", "tcl", "infonce", "diet", "supervised"), start=1)
+    ),
+)

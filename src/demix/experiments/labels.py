@@ -1,0 +1,209 @@
+"""Rows of the second paper's tables: labels, and an encoder under a table of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from demix.encoders import Encoder, paper_encoder
+from demix.experiments.declaration import Distribution, Figure, Model, Point, Row
+from demix.experiments.scales import Scale
+from demix.objectives import (
+    Classification,
+    GeneralizedContrastive,
+    Identified,
+    InfoNCE,
+    InstanceDiscrimination,
+    Objective,
+    TimeContrastive,
+    cross_entropy_identifies,
+)
+from demix.processes import ClusterProcess, LeakyMixing, cluster_vectors
+from demix.spaces import Real, Space, Sphere
+from demix.training import Recipe, paper_recipe
+
+# A seed of the cluster vectors that is not the seed of anything else.
+_VECTORS = 2**41
+UNIFORM = Distribution("uniform")
+VMF = Distribution("vmf", 10.0)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How a row is trained at laptop scale; ``sampled`` is that of the objective."""
+
+    steps: int = 3000
+    batch: int = 1024
+    width: int = 64
+    depth: int = 4
+    sampled: int | None = None
+
+
+@dataclass(frozen=True)
+class LabelRow(Row):
+    """Latents around cluster vectors, and classifiers of their labels.
+
+    The models: ``"free"`` and ``"normalised"`` discriminate instances with free or unit rows,
+    ``"supervised"`` tells classes, ``"corrected"`` does so knowing the label noise, and ``"gcl"``,
+    ``"tcl"``, ``"infonce"``, ``"diet"`` are the methods of the genealogy. ``paper`` holds what the
+    paper reports of each model that the row runs, in percent, by score.
+    """
+
+    conditional: Distribution = VMF
+    dim: int = 5
+    clusters: int = 100
+    instances: int = 1000
+    vectors: Distribution = UNIFORM
+    label_noise: float = 0.0
+    laptop: Budget = field(default_factory=Budget)
+    paper: dict[Model, dict[str, float]] = field(default_factory=dict)
+    points: tuple[Point, ...] = ()
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The models that the row runs."""
+        return tuple(self.paper)
+
+    @property
+    def main(self) -> tuple[Model, ...]:
+        """All of them."""
+        return self.models
+
+    def label(self, model: Model) -> str:
+        """Name the row in a few words, for a figure."""
+        return (
+            f"{self.conditional}, d={self.dim}, {self.clusters} clusters"
+            f"{'' if self.vectors == UNIFORM else f', vectors {self.vectors}'}, {model}"
+        )
+
+    def published(self, model: Model, score: str) -> Figure | None:
+        """Return the paper's figure, which comes without a spread."""
+        figure = self.paper.get(model, {}).get(score)
+        return None if figure is None else (figure, None)
+
+    def cells(self) -> dict[str, str]:
+        """Describe the process for the columns of a table."""
+        return {
+            "N": str(self.instances),
+            "d": str(self.dim),
+            "clusters": str(self.clusters),
+            "vectors": str(self.vectors),
+            "p(z | v)": str(self.conditional),
+            "label noise": f"{self.label_noise:g}",
+            "batch": str(self.laptop.batch),
+            "method": ", ".join(_METHODS.get(model, model) for model in self.models),
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Describe the process for a machine."""
+        return {
+            "instances": self.instances,
+            "dim": self.dim,
+            "clusters": self.clusters,
+            "vectors": str(self.vectors),
+            "conditional": str(self.conditional),
+            "label_noise": self.label_noise,
+            "batch": self.laptop.batch,
+        }
+
+    def at(self, scale: Scale) -> LabelRow:
+        """Return the row as large as the scale allows."""
+        if not scale.smoke:
+            return self
+        return replace(
+            self,
+            dim=min(self.dim, scale.dim),
+            clusters=min(self.clusters, 20),
+            instances=min(self.instances, 40),
+            laptop=replace(self.laptop, steps=60, batch=256, width=32, depth=2, sampled=None),
+        )
+
+    def process(self, scale: Scale, model: Model, *, seed: int) -> ClusterProcess:
+        """Build the generating process; each seed has its own mixing and vectors."""
+        row = self.at(scale)
+        sphere = Sphere(row.dim)
+        instances = row.instances if model in ("free", "normalised", "diet") else None
+        return ClusterProcess(
+            row._vectors(seed),
+            row.conditional.conditional(sphere),
+            LeakyMixing(row.dim, seed=seed, layers=4, draws=scale.draws),
+            instances=instances,
+            label_noise=row.label_noise,
+        )
+
+    def theory(self, scale: Scale, model: Model, *, seed: int) -> Identified:
+        """Say what Theorem 1 promises for a model."""
+        row = self.at(scale)
+        return cross_entropy_identifies(
+            row._vectors(seed), row._space(model), unit_rows=model == "normalised"
+        )
+
+    def warnings(self, scale: Scale, seed: int) -> tuple[str, ...]:
+        """Say what theory forbids, before anything is run."""
+        found = {model: self.theory(scale, model, seed=seed) for model in self.models}
+        return tuple(
+            dict.fromkeys(
+                reason
+                for theory in found.values()
+                if theory.latents == "none"
+                for reason in theory.reasons
+            )
+        )
+
+    def plan(self, scale: Scale, model: Model) -> tuple[Encoder, Objective[Any], Recipe]:
+        """Return encoder, objective and recipe of a model."""
+        row = self.at(scale)
+        space, budget = row._space(model), row.laptop
+        objective = row._objective(model)
+        if scale.name == "paper":
+            encoder = paper_encoder(row.dim, space, batch_norm=True)
+            epoch = max(1, row.instances // budget.batch)
+            steps = 50_000 * epoch
+            return (
+                encoder,
+                objective,
+                replace(paper_recipe(), steps=steps, batch=budget.batch, rate=1e-3),
+            )
+        encoder = Encoder(
+            row.dim,
+            space,
+            hidden=(budget.width,) * budget.depth,
+            # On a sphere the radius is the inverse temperature, which has to grow otherwise.
+            scale=3.0 if isinstance(space, Sphere) else 1.0,
+        )
+        return encoder, objective, Recipe(steps=budget.steps, batch=budget.batch)
+
+    def _vectors(self, seed: int) -> Any:
+        marginal = self.vectors.marginal(Sphere(self.dim))
+        return cluster_vectors(marginal, self.clusters, seed=_VECTORS + seed)
+
+    def _space(self, model: Model) -> Space:
+        return Sphere(self.dim) if model == "infonce" else Real(self.dim)
+
+    def _objective(self, model: Model) -> Objective[Any]:
+        match model:
+            case "free" | "normalised" | "diet":
+                return InstanceDiscrimination(
+                    self.instances, self.dim, unit_rows=model == "normalised"
+                )
+            case "supervised":
+                return Classification(self.clusters, self.dim)
+            case "corrected":
+                return Classification(self.clusters, self.dim, noise=self.label_noise)
+            case "tcl":
+                return TimeContrastive(self.clusters, self.dim)
+            case "gcl":
+                return GeneralizedContrastive(self.clusters, self.dim)
+            case _:
+                return InfoNCE()
+
+
+_METHODS = {
+    "free": "DIET",
+    "normalised": "DIET",
+    "diet": "DIET",
+    "corrected": "supervised",
+    "tcl": "TCL",
+    "gcl": "GCL",
+    "infonce": "InfoNCE",
+}

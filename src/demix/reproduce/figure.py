@@ -1,0 +1,107 @@
+"""The picture that goes with a table."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from demix.distributions import VonMisesFisher
+from demix.experiments import Experiment, LabelRow, PairRow, Panel, Row, scale_named
+from demix.report import (
+    Figure,
+    Picture,
+    Series,
+    comparison_figure,
+    concentration_curve,
+    panels_svg,
+    write_panels,
+)
+from demix.report import Panel as Drawn
+from demix.spaces import Sphere
+
+Rows = list[tuple[Row, dict[str, list[dict[str, Any]]]]]
+
+
+def draw(experiment: Experiment[Row], rows: Rows, folder: Path) -> Figure | Picture | None:
+    """Return a figure's panels, also written to files, or ours beside the paper's."""
+    if experiment.panels:
+        return _panels(experiment, rows, folder)
+    if experiment.name == "clica-marginal":
+        return _concentration(rows)
+    bars = []
+    for row, cells in rows:
+        for model in row.main:
+            values = [100 * record[experiment.score] for record in cells[model]]
+            figure = row.published(model, experiment.score)
+            if values and figure:
+                bars.append(
+                    {
+                        "label": f"{row.number}. {row.label(model)}",
+                        "ours": np.mean(values),
+                        "ours_std": np.std(values, ddof=1) if len(values) > 1 else None,
+                        "paper": figure[0],
+                        "paper_std": figure[1],
+                    }
+                )
+    return comparison_figure(bars) if bars else None
+
+
+def _panels(experiment: Experiment[Row], rows: Rows, folder: Path) -> Picture | None:
+    drawn = [
+        Drawn(panel.title, panel.x_label, panel.y_label, series, log_x=panel.log_x)
+        for panel in experiment.panels
+        if (series := _series(panel, rows))
+    ]
+    if not drawn:
+        return None
+    write_panels(drawn, folder)
+    return Picture(
+        panels_svg(drawn),
+        f"{experiment.title}. Mean over seeds; bands reach one standard deviation to either side.",
+        alt=f"{experiment.title}: {', '.join(panel.title for panel in drawn)}.",
+    )
+
+
+def _series(panel: Panel, rows: Rows) -> list[Series]:
+    """Return the lines of a panel: a line for each name and, if there are several, model."""
+    lines: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    factor = 100 if panel.percent else 1
+    for row, cells in rows:
+        assert isinstance(row, LabelRow)
+        for point in row.points:
+            for model, records in cells.items():
+                values = [factor * r[panel.score] for r in records if r[panel.score] is not None]
+                if point.panel == panel.title and values:
+                    name = " ".join(filter(None, [point.line, model if row.models[1:] else ""]))
+                    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+                    lines[name].append((point.x, float(np.mean(values)), spread))
+    return [
+        Series(name, [x for x, _, _ in line], [y for _, y, _ in line], [s for _, _, s in line])
+        for name, line in ((name, sorted(points)) for name, points in lines.items())
+    ]
+
+
+def _concentration(rows: Rows) -> Figure:
+    """Draw the marginal figure of the first paper."""
+    points = []
+    for row, cells in rows:
+        assert isinstance(row, PairRow)
+        records, kappa = cells["unsupervised"], row.marginal.width
+        sphere = Sphere(scale_named(records[0]["scale"]).dim)
+        points.append(
+            {
+                "kappa": kappa,
+                "score": 100 * np.mean([record["r2"] for record in records]),
+                "difference": VonMisesFisher(sphere, kappa).mass_difference() if kappa else 0.0,
+            }
+        )
+        conditional = row.conditional.width
+    return Figure(
+        concentration_curve(points, conditional),
+        "Score against the concentration of the marginal, and the probability mass by which "
+        "the marginal differs from uniform. Dotted: the concentration of the conditional.",
+        alt="Score and mass difference against the concentration of the marginal.",
+    )
