@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -12,6 +13,7 @@ from demix.distributions import Conditional
 from demix.errors import DemixError
 from demix.processes.mixing import Mixing
 from demix.spaces import Space
+from demix.validation import check_share
 
 
 class Labelled(NamedTuple):
@@ -93,13 +95,12 @@ class ClusterProcess:
                 f"Every one of the {len(self.vectors)} clusters needs an instance, but there are "
                 f"{self.instances}."
             )
-        if not 1 <= self.imbalance < float("inf"):
+        if not isinstance(self.imbalance, Real) or not 1 <= self.imbalance < float("inf"):
             raise DemixError(
                 f"imbalance is the most over the least frequent class, at least 1, but got "
                 f"{self.imbalance!r}."
             )
-        if not 0 <= self.label_noise < 1:
-            raise DemixError(f"label_noise must lie in [0, 1), but got {self.label_noise!r}.")
+        check_share(self.label_noise, "label_noise")
 
     @property
     def space(self) -> Space:
