@@ -50,7 +50,5 @@ def test_what_cannot_be_is_refused():
         TimeContrastive(9, 4, statistics=("cube",))
     with pytest.raises(DemixError, match="at least 2 rows of 1 dimension, but got 1 of 4"):
         GeneralizedContrastive(1, 4)
-    with pytest.raises(DemixError, match=r"40 whole numbers in 0\.\.8"):
-        GeneralizedContrastive(9, 4).double().loss(FEATURES, LABELS + 1)
     with pytest.raises(DemixError, match="at least 2 samples"):
         GeneralizedContrastive(9, 4).double().loss(FEATURES[:1], LABELS[:1])
