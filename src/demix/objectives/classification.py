@@ -44,7 +44,9 @@ class Classification(nn.Module):
         Known share of labels that were replaced by one drawn uniformly from all. The loss compares
         labels with :math:`(1 - e) p + e / N` (forward correction), whose optimum is the clean one.
     smoothing : float
-        Share of every target that is spread over all classes; it bends the features as noise does.
+        Share of every target that is spread over all classes. It bends the features as noise does
+        and has no correction: to keep them straight do not smooth, or draw that share of the labels
+        uniformly and say so with ``noise``: the mean target is the same.
 
     Attributes
     ----------
@@ -79,7 +81,10 @@ class Classification(nn.Module):
         for name, share in (("noise", noise), ("smoothing", smoothing)):
             check_share(share, name)
         if noise and smoothing:
-            raise DemixError("noise corrects what smoothing adds; choose one of them.")
+            raise DemixError(
+                "noise corrects labels that were drawn at random, not targets that smoothing "
+                f"spreads, but got noise={noise} and smoothing={smoothing}; choose one of them."
+            )
         self.unit_rows, self.noise, self.smoothing = unit_rows, noise, smoothing
         self.rows = nn.Parameter(torch.randn(classes, dim) / math.sqrt(dim))
         self.bias = nn.Parameter(torch.zeros(classes)) if bias else None
