@@ -11,7 +11,7 @@ from typing import Any
 # Each public name and the room it comes from. Rooms are imported on first use, so that
 # ``import demix`` and ``demix --help`` do not wait for torch.
 _ROOMS = {
-    "errors": ["DemixError"],
+    "errors": ["DemixError", "DemixWarning"],
     "spaces": ["Box", "L1Ball", "Product", "Real", "Space", "Sphere", "check_space"],
     "distributions": [
         "Conditional",
@@ -49,6 +49,7 @@ _ROOMS = {
         "TimeContrastive",
         "alignment",
         "asymptotic_loss",
+        "check_classes",
         "contrast",
         "cross_entropy_identifies",
         "is_matched",

@@ -1,4 +1,4 @@
-"""The one exception type of the package."""
+"""The one exception and the one warning of the package."""
 
 from __future__ import annotations
 
@@ -12,5 +12,16 @@ class DemixError(ValueError):
     --------
     >>> from demix import DemixError
     >>> issubclass(DemixError, ValueError)
+    True
+    """
+
+
+class DemixWarning(UserWarning):
+    """Input that can be used but will give less than asked for; the message says what is lost.
+
+    Examples
+    --------
+    >>> from demix import DemixWarning
+    >>> issubclass(DemixWarning, UserWarning)
     True
     """

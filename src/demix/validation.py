@@ -1,7 +1,8 @@
-"""Checks of arrays and seeds at the border of the package."""
+"""Checks of arrays, seeds and shares at the border of the package."""
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,12 @@ def check_seed(seed: int) -> int:
     if not 0 <= seed < 2**40:
         raise DemixError(f"A seed must be a whole number from 0 to 2^40 - 1, but got {seed}.")
     return seed
+
+
+def check_share(share: Any, name: str) -> None:
+    """Refuse anything but a number in ``[0, 1)``."""
+    if not isinstance(share, Real) or not 0 <= float(share) < 1:
+        raise DemixError(f"{name} must be a number in [0, 1), but got {share!r}.")
 
 
 def check_matrix(array: Any, name: str) -> np.ndarray:

@@ -125,7 +125,13 @@ def test_latents_may_leave_the_sphere(conditional):
         ({"mixing": LeakyMixing(4, seed=0, draws=10)}, "takes 4 latents"),
         ({"instances": 5}, "6 clusters needs an instance, but there are 5"),
         ({"imbalance": 0.5}, r"at least 1, but got 0\.5"),
-        ({"label_noise": 1.0}, r"label_noise must lie in \[0, 1\), but got 1\.0"),
+        ({"imbalance": math.nan}, "at least 1, but got nan"),
+        ({"imbalance": "abc"}, "at least 1, but got 'abc'"),
+        ({"label_noise": 1.0}, r"label_noise must be a number in \[0, 1\), but got 1\.0"),
+        ({"label_noise": -0.1}, r"label_noise must be a number in \[0, 1\), but got -0\.1"),
+        ({"label_noise": math.nan}, r"label_noise must be a number in \[0, 1\), but got nan"),
+        ({"label_noise": "abc"}, r"label_noise must be a number in \[0, 1\), but got 'abc'"),
+        ({"label_noise": None}, r"label_noise must be a number in \[0, 1\), but got None"),
     ],
 )
 def test_what_cannot_be_is_refused(changes, words):

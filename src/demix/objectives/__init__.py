@@ -9,6 +9,7 @@ from demix.objectives.identification import (
     cross_entropy_identifies,
     optimum_error,
 )
+from demix.objectives.labels import check_classes
 from demix.objectives.objective import AlignmentUniformity, InfoNCE, Objective, Supervised
 from demix.objectives.optimum import asymptotic_loss, is_matched, latent_loss, optimum_limit
 from demix.objectives.similarities import Kind
@@ -27,6 +28,7 @@ __all__ = [
     "TimeContrastive",
     "alignment",
     "asymptotic_loss",
+    "check_classes",
     "contrast",
     "cross_entropy_identifies",
     "is_matched",

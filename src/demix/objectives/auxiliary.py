@@ -12,6 +12,7 @@ from torch.nn import functional
 from demix.encoders import Encoder
 from demix.errors import DemixError
 from demix.objectives.classification import Classification
+from demix.objectives.labels import check_features, check_labels
 from demix.processes import Labelled
 
 Statistic = Literal["identity", "absolute", "square"]
@@ -75,6 +76,7 @@ class TimeContrastive(Classification):
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
+        check_features(features, self.rows.shape[1] // len(self.statistics))
         maps = [_STATISTICS[name](features) for name in self.statistics]
         return super().loss(torch.cat(maps, dim=1), labels)
 
@@ -122,22 +124,17 @@ class GeneralizedContrastive(nn.Module):
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()``; the labels of the next samples are the shuffled ones."""
+        own = self.log_ratio(features, labels)
         if len(labels) < 2:
             raise DemixError("Shuffled labels need at least 2 samples, but got 1.")
-        own = self.log_ratio(features, labels)
         # Samples are independent, so that those of the neighbour are as good as any shuffle.
         other = self.log_ratio(features, labels.roll(1))
         return functional.softplus(-own).mean() + functional.softplus(other).mean()
 
     def log_ratio(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return ``r(x, u)`` ``(B,)``."""
-        if labels.shape != (len(features),) or bool(
-            ((labels < 0) | (labels >= len(self.rows))).any()
-        ):
-            raise DemixError(
-                f"labels must be {len(features)} whole numbers in 0..{len(self.rows) - 1}, but got "
-                f"shape {tuple(labels.shape)} from {int(labels.min())} to {int(labels.max())}."
-            )
+        check_features(features, self.rows.shape[1])
+        labels = check_labels(labels, len(features), len(self.rows))
         linear = (features * self.rows[labels]).sum(dim=1) + self.bias[labels]
         common: Tensor = self.common(features)[:, 0]
         return linear + common

@@ -11,7 +11,9 @@ from torch.nn import functional
 from demix.encoders import Encoder
 from demix.errors import DemixError
 from demix.objectives.contrast import log_likelihood
+from demix.objectives.labels import check_features, check_labels
 from demix.processes import Labelled
+from demix.validation import check_share
 
 
 class Classification(nn.Module):
@@ -42,7 +44,9 @@ class Classification(nn.Module):
         Known share of labels that were replaced by one drawn uniformly from all. The loss compares
         labels with :math:`(1 - e) p + e / N` (forward correction), whose optimum is the clean one.
     smoothing : float
-        Share of every target that is spread over all classes; it bends the features as noise does.
+        Share of every target that is spread over all classes. It bends the features as noise does
+        and has no correction: to keep them straight do not smooth, or draw that share of the labels
+        uniformly and say so with ``noise``: the mean target is the same.
 
     Attributes
     ----------
@@ -75,10 +79,12 @@ class Classification(nn.Module):
                 f"A table needs at least 2 rows of 1 dimension, but got {classes} of {dim}."
             )
         for name, share in (("noise", noise), ("smoothing", smoothing)):
-            if not 0 <= share < 1:
-                raise DemixError(f"{name} must lie in [0, 1), but got {share!r}.")
+            check_share(share, name)
         if noise and smoothing:
-            raise DemixError("noise corrects what smoothing adds; choose one of them.")
+            raise DemixError(
+                "noise corrects labels that were drawn at random, not targets that smoothing "
+                f"spreads, but got noise={noise} and smoothing={smoothing}; choose one of them."
+            )
         self.unit_rows, self.noise, self.smoothing = unit_rows, noise, smoothing
         self.rows = nn.Parameter(torch.randn(classes, dim) / math.sqrt(dim))
         self.bias = nn.Parameter(torch.zeros(classes)) if bias else None
@@ -94,6 +100,8 @@ class Classification(nn.Module):
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
+        check_features(features, self.rows.shape[1])
+        labels = check_labels(labels, len(features), len(self.rows))
         rows, offsets = self.table(), self._offsets()
         if offsets is not None:
             # An offset per row is one more coordinate, in which every feature is one.
@@ -153,9 +161,14 @@ class InstanceDiscrimination(Classification):
 def _log_prior(prior: Tensor | None, classes: int) -> Tensor | None:
     if prior is None:
         return None
-    if prior.shape != (classes,) or not bool((prior > 0).all()):
+    if not torch.is_tensor(prior):
         raise DemixError(
-            f"prior must be {classes} positive frequencies, one per class, but got shape "
-            f"{tuple(prior.shape)}."
+            f"prior must be a tensor of {classes} frequencies, but got {type(prior).__name__}; "
+            "convert it with torch.as_tensor."
+        )
+    if prior.shape != (classes,) or not bool(((prior > 0) & prior.isfinite()).all()):
+        raise DemixError(
+            f"prior must be {classes} positive frequencies, one per class, but got "
+            f"{prior.tolist()}."
         )
     return (prior / prior.sum()).log()

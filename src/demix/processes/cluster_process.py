@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -14,6 +15,7 @@ from demix.errors import DemixError
 from demix.processes.mixing import Mixing
 from demix.processes.process import Pairs
 from demix.spaces import Space
+from demix.validation import check_share
 
 # Numbers that are held at once to compare samples with all classes.
 _BLOCK = 2**22
@@ -98,13 +100,12 @@ class ClusterProcess:
                 f"Every one of the {len(self.vectors)} clusters needs an instance, but there are "
                 f"{self.instances}."
             )
-        if not 1 <= self.imbalance < float("inf"):
+        if not isinstance(self.imbalance, Real) or not 1 <= self.imbalance < float("inf"):
             raise DemixError(
                 f"imbalance is the most over the least frequent class, at least 1, but got "
                 f"{self.imbalance!r}."
             )
-        if not 0 <= self.label_noise < 1:
-            raise DemixError(f"label_noise must lie in [0, 1), but got {self.label_noise!r}.")
+        check_share(self.label_noise, "label_noise")
 
     @property
     def space(self) -> Space:
