@@ -12,6 +12,7 @@ from demix.encoders import Encoder
 from demix.errors import DemixError
 from demix.objectives.contrast import log_likelihood
 from demix.objectives.labels import check_features, check_labels
+from demix.objectives.sampling import draw_distinct, places, sampled_log_likelihood
 from demix.processes import Labelled
 from demix.validation import check_share
 
@@ -47,17 +48,30 @@ class Classification(nn.Module):
         Share of every target that is spread over all classes. It bends the features as noise does
         and has no correction: to keep them straight do not smooth, or draw that share of the labels
         uniformly and say so with ``noise``: the mean target is the same.
+    sampled : int, optional
+        For very many rows: draw this many of them anew at every call, uniformly, and estimate the
+        sum over all from them. The estimate of the sum is unbiased, that of the loss too low by
+        ``O(1 / sampled)``; with ``sampled=classes`` it is exact. By default all rows are summed.
+    seed : int
+        Seed of these draws; torch's global generator has no part in them.
 
     Attributes
     ----------
     rows : Parameter (classes, dim)
         The table, before it is brought to unit length.
+    sparse_gradient : bool
+        With ``sampled``: give the table a sparse gradient, for ``torch.optim.SparseAdam``.
+        :func:`demix.train` sets it as the recipe's ``lazy_rows``.
 
     Examples
     --------
+    >>> import torch
     >>> from demix import Classification
     >>> Classification(10, 5, bias=True).bias.shape
     torch.Size([10])
+    >>> features, labels = torch.zeros(3, 5), torch.tensor([0, 1, 99_999])
+    >>> Classification(100_000, 5, sampled=512).loss(features, labels).exp()
+    tensor(100000., grad_fn=<ExpBackward0>)
     """
 
     log_prior: Tensor | None
@@ -72,6 +86,8 @@ class Classification(nn.Module):
         prior: Tensor | None = None,
         noise: float = 0.0,
         smoothing: float = 0.0,
+        sampled: int | None = None,
+        seed: int = 0,
     ) -> None:
         super().__init__()
         if classes < 2 or dim < 1:
@@ -85,14 +101,23 @@ class Classification(nn.Module):
                 "noise corrects labels that were drawn at random, not targets that smoothing "
                 f"spreads, but got noise={noise} and smoothing={smoothing}; choose one of them."
             )
+        if sampled is not None and not 2 <= sampled <= classes:
+            raise DemixError(
+                f"sampled must be between 2 and the number of rows, {classes}, or None for all of "
+                f"them, but got {sampled!r}."
+            )
+        if sampled is not None and smoothing:
+            raise DemixError("smoothing needs the mean of all rows; choose it or sampled rows.")
         self.unit_rows, self.noise, self.smoothing = unit_rows, noise, smoothing
+        self.sampled, self.sparse_gradient = sampled, False
+        self._draws = torch.Generator().manual_seed(seed)
         self.rows = nn.Parameter(torch.randn(classes, dim) / math.sqrt(dim))
         self.bias = nn.Parameter(torch.zeros(classes)) if bias else None
         self.register_buffer("log_prior", _log_prior(prior, classes))
 
     def table(self) -> Tensor:
         """Return the rows as the loss sees them, ``(classes, dim)``."""
-        return functional.normalize(self.rows, dim=1) if self.unit_rows else self.rows
+        return self._sized(self.rows)
 
     def forward(self, encoder: Encoder, batch: Labelled) -> Tensor:
         """Return the loss ``()`` of a labelled batch."""
@@ -102,26 +127,59 @@ class Classification(nn.Module):
         """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
         check_features(features, self.rows.shape[1])
         labels = check_labels(labels, len(features), len(self.rows))
-        rows, offsets = self.table(), self._offsets()
-        if offsets is not None:
-            # An offset per row is one more coordinate, in which every feature is one.
-            rows = torch.cat([rows, offsets[:, None].to(rows)], dim=1)
-            features = torch.cat([features, features.new_ones(len(features), 1)], dim=1)
-        likelihood = log_likelihood(features, rows, positives=labels)
+        if self.sampled is None:
+            likelihood = self._exact(features, labels)
+        else:
+            likelihood = self._estimated(features, labels, self.sampled)
         if self.noise:
-            spread = torch.full_like(likelihood, math.log(self.noise / len(rows)))
+            spread = torch.full_like(likelihood, math.log(self.noise / len(self.rows)))
             likelihood = torch.logaddexp(likelihood + math.log1p(-self.noise), spread)
-        if self.smoothing:
-            # The mean log-likelihood of all labels needs the mean row only.
-            own = (features * rows[labels]).sum(dim=1)
-            mean = features @ rows.mean(dim=0)
-            likelihood = likelihood + self.smoothing * (mean - own)
         return -likelihood.mean()
 
-    def _offsets(self) -> Tensor | None:
-        if self.bias is None or self.log_prior is None:
-            return self.log_prior if self.bias is None else self.bias
-        return self.bias + self.log_prior
+    def _exact(self, features: Tensor, labels: Tensor) -> Tensor:
+        """Return the log-likelihoods ``(B,)``, smoothed if asked."""
+        queries, keys = self._queries(features), self._keys()
+        likelihood = log_likelihood(queries, keys, positives=labels)
+        if self.smoothing:
+            # The mean log-likelihood of all labels needs the mean row only.
+            own = (queries * keys[labels]).sum(dim=1)
+            mean = queries @ keys.mean(dim=0)
+            likelihood = likelihood + self.smoothing * (mean - own)
+        return likelihood
+
+    def _estimated(self, features: Tensor, labels: Tensor, count: int) -> Tensor:
+        """Return the log-likelihoods ``(B,)``, estimated from ``count`` rows; touch no others."""
+        drawn = draw_distinct(count, len(self.rows), self._draws).to(labels.device)
+        keys, own = self._keys(torch.cat([drawn, labels])).split([count, len(labels)])
+        return sampled_log_likelihood(
+            self._queries(features),
+            own,
+            keys,
+            own_place=places(drawn, labels),
+            total=len(self.rows),
+        )
+
+    def _queries(self, features: Tensor) -> Tensor:
+        """Return features with one more coordinate that is one, if there are offsets."""
+        if self.bias is None and self.log_prior is None:
+            return features
+        return torch.cat([features, features.new_ones(len(features), 1)], dim=1)
+
+    def _keys(self, which: Tensor | None = None) -> Tensor:
+        """Return all rows, or those at ``which``; their offset is one more coordinate."""
+        rows: Tensor = self.rows
+        offsets: list[Tensor] = [x for x in (self.bias, self.log_prior) if x is not None]
+        if which is not None:
+            sparse = self.sparse_gradient
+            rows = functional.embedding(which, rows, sparse=sparse)
+            offsets = [torch.gather(x, 0, which, sparse_grad=sparse) for x in offsets]
+        rows = self._sized(rows)
+        if not offsets:
+            return rows
+        return torch.cat([rows, torch.stack(offsets).sum(dim=0)[:, None].to(rows)], dim=1)
+
+    def _sized(self, rows: Tensor) -> Tensor:
+        return functional.normalize(rows, dim=1) if self.unit_rows else rows
 
 
 class InstanceDiscrimination(Classification):
@@ -140,6 +198,8 @@ class InstanceDiscrimination(Classification):
         Keep the rows on the unit sphere.
     smoothing : float
         As in :class:`Classification`.
+    sampled, seed : int, optional
+        As in :class:`Classification`: draw some of the rows at every call, for very many instances.
 
     References
     ----------
@@ -153,9 +213,18 @@ class InstanceDiscrimination(Classification):
     """
 
     def __init__(
-        self, instances: int, dim: int, *, unit_rows: bool = False, smoothing: float = 0.0
+        self,
+        instances: int,
+        dim: int,
+        *,
+        unit_rows: bool = False,
+        smoothing: float = 0.0,
+        sampled: int | None = None,
+        seed: int = 0,
     ) -> None:
-        super().__init__(instances, dim, unit_rows=unit_rows, smoothing=smoothing)
+        super().__init__(
+            instances, dim, unit_rows=unit_rows, smoothing=smoothing, sampled=sampled, seed=seed
+        )
 
 
 def _log_prior(prior: Tensor | None, classes: int) -> Tensor | None:

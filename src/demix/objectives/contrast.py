@@ -83,7 +83,7 @@ def log_likelihood(queries: Tensor, keys: Tensor, *, positives: Tensor) -> Tenso
     """
     pairs = similarity_named("dot")
     positives = _check_positives(queries, keys, positives)
-    queries, keys = tempered(queries, keys, pairs, 1.0)
+    queries, keys = full(queries), full(keys)
     rows, _ = pairwise_logsumexp(queries, keys, pairs)
     return pairs.paired(queries, keys[positives]) - rows
 
@@ -99,10 +99,10 @@ def tempered(
     value = temperature.item() if torch.is_tensor(temperature) else temperature
     if not 0 < value < float("inf"):
         raise DemixError(f"temperature must be positive and finite, but got {value!r}.")
-    return pairs.temper(_full(queries), _full(keys), temperature)
+    return pairs.temper(full(queries), full(keys), temperature)
 
 
-def _full(x: Tensor) -> Tensor:
+def full(x: Tensor) -> Tensor:
     """Return half-precision input as float32: log-sum-exp needs the digits."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
@@ -119,6 +119,7 @@ def check_rows(queries: Tensor, keys: Tensor) -> None:
 
 
 def _check_positives(queries: Tensor, keys: Tensor, positives: Tensor | None) -> Tensor:
+    """Return the index of each query's key ``(B,)``, or refuse one that is none."""
     check_rows(queries, keys)
     if positives is None:
         if len(keys) < len(queries):

@@ -33,7 +33,7 @@ def pairwise_logsumexp(
     similarity : PairSimilarity
         What the matrix holds.
     skip : Tensor (B,) of int64, optional
-        For each query one key that is left out of both sums.
+        For each query one key that is left out of both sums, or -1 for none.
     columns : bool
         Whether the sums along the columns are needed.
 

@@ -67,12 +67,16 @@ def _tiles(
     q: Tensor, k: Tensor, similarity: PairSimilarity, skip: Tensor | None
 ) -> Iterator[tuple[slice, Tensor]]:
     """Yield ``(slice of rows, tile)``, skipped pairs at ``-inf``."""
-    step = max(1, _TILE // len(k))
+    # With many keys a tile may weigh as much as they do: fewer queries would not spare memory,
+    # but go through all keys more often.
+    step = max(q.shape[1], _TILE // len(k))
     for start in range(0, len(q), step):
         part = slice(start, min(start + step, len(q)))
         tile = similarity.tile(q[part], k)
         if skip is not None:
-            tile.scatter_(1, skip[part, None], -torch.inf)
+            left_out = skip[part]
+            (with_one,) = torch.nonzero(left_out >= 0, as_tuple=True)
+            tile[with_one, left_out[with_one]] = -torch.inf
         yield part, tile
 
 

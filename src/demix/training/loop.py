@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from demix.encoders import Encoder
 from demix.errors import DemixError
-from demix.objectives import Objective
+from demix.objectives import Classification, Objective
 from demix.training.muon import Muon
 from demix.training.recipe import Recipe
 
@@ -115,14 +115,14 @@ def train(
     >>> training.history[-1]["step"], training.history[-1]["loss"] < 4.2
     (20, True)
     """
+    own_optimizers = _own_optimizers(objective, recipe)  # which may refuse: nothing is changed yet
     device = next(encoder.parameters()).device
     generator = torch.Generator(device).manual_seed(seed)
     if recipe.initialise:
         encoder.initialise(generator)
     if recipe.whiten:
         encoder.whitening.fit(sample(max(4096, recipe.batch), generator=generator).x)
-    own = list(objective.parameters()) if isinstance(objective, nn.Module) else []
-    optimizers = _optimizers(encoder, own, recipe)
+    optimizers = _optimizers(encoder, recipe) + own_optimizers
     schedules = [torch.optim.lr_scheduler.LambdaLR(o, recipe.rate_factor) for o in optimizers]
     half = torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16 and has_bf16(device))
     every = math.ceil(recipe.steps / looks)
@@ -175,20 +175,40 @@ def _watched(encoder: Encoder, watch: Callable[[Encoder], Record] | None) -> Rec
     return measured
 
 
-def _optimizers(
-    encoder: Encoder, own: list[nn.Parameter], recipe: Recipe
-) -> list[torch.optim.Optimizer]:
-    """Return the optimisers of the encoder and of the objective's ``own`` parameters."""
+def _optimizers(encoder: Encoder, recipe: Recipe) -> list[torch.optim.Optimizer]:
+    """Return the optimisers of the encoder."""
     parameters = list(encoder.parameters())
     if recipe.optimizer == "adam":
-        return [torch.optim.Adam(parameters + own, lr=recipe.rate)]
+        return [torch.optim.Adam(parameters, lr=recipe.rate)]
     matrices = [p for p in parameters if p.ndim == 2]
-    # A table of rows is no map between layers: nothing is gained by orthogonal updates of it.
-    rest = [p for p in parameters if p.ndim != 2] + own
+    rest = [p for p in parameters if p.ndim != 2]
     return [
         Muon(matrices, lr=recipe.matrix_rate, weight_decay=0.0),
         torch.optim.Adam(rest, lr=recipe.rate),
     ]
+
+
+def _own_optimizers(objective: Objective[Batch], recipe: Recipe) -> list[torch.optim.Optimizer]:
+    """Return the optimisers of the objective's own parameters, none if it has none.
+
+    Always Adam: a table of rows is no map between layers, and gains nothing from the orthogonal
+    updates of Muon.
+    """
+    samples = isinstance(objective, Classification) and objective.sampled is not None
+    if recipe.lazy_rows and not samples:
+        raise DemixError(
+            "lazy_rows needs an objective with sampled rows, but got "
+            f"{type(objective).__name__} without them; set its sampled, or leave lazy_rows out."
+        )
+    if isinstance(objective, Classification):
+        objective.sparse_gradient = recipe.lazy_rows
+    own = list(objective.parameters()) if isinstance(objective, nn.Module) else []
+    if not own:
+        return []
+    if recipe.lazy_rows:
+        return [torch.optim.SparseAdam(own, lr=recipe.rate)]
+    # Fused, because the table may be large: the plain form makes two more of its size.
+    return [torch.optim.Adam(own, lr=recipe.rate, fused=True)]
 
 
 def has_bf16(device: torch.device) -> bool:

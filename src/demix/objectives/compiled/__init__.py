@@ -46,12 +46,20 @@ def gradient(
 ) -> tuple[Tensor, Tensor]:
     """Return the gradients ``(B, d)`` and ``(K, d)`` of the weighted sum of both results."""
     q, k, threads = q.contiguous(), k.contiguous(), _threads(q, k)
-    to_q, to_k = torch.zeros_like(q), k.new_zeros(threads, *k.shape)
+    # Threads divide the longer side; each has gradients of its own for the shorter one only.
+    by_keys = len(k) > len(q)
+    to_q = q.new_zeros(threads if by_keys else 1, *q.shape)
+    to_k = k.new_zeros(1 if by_keys else threads, *k.shape)
     shift = None if columns is None else finite(columns)
     weights = (rows, row_weight, shift, column_weight)
-    _call("gradient", q, k, similarity, threads, skip, *weights, to_q, to_k)
+    _call("gradient", q, k, similarity, threads, skip, *weights, to_q, to_k, by_keys)
     factor = 1.0 if similarity.compiled_as == 0 else similarity.degree
-    return to_q.mul_(factor), to_k.sum(dim=0).mul_(factor)
+    return _together(to_q).mul_(factor), _together(to_k).mul_(factor)
+
+
+def _together(parts: Tensor) -> Tensor:
+    """Add what the threads made; a large gradient made by all of them is not copied."""
+    return parts[0] if len(parts) == 1 else parts.sum(dim=0)
 
 
 def _threads(q: Tensor, k: Tensor) -> int:
@@ -65,16 +73,22 @@ def _call(
     similarity: PairSimilarity,
     threads: int,
     skip: Tensor | None,
-    *arrays: Tensor | None,
+    *arrays: Tensor | bool | None,
 ) -> None:
     """Call the function for the arrays' type; arrays that are made contiguous live until then."""
     code = library()
     assert code is not None
-    held = [None if x is None else x.contiguous() for x in (q, k, skip, *arrays)]
+    held = [x.contiguous() if torch.is_tensor(x) else x for x in (q, k, skip, *arrays)]
     code[f"{name}_{_SUFFIXES[q.dtype]}"](
         c_int(similarity.compiled_as or 0),
         *(c_int64(size) for size in (len(q), len(k), q.shape[1])),
         c_int(threads),
         c_double(lowest_exponent(q.dtype)),
-        *(c_void_p(None if x is None else x.data_ptr()) for x in held),
+        *(_argument(x) for x in held),
     )
+
+
+def _argument(x: Tensor | bool | None) -> c_void_p | c_int:
+    if isinstance(x, bool):
+        return c_int(x)
+    return c_void_p(None if x is None else x.data_ptr())

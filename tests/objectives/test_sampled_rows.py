@@ -1,0 +1,169 @@
+"""Sampled rows: the sum over all is estimated without bias, and exact when all are drawn."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+import torch
+from dense_objectives import assert_same, uniform
+
+from demix import Classification, DemixError, InstanceDiscrimination
+from demix.objectives.sampling import draw_distinct, places, sampled_log_likelihood
+
+pytestmark = pytest.mark.usefixtures("engine")
+
+FEATURES, LABELS = 3 * uniform(0, 40, 4), torch.arange(40) * 7 % 9
+
+
+def head(**options: object) -> Classification:
+    torch.manual_seed(0)
+    made = Classification(9, 4, **options).double()
+    if made.bias is not None:
+        made.bias.data = uniform(5, 9)
+    return made
+
+
+def logits(made: Classification, features: torch.Tensor) -> torch.Tensor:
+    dense = features @ made.table().T
+    for offset in (made.bias, made.log_prior):
+        dense = dense if offset is None else dense + offset
+    return dense
+
+
+def with_gradients(made: Classification, loss) -> list[torch.Tensor]:
+    features = FEATURES.clone().requires_grad_()
+    found = loss(made, features)
+    return [found.detach(), *torch.autograd.grad(found, [features, *made.parameters()])]
+
+
+def generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+OPTIONS = [
+    {},
+    {"unit_rows": True},
+    {"bias": True},
+    {"prior": torch.arange(1.0, 10.0)},
+    {"noise": 0.2},
+    {"unit_rows": True, "bias": True, "prior": torch.arange(1.0, 10.0), "noise": 0.2},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "+".join(options) or "plain")
+def test_drawing_all_rows_is_the_exact_loss(options):
+    def loss(made: Classification, features: torch.Tensor) -> torch.Tensor:
+        return made.loss(features, LABELS)
+
+    found = with_gradients(head(**options, sampled=9), loss)
+    exact = with_gradients(head(**options), loss)
+    for ours, theirs in zip(found, exact, strict=True):
+        assert_same(ours, theirs, 1e-12)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "+".join(options) or "plain")
+@pytest.mark.parametrize("count", [2, 4, 8])
+def test_it_is_the_dense_estimate_whether_or_not_the_own_row_is_drawn(options, count):
+    made = head(**options, sampled=count, seed=3)
+    drawn = draw_distinct(count, 9, generator(3))
+    hit = (LABELS[:, None] == drawn).any(dim=1)
+    assert 0 < hit.sum() < 40  # both cases are there
+
+    def dense(made: Classification, features: torch.Tensor) -> torch.Tensor:
+        e = logits(made, features).exp()
+        own = e.gather(1, LABELS[:, None])[:, 0]
+        others = e[:, drawn].sum(dim=1) - hit * own
+        p = own / (own + 8 / (count - hit.double()) * others)
+        return -((1 - made.noise) * p + made.noise / 9).log().mean()
+
+    expected = with_gradients(made, dense)
+    found = with_gradients(made, lambda made, features: made.loss(features, LABELS))
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_same(ours, theirs, 1e-10)
+
+
+def test_the_estimated_denominator_is_unbiased_with_and_without_a_hit():
+    total, count, rounds = 12, 4, 4000
+    queries, keys = uniform(1, 6, 3), 2 * uniform(2, total, 3)
+    positives, draws = torch.tensor([0, 1, 5, 5, 8, 11]), generator(0)
+    matched = (queries * keys[positives]).sum(dim=1)
+    estimates, hits = [], []
+    for _ in range(rounds):
+        drawn = draw_distinct(count, total, draws)
+        place = places(drawn, positives)
+        likelihood = sampled_log_likelihood(
+            queries, keys[positives], keys[drawn], own_place=place, total=total
+        )
+        estimates.append((matched - likelihood).exp())
+        hits.append(place >= 0)
+    exact = (queries @ keys.T).exp().sum(dim=1)
+    found, hit = torch.stack(estimates), torch.stack(hits)
+    for chosen in (torch.ones_like(hit), hit, ~hit):
+        for estimate, kept, truth in zip(found.T, chosen.T, exact, strict=True):
+            standard_error = estimate[kept].std() / kept.sum().sqrt()
+            assert abs(estimate[kept].mean() - truth) < 4.5 * standard_error
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_any_set_of_rows_is_as_likely_as_another(count):
+    draws = generator(0)
+    seen = Counter(tuple(draw_distinct(count, 5, draws).tolist()) for _ in range(5000))
+    assert len(seen) == 10
+    assert all(list(rows) == sorted(set(rows)) for rows in seen)
+    assert all(abs(times - 500) < 4.5 * (5000 * 0.1 * 0.9) ** 0.5 for times in seen.values())
+
+
+@pytest.mark.parametrize(("count", "total"), [(2, 2), (5, 10), (9, 10), (4096, 1_000_000)])
+def test_drawn_rows_are_in_order_and_none_comes_twice(count, total):
+    drawn = draw_distinct(count, total, generator(0))
+    assert drawn.shape == (count,)
+    assert bool((drawn.diff() > 0).all())
+    assert 0 <= int(drawn[0]) <= int(drawn[-1]) < total
+
+
+def test_places_are_those_of_drawn_rows_only():
+    drawn = torch.tensor([2, 5, 7])
+    assert places(drawn, torch.tensor([0, 2, 5, 6, 7, 9])).tolist() == [-1, 0, 1, -1, 2, -1]
+
+
+def test_only_rows_that_take_part_have_a_gradient_and_sparse_it_is_the_same():
+    gradients = []
+    for sparse in (False, True):
+        made = head(bias=True, sampled=2)
+        made.sparse_gradient = sparse
+        made.loss(FEATURES[:3], torch.tensor([4, 4, 6])).backward()
+        assert made.rows.grad.is_sparse == made.bias.grad.is_sparse == sparse
+        gradients.append([g.to_dense() if sparse else g for g in (made.rows.grad, made.bias.grad)])
+    part = {4, 6, *draw_distinct(2, 9, generator(0)).tolist()}
+    for dense, sparse in zip(*gradients, strict=True):
+        torch.testing.assert_close(dense, sparse)
+        assert set(dense.reshape(9, -1).abs().sum(dim=1).nonzero()[:, 0].tolist()) == part
+
+
+def test_the_seed_decides_the_draws_and_the_global_generator_has_no_part():
+    def losses(seed: int) -> list[float]:
+        made = head(sampled=3, seed=seed)
+        before = torch.get_rng_state()
+        found = [made.loss(FEATURES, LABELS).item() for _ in range(4)]
+        assert torch.equal(torch.get_rng_state(), before)
+        return found
+
+    first = losses(1)
+    assert len(set(first)) > 1
+    assert losses(1) == first
+    assert losses(2) != first
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"sampled": 1}, "between 2 and the number of rows, 9, .*but got 1"),
+        ({"sampled": 10}, "between 2 and the number of rows, 9, .*but got 10"),
+        ({"sampled": 4, "smoothing": 0.1}, "smoothing needs the mean of all rows"),
+    ],
+)
+def test_what_cannot_be_is_refused(options, words):
+    for kind in (Classification, InstanceDiscrimination):
+        with pytest.raises(DemixError, match=words):
+            kind(9, 4, **options)

@@ -1,0 +1,181 @@
+"""Training on sampled rows: as good as on all, and lazily without touching the others."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+import torch
+
+from demix import (
+    Classification,
+    ClusterProcess,
+    DemixError,
+    Encoder,
+    InfoNCE,
+    InstanceDiscrimination,
+    LeakyMixing,
+    Real,
+    Recipe,
+    Sphere,
+    Uniform,
+    VonMisesFisher,
+    affine_r2,
+    cluster_vectors,
+    train,
+)
+from demix.objectives.sampling import draw_distinct
+from demix.processes import Labelled
+
+ROWS, DRAWN, STEPS = 500, 8, 3
+
+
+def few_labels(size: int, *, generator: torch.Generator) -> Labelled:
+    """Draw samples of all labels."""
+    x = torch.randn(size, 2, generator=generator)
+    labels = torch.randint(ROWS, (size,), generator=generator)
+    return Labelled(x, x, labels, labels)
+
+
+def rows_after_each_step(lazy: bool, **options: object) -> tuple[list[torch.Tensor], list[set]]:
+    """Return the table before and after each step, and which rows took part in it."""
+    torch.manual_seed(0)
+    objective = Classification(ROWS, 2, sampled=DRAWN, **options)
+    draws = torch.Generator().manual_seed(0)
+    tables, parts = [objective.rows.detach().clone()], []
+
+    def sample(size: int, *, generator: torch.Generator) -> Labelled:
+        batch = few_labels(size, generator=generator)
+        drawn = draw_distinct(DRAWN, ROWS, draws)
+        parts.append({*batch.labels.tolist(), *drawn.tolist()})
+        return batch
+
+    recipe = Recipe(steps=STEPS, batch=4, lazy_rows=lazy, whiten=False)
+    train(
+        Encoder(2, Real(2), hidden=(8,)),
+        sample,
+        objective,
+        recipe,
+        report=lambda step, record: tables.append(objective.rows.detach().clone()),
+    )
+    return tables, parts
+
+
+def moved(before: torch.Tensor, after: torch.Tensor) -> set[int]:
+    return set((before != after).any(dim=1).nonzero()[:, 0].tolist())
+
+
+@pytest.mark.parametrize("options", [{}, {"unit_rows": True, "bias": True}])
+def test_lazily_only_rows_that_took_part_and_their_moments_are_touched(monkeypatch, options):
+    made = []
+
+    class Kept(torch.optim.SparseAdam):
+        def __init__(self, *args, **settings):
+            super().__init__(*args, **settings)
+            made.append(self)
+
+    monkeypatch.setattr(torch.optim, "SparseAdam", Kept)
+    tables, parts = rows_after_each_step(lazy=True, **options)
+    for (before, after), part in zip(pairwise(tables), parts, strict=True):
+        assert moved(before, after) == part
+    (optimizer,) = made
+    assert len(optimizer.state) == 1 + ("bias" in options)
+    for state in optimizer.state.values():
+        for moment in (state["exp_avg"], state["exp_avg_sq"]):
+            still = torch.zeros_like(moment).reshape(ROWS, -1)
+            assert moved(still, moment.reshape(ROWS, -1)) == set.union(*parts)
+
+
+def test_by_default_rows_move_on_after_the_step_they_took_part_in():
+    tables, parts = rows_after_each_step(lazy=False)
+    assert moved(tables[1], tables[2]) == parts[0] | parts[1]
+    assert moved(tables[2], tables[3]) == parts[0] | parts[1] | parts[2]
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_the_same_seed_gives_the_same_rows_to_the_bit(lazy):
+    first, again = (rows_after_each_step(lazy)[0][-1] for _ in range(2))
+    assert torch.equal(first, again)
+
+
+@pytest.mark.parametrize("objective", [InfoNCE(), Classification(ROWS, 2)])
+def test_lazy_rows_without_sampled_ones_are_refused_before_anything_changes(objective):
+    encoder = Encoder(2, Real(2), hidden=(8,))
+    before = torch.nn.utils.parameters_to_vector(encoder.parameters()).clone()
+    with pytest.raises(DemixError, match=f"sampled rows, but got {type(objective).__name__} "):
+        train(encoder, few_labels, objective, Recipe(steps=1, batch=4, lazy_rows=True))
+    assert torch.equal(torch.nn.utils.parameters_to_vector(encoder.parameters()), before)
+
+
+def test_one_objective_can_be_trained_lazily_and_then_exactly():
+    objective = InstanceDiscrimination(ROWS, 2, sampled=DRAWN)
+    encoder = Encoder(2, Real(2), hidden=(8,))
+    for lazy in (True, False):
+        before = objective.rows.detach().clone()
+        train(encoder, few_labels, objective, Recipe(steps=1, batch=4, lazy_rows=lazy))
+        assert moved(before, objective.rows.detach())
+
+
+@pytest.fixture(scope="module")
+def clusters() -> ClusterProcess:
+    sphere = Sphere(2)
+    vectors = cluster_vectors(Uniform(sphere), 100, seed=0)
+    return ClusterProcess(vectors, VonMisesFisher(sphere, 10.0), LeakyMixing(2, seed=0, draws=50))
+
+
+def score(clusters: ClusterProcess, *, sampled: int | None, lazy: bool = False) -> float:
+    torch.manual_seed(0)
+    encoder = Encoder(2, Real(2), hidden=(32,) * 3)
+    objective = Classification(100, 2, sampled=sampled)
+    train(encoder, clusters.sample, objective, Recipe(steps=300, batch=512, lazy_rows=lazy))
+    batch = clusters.sample(8192, generator=torch.Generator().manual_seed(7))
+    with torch.no_grad():
+        return float(affine_r2(encoder(batch.x), batch.z))
+
+
+def test_half_of_the_rows_invert_the_process_about_as_well_as_all(clusters):
+    exact = score(clusters, sampled=None)
+    assert exact > 0.98
+    assert score(clusters, sampled=50) > exact - 0.01
+    assert score(clusters, sampled=50, lazy=True) > exact - 0.01
+
+
+_MILLION = """
+import resource, sys, torch
+from demix import Encoder, InstanceDiscrimination, Real, Recipe, train
+from demix.processes import Labelled
+
+rows = 1_000_000
+
+def sample(size, *, generator):
+    x = torch.randn(size, 32, generator=generator)
+    labels = torch.randint(rows, (size,), generator=generator)
+    return Labelled(x, x, labels, labels)
+
+training = train(
+    Encoder(32, Real(32), hidden=(64, 64)),
+    sample,
+    InstanceDiscrimination(rows, 32),
+    Recipe(steps=2, batch=1024),
+)
+unit = 1 if sys.platform == "darwin" else 1024
+print(training.steps, unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+def test_a_million_rows_train_exactly_in_less_than_2_gb():
+    # The second step has everything in memory: the moments come with the first.
+    done = subprocess.run(
+        [sys.executable, "-c", _MILLION],
+        env={**os.environ, "OMP_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    steps, peak = map(int, done.stdout.split())
+    assert steps == 2
+    assert peak < 2e9
