@@ -13,23 +13,32 @@ _PAPER = (
 )
 _NOTES = (
     "Scores in percent, of fresh samples: fitted on one half, scored on the other. Rows are scored "
-    "on clusters that were held out; the paper splits over rows, so that both halves hold the same "
-    "clusters.",
+    "on clusters that were held out (new clusters), and as in the paper on other rows of clusters "
+    "that were fitted (seen clusters).",
     "Orthogonality error: mean deviation of the singular values from their mean. The paper's is "
     "the mean absolute error of the singular values against a scale it computes from κ.",
 )
-_SCORES = ("r2", "r2_rows", "orthogonality")
+_SCORES = ("r2", "r2_rows", "r2_rows_seen", "orthogonality")
 
 _normal, _laplace = Distribution("normal", 1.0), Distribution("laplace", 1.0)
 _vmf = {kappa: Distribution("vmf", float(kappa)) for kappa in (5, 10, 20, 50)}
 
-_point = Budget(steps=1500)
+# Chosen on seed 100: what the published scores take, and little more.
+_short = Budget(steps=4000, width=32)
+_long = Budget(steps=10_000, width=32)
+_ten = Budget(steps=4000)
+_twenty = Budget(steps=6000, batch=2048, width=128)
+_point = Budget(steps=1500, width=32)
 
 
 def _both(normalised: tuple[float, float, float], free: tuple[float, float]) -> dict[str, Any]:
     """Return a row of Table 2: R² of latents and rows, and the error of the singular values."""
-    unit = {"r2": normalised[0], "r2_rows": normalised[1], "orthogonality": 100 * normalised[2]}
-    return {"normalised": unit, "free": {"r2": free[0], "r2_rows": free[1]}}
+    unit = {
+        "r2": normalised[0],
+        "r2_rows_seen": normalised[1],
+        "orthogonality": 100 * normalised[2],
+    }
+    return {"normalised": unit, "free": {"r2": free[0], "r2_rows_seen": free[1]}}
 
 
 DIET = Experiment(
@@ -39,16 +48,21 @@ DIET = Experiment(
     source=_PAPER,
     notes=_NOTES,
     rows=(
-        LabelRow(1, paper=_both((98.6, 99.9, 0.01), (99.0, 99.9))),
-        LabelRow(2, instances=100_000, paper=_both((98.2, 99.5, 0.0), (99.7, 99.8))),
-        LabelRow(3, dim=10, paper=_both((92.5, 99.6, 0.01), (93.0, 99.6))),
-        LabelRow(4, dim=20, paper=_both((70.8, 97.1, 0.03), (81.9, 99.7))),
-        LabelRow(5, clusters=10, paper=_both((88.6, 85.7, 0.02), (90.0, 99.0))),
-        LabelRow(6, clusters=1000, paper=_both((99.3, 99.9, 0.0), (99.2, 99.9))),
-        LabelRow(7, _vmf[5], paper=_both((98.6, 99.9, 0.01), (99.0, 99.8))),
-        LabelRow(8, _vmf[50], paper=_both((45.0, 49.7, 0.3), (72.5, 75.5))),
-        LabelRow(9, _laplace, paper=_both((85.2, 99.7, 0.01), (85.4, 99.5))),
-        LabelRow(10, _normal, paper=_both((98.7, 99.8, 0.01), (98.6, 99.6))),
+        LabelRow(1, laptop=_short, paper=_both((98.6, 99.9, 0.01), (99.0, 99.9))),
+        LabelRow(
+            2,
+            instances=100_000,
+            laptop=Budget(steps=8000, batch=4096, width=32, sampled=1024),
+            paper=_both((98.2, 99.5, 0.0), (99.7, 99.8)),
+        ),
+        LabelRow(3, dim=10, laptop=_ten, paper=_both((92.5, 99.6, 0.01), (93.0, 99.6))),
+        LabelRow(4, dim=20, laptop=_twenty, paper=_both((70.8, 97.1, 0.03), (81.9, 99.7))),
+        LabelRow(5, clusters=10, laptop=_long, paper=_both((88.6, 85.7, 0.02), (90.0, 99.0))),
+        LabelRow(6, clusters=1000, laptop=_short, paper=_both((99.3, 99.9, 0.0), (99.2, 99.9))),
+        LabelRow(7, _vmf[5], laptop=_short, paper=_both((98.6, 99.9, 0.01), (99.0, 99.8))),
+        LabelRow(8, _vmf[50], laptop=_short, paper=_both((45.0, 49.7, 0.3), (72.5, 75.5))),
+        LabelRow(9, _laplace, laptop=_short, paper=_both((85.2, 99.7, 0.01), (85.4, 99.5))),
+        LabelRow(10, _normal, laptop=_long, paper=_both((98.7, 99.8, 0.01), (98.6, 99.6))),
     ),
 )
 
@@ -64,24 +78,32 @@ SUPERVISED = Experiment(
     source=_PAPER,
     notes=_NOTES,
     rows=(
-        LabelRow(1, paper=_supervised(99.8)),
-        LabelRow(2, dim=10, paper=_supervised(97.2)),
-        LabelRow(3, dim=20, paper=_supervised(82.1)),
-        LabelRow(4, clusters=10, paper=_supervised(97.5)),
-        LabelRow(5, clusters=100, paper=_supervised(99.8)),
-        LabelRow(6, clusters=1000, paper=_supervised(99.8)),
-        LabelRow(7, clusters=10_000, instances=10_000, paper=_supervised(99.8)),
-        LabelRow(8, _vmf[5], paper=_supervised(99.7)),
-        LabelRow(9, _vmf[10], paper=_supervised(99.7)),
-        LabelRow(10, _vmf[50], paper=_supervised(65.5)),
-        LabelRow(11, _laplace, paper=_supervised(85.4)),
-        LabelRow(12, _normal, paper=_supervised(99.6)),
+        LabelRow(1, laptop=_long, paper=_supervised(99.8)),
+        LabelRow(2, dim=10, laptop=_ten, paper=_supervised(97.2)),
+        LabelRow(3, dim=20, laptop=_twenty, paper=_supervised(82.1)),
+        LabelRow(4, clusters=10, laptop=_long, paper=_supervised(97.5)),
+        LabelRow(5, clusters=100, laptop=_long, paper=_supervised(99.8)),
+        LabelRow(6, clusters=1000, laptop=_long, paper=_supervised(99.8)),
+        LabelRow(
+            7,
+            clusters=10_000,
+            instances=10_000,
+            laptop=Budget(steps=10_000, width=32, sampled=1024),
+            paper=_supervised(99.8),
+        ),
+        LabelRow(8, _vmf[5], laptop=_long, paper=_supervised(99.7)),
+        LabelRow(9, _vmf[10], laptop=_long, paper=_supervised(99.7)),
+        LabelRow(10, _vmf[50], laptop=_short, paper=_supervised(65.5)),
+        LabelRow(11, _laplace, laptop=_short, paper=_supervised(85.4)),
+        LabelRow(
+            12, _normal, laptop=Budget(steps=5000, batch=4096, width=32), paper=_supervised(99.6)
+        ),
     ),
 )
 
 
 def _pair(normalised: tuple[float, float], free: tuple[float, float]) -> dict[str, Any]:
-    names = ("r2", "r2_rows")
+    names = ("r2", "r2_rows_seen")
     return {
         "normalised": dict(zip(names, normalised, strict=True)),
         "free": dict(zip(names, free, strict=True)),
@@ -95,9 +117,9 @@ CLUSTER_VECTORS = Experiment(
     source=_PAPER,
     notes=_NOTES,
     rows=(
-        LabelRow(1, vectors=UNIFORM, paper=_pair((98.6, 99.9), (99.0, 99.9))),
-        LabelRow(2, vectors=_laplace, paper=_pair((98.7, 99.5), (99.1, 99.8))),
-        LabelRow(3, vectors=_normal, paper=_pair((98.2, 99.2), (99.2, 99.8))),
+        LabelRow(1, vectors=UNIFORM, laptop=_short, paper=_pair((98.6, 99.9), (99.0, 99.9))),
+        LabelRow(2, vectors=_laplace, laptop=_short, paper=_pair((98.7, 99.5), (99.1, 99.8))),
+        LabelRow(3, vectors=_normal, laptop=_short, paper=_pair((98.2, 99.2), (99.2, 99.8))),
     ),
 )
 
@@ -159,7 +181,7 @@ BATCH_CLUSTERS_TAILS = Experiment(
             LabelRow(
                 next(_number),
                 _vmf[kappa],
-                laptop=Budget(steps=1500, batch=batch),
+                laptop=Budget(steps=1500, batch=batch, width=32),
                 paper={"free": {}},
                 points=(Point("batch size", f"κ={kappa}", batch),),
             )
@@ -200,7 +222,7 @@ LABEL_NOISE = Experiment(
         LabelRow(
             number,
             label_noise=noise,
-            laptop=Budget(steps=3000),
+            laptop=_short,
             paper={"supervised": {}, "corrected": {}},
             points=(Point("latents", "", noise),),
         )
@@ -215,7 +237,7 @@ GENEALOGY = Experiment(
     source=_PAPER + ", Fig. 2",
     notes=_NOTES,
     rows=tuple(
-        LabelRow(number, paper={method: {}})
+        LabelRow(number, laptop=_short, paper={method: {}})
         for number, method in enumerate(("gcl", "tcl", "infonce", "diet", "supervised"), start=1)
     ),
 )

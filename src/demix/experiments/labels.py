@@ -30,9 +30,13 @@ VMF = Distribution("vmf", 10.0)
 
 @dataclass(frozen=True)
 class Budget:
-    """How a row is trained at laptop scale; ``sampled`` is that of the objective."""
+    """How a row is trained at laptop scale; ``sampled`` is that of the objective.
 
-    steps: int = 3000
+    The units are LeakyReLU: the inverse of the mixing is piecewise linear, and with labels the
+    approximation of it decides on the score.
+    """
+
+    steps: int = 8000
     batch: int = 1024
     width: int = 64
     depth: int = 4
@@ -168,6 +172,7 @@ class LabelRow(Row):
             row.dim,
             space,
             hidden=(budget.width,) * budget.depth,
+            activation="leaky_relu",
             # On a sphere the radius is the inverse temperature, which has to grow otherwise.
             scale=3.0 if isinstance(space, Sphere) else 1.0,
         )
@@ -184,10 +189,13 @@ class LabelRow(Row):
         match model:
             case "free" | "normalised" | "diet":
                 return InstanceDiscrimination(
-                    self.instances, self.dim, unit_rows=model == "normalised"
+                    self.instances,
+                    self.dim,
+                    unit_rows=model == "normalised",
+                    sampled=self.laptop.sampled,
                 )
             case "supervised":
-                return Classification(self.clusters, self.dim)
+                return Classification(self.clusters, self.dim, sampled=self.laptop.sampled)
             case "corrected":
                 return Classification(self.clusters, self.dim, noise=self.label_noise)
             case "tcl":

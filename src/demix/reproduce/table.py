@@ -18,7 +18,8 @@ Records = Sequence[dict[str, Any]]
 SCORES = {
     "r2": "R²",
     "mcc": "MCC",
-    "r2_rows": "R² of rows",
+    "r2_rows": "R² of rows, new clusters",
+    "r2_rows_seen": "R² of rows, seen clusters",
     "orthogonality": "orthogonality error",
     "mean_norm": "mean size",
 }
