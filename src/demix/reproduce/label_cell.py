@@ -34,7 +34,7 @@ def run_label_cell(
         Besides the scores of latents: ``r2_rows`` with clusters held out and ``r2_rows_seen`` with
         rows held out (None where there are no rows, or too few clusters), ``orthogonality``,
         ``optimum_error`` (vMF only), ``mean_norm`` of the features, ``bayes`` (the smallest
-        cross-entropy there is, None if no density is known) and ``theory``, what Theorem 1 promises.
+        cross-entropy there is, None if no density is known) and ``theory``: what Theorem 1 says.
     """
     process = row.process(scale, model, seed=seed)
     encoder, objective, recipe = planned(row, scale, model, seed)
