@@ -83,6 +83,54 @@ def test_it_is_the_dense_estimate_whether_or_not_the_own_row_is_drawn(options, c
         assert_same(ours, theirs, 1e-10)
 
 
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "+".join(options) or "plain")
+def test_rows_of_the_batch_give_the_dense_estimate(options):
+    labels = torch.tensor([0, 2, 2, 7, 8])  # four of the nine rows, one of them twice
+    drawn = labels.unique()
+
+    def dense(made: Classification, features: torch.Tensor) -> torch.Tensor:
+        e = logits(made, features[:5]).exp()
+        own = e.gather(1, labels[:, None])[:, 0]
+        p = own / (own + 8 / 3 * (e[:, drawn].sum(dim=1) - own))
+        return -((1 - made.noise) * p + made.noise / 9).log().mean()
+
+    made = head(**options, sampled="batch")
+    found = with_gradients(made, lambda made, features: made.loss(features[:5], labels))
+    for ours, theirs in zip(found, with_gradients(made, dense), strict=True):
+        assert_same(ours, theirs, 1e-10)
+
+
+def test_a_batch_with_all_labels_gives_the_exact_loss():
+    assert set(LABELS.tolist()) == set(range(9))
+    found = head(sampled="batch").loss(FEATURES, LABELS)
+    assert_same(found.detach(), head().loss(FEATURES, LABELS).detach(), 1e-12)
+
+
+def test_the_denominator_of_a_batch_of_uniform_labels_is_unbiased():
+    total, rounds = 12, 6000
+    query, keys, draws = uniform(1, 1, 3), 2 * uniform(2, total, 3), generator(0)
+    exact = (query @ keys.T).exp().sum()
+    estimates = []
+    for _ in range(rounds):
+        labels = torch.randint(total, (5,), generator=draws)
+        drawn, own = labels.unique(), labels[:1]
+        if len(drawn) < 2:
+            continue  # refused by the objective
+        likelihood = sampled_log_likelihood(
+            query, keys[own], keys[drawn], own_place=places(drawn, own), total=total
+        )
+        estimates.append(((query * keys[own]).sum() - likelihood).exp())
+    found = torch.cat(estimates)
+    assert abs(found.mean() - exact) < 4.5 * found.std() / len(found) ** 0.5
+
+
+def test_the_rows_of_the_batch_are_the_only_ones_with_a_gradient():
+    made = head(sampled="batch")
+    made.loss(FEATURES[:3], torch.tensor([1, 4, 4])).backward()
+    touched = made.rows.grad.abs().sum(dim=1) > 0
+    assert touched.nonzero()[:, 0].tolist() == [1, 4]
+
+
 def test_the_estimated_denominator_is_unbiased_with_and_without_a_hit():
     total, count, rounds = 12, 4, 4000
     queries, keys = uniform(1, 6, 3), 2 * uniform(2, total, 3)
@@ -159,6 +207,8 @@ def test_the_seed_decides_the_draws_and_the_global_generator_has_no_part():
     ("options", "words"),
     [
         ({"sampled": 1}, "between 2 and the number of rows, 9, .*but got 1"),
+        ({"sampled": "all"}, "between 2 and .*\"batch\" for those of the batch.*got 'all'"),
+        ({"sampled": 2.5}, "between 2 and .*got 2.5"),
         ({"sampled": 10}, "between 2 and the number of rows, 9, .*but got 10"),
         ({"sampled": 4, "smoothing": 0.1}, "smoothing needs the mean of all rows"),
     ],
@@ -167,3 +217,8 @@ def test_what_cannot_be_is_refused(options, words):
     for kind in (Classification, InstanceDiscrimination):
         with pytest.raises(DemixError, match=words):
             kind(9, 4, **options)
+
+
+def test_a_batch_with_one_label_cannot_stand_for_all():
+    with pytest.raises(DemixError, match="all of its 3 samples have label 4; take larger"):
+        head(sampled="batch").loss(FEATURES[:3], torch.full((3,), 4))

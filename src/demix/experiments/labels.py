@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from demix.encoders import Encoder, paper_encoder
 from demix.experiments.declaration import Distribution, Figure, Model, Point, Row
@@ -40,7 +40,7 @@ class Budget:
     batch: int = 1024
     width: int = 64
     depth: int = 4
-    sampled: int | None = None
+    sampled: int | Literal["batch"] | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,8 @@ from demix.objectives.labels import check_features, check_labels
 from demix.objectives.sampling import draw_distinct, places, sampled_log_likelihood
 from demix.processes import Labelled
 from demix.validation import check_share
+
+Sampled = int | Literal["batch"] | None
 
 
 class Classification(nn.Module):
@@ -48,10 +51,13 @@ class Classification(nn.Module):
         Share of every target that is spread over all classes. It bends the features as noise does
         and has no correction: to keep them straight do not smooth, or draw that share of the labels
         uniformly and say so with ``noise``: the mean target is the same.
-    sampled : int, optional
+    sampled : int or "batch", optional
         For very many rows: draw this many of them anew at every call, uniformly, and estimate the
         sum over all from them. The estimate of the sum is unbiased, that of the loss too low by
         ``O(1 / sampled)``; with ``sampled=classes`` it is exact. By default all rows are summed.
+        ``"batch"`` takes the rows of the batch's own labels, for labels that are equally frequent,
+        as instances are: a row is then pulled and pushed in the same steps, which leaves its
+        gradient little noise beyond that of its samples.
     seed : int
         Seed of these draws; torch's global generator has no part in them.
 
@@ -86,7 +92,7 @@ class Classification(nn.Module):
         prior: Tensor | None = None,
         noise: float = 0.0,
         smoothing: float = 0.0,
-        sampled: int | None = None,
+        sampled: Sampled = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -101,10 +107,12 @@ class Classification(nn.Module):
                 "noise corrects labels that were drawn at random, not targets that smoothing "
                 f"spreads, but got noise={noise} and smoothing={smoothing}; choose one of them."
             )
-        if sampled is not None and not 2 <= sampled <= classes:
+        if sampled not in (None, "batch") and not (
+            isinstance(sampled, int) and 2 <= sampled <= classes
+        ):
             raise DemixError(
-                f"sampled must be between 2 and the number of rows, {classes}, or None for all of "
-                f"them, but got {sampled!r}."
+                f'sampled must be between 2 and the number of rows, {classes}, "batch" for those '
+                f"of the batch, or None for all of them, but got {sampled!r}."
             )
         if sampled is not None and smoothing:
             raise DemixError("smoothing needs the mean of all rows; choose it or sampled rows.")
@@ -130,7 +138,7 @@ class Classification(nn.Module):
         if self.sampled is None:
             likelihood = self._exact(features, labels)
         else:
-            likelihood = self._estimated(features, labels, self.sampled)
+            likelihood = self._estimated(features, labels)
         if self.noise:
             spread = torch.full_like(likelihood, math.log(self.noise / len(self.rows)))
             likelihood = torch.logaddexp(likelihood + math.log1p(-self.noise), spread)
@@ -147,10 +155,10 @@ class Classification(nn.Module):
             likelihood = likelihood + self.smoothing * (mean - own)
         return likelihood
 
-    def _estimated(self, features: Tensor, labels: Tensor, count: int) -> Tensor:
-        """Return the log-likelihoods ``(B,)``, estimated from ``count`` rows; touch no others."""
-        drawn = draw_distinct(count, len(self.rows), self._draws).to(labels.device)
-        keys, own = self._keys(torch.cat([drawn, labels])).split([count, len(labels)])
+    def _estimated(self, features: Tensor, labels: Tensor) -> Tensor:
+        """Return the log-likelihoods ``(B,)``, estimated from a few rows; touch no others."""
+        drawn = self._drawn(labels)
+        keys, own = self._keys(torch.cat([drawn, labels])).split([len(drawn), len(labels)])
         return sampled_log_likelihood(
             self._queries(features),
             own,
@@ -158,6 +166,19 @@ class Classification(nn.Module):
             own_place=places(drawn, labels),
             total=len(self.rows),
         )
+
+    def _drawn(self, labels: Tensor) -> Tensor:
+        """Return the labels, in order, of the rows that stand for all."""
+        if isinstance(self.sampled, int):
+            return draw_distinct(self.sampled, len(self.rows), self._draws).to(labels.device)
+        # Beside its own, a sample's batch holds any set of so many labels with equal probability.
+        drawn: Tensor = labels.unique()
+        if len(drawn) < 2:
+            raise DemixError(
+                "Rows of the batch can stand for all if it has at least 2 labels, but all of its "
+                f"{len(labels)} samples have label {int(drawn)}; take larger batches."
+            )
+        return drawn
 
     def _queries(self, features: Tensor) -> Tensor:
         """Return features with one more coordinate that is one, if there are offsets."""
@@ -198,7 +219,7 @@ class InstanceDiscrimination(Classification):
         Keep the rows on the unit sphere.
     smoothing : float
         As in :class:`Classification`.
-    sampled, seed : int, optional
+    sampled, seed
         As in :class:`Classification`: draw some of the rows at every call, for very many instances.
 
     References
@@ -219,7 +240,7 @@ class InstanceDiscrimination(Classification):
         *,
         unit_rows: bool = False,
         smoothing: float = 0.0,
-        sampled: int | None = None,
+        sampled: Sampled = None,
         seed: int = 0,
     ) -> None:
         super().__init__(
