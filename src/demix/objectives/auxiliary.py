@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from demix.encoders import Encoder
 from demix.errors import DemixError
-from demix.objectives.classification import Classification
+from demix.objectives.classification import Classification, starting_rows
 from demix.objectives.labels import check_features, check_labels
 from demix.processes import Labelled
 
@@ -114,7 +114,7 @@ class GeneralizedContrastive(nn.Module):
             raise DemixError(
                 f"A table needs at least 2 rows of 1 dimension, but got {values} of {dim}."
             )
-        self.rows = nn.Parameter(torch.randn(values, dim) / dim**0.5)
+        self.rows = nn.Parameter(starting_rows(values, dim))
         self.bias = nn.Parameter(torch.zeros(values))
         self.common = nn.Sequential(nn.Linear(dim, hidden), nn.SiLU(), nn.Linear(hidden, 1))
 

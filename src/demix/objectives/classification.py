@@ -119,7 +119,7 @@ class Classification(nn.Module):
         self.unit_rows, self.noise, self.smoothing = unit_rows, noise, smoothing
         self.sampled, self.sparse_gradient = sampled, False
         self._draws = torch.Generator().manual_seed(seed)
-        self.rows = nn.Parameter(torch.randn(classes, dim) / math.sqrt(dim))
+        self.rows = nn.Parameter(starting_rows(classes, dim))
         self.bias = nn.Parameter(torch.zeros(classes)) if bias else None
         self.register_buffer("log_prior", _log_prior(prior, classes))
 
@@ -246,6 +246,15 @@ class InstanceDiscrimination(Classification):
         super().__init__(
             instances, dim, unit_rows=unit_rows, smoothing=smoothing, sampled=sampled, seed=seed
         )
+
+
+def starting_rows(count: int, dim: int) -> Tensor:
+    """Return rows ``(count, dim)`` to start from: small, so that there is little to unlearn.
+
+    Rows of the size that they will have pull the features to where chance has put them; small ones
+    take their places from the data first. The encoder then folds the latents far less often.
+    """
+    return 0.1 / math.sqrt(dim) * torch.randn(count, dim)
 
 
 def _log_prior(prior: Tensor | None, classes: int) -> Tensor | None:
