@@ -62,7 +62,7 @@ DIET = Experiment(
         LabelRow(7, _vmf[5], laptop=_short, paper=_both((98.6, 99.9, 0.01), (99.0, 99.8))),
         LabelRow(8, _vmf[50], laptop=_short, paper=_both((45.0, 49.7, 0.3), (72.5, 75.5))),
         LabelRow(9, _laplace, laptop=_short, paper=_both((85.2, 99.7, 0.01), (85.4, 99.5))),
-        LabelRow(10, _normal, laptop=_long, paper=_both((98.7, 99.8, 0.01), (98.6, 99.6))),
+        LabelRow(10, _normal, laptop=_short, paper=_both((98.7, 99.8, 0.01), (98.6, 99.6))),
     ),
 )
 
@@ -222,7 +222,7 @@ LABEL_NOISE = Experiment(
         LabelRow(
             number,
             label_noise=noise,
-            laptop=_short,
+            laptop=Budget(steps=2500, batch=2048, width=32),
             paper={"supervised": {}, "corrected": {}},
             points=(Point("latents", "", noise),),
         )
