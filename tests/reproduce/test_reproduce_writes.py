@@ -8,7 +8,14 @@ import shutil
 
 import pytest
 
-from demix.experiments import EXPERIMENTS, Scale, experiment_named, scale_named
+from demix.experiments import (
+    EXPERIMENTS,
+    Experiment,
+    LabelRow,
+    Scale,
+    experiment_named,
+    scale_named,
+)
 from demix.reproduce import Watcher, reproduce, run_cell
 
 SMOKE = scale_named("smoke")
@@ -200,3 +207,27 @@ def test_at_paper_scale_too_the_seed_settles_the_weights_that_training_starts_fr
             is None
         )
     assert losses[0] == losses[1] != losses[2]
+
+
+def test_what_theory_forbids_is_said_before_the_cell_starts(tmp_path):
+    """Three clusters in three dimensions; at smoke scale no declared row has too few."""
+    row = LabelRow(1, dim=3, clusters=3, instances=30, paper={"free": {}, "normalised": {}})
+    experiment = Experiment("forbidden", "Too few clusters", ("r2",), (row,), "a test")
+    told = []
+
+    class Ear(Watcher):
+        def warn(self, cell, warning):
+            told.append((cell.model, warning))
+
+        def step(self, cell, step, steps, record):
+            told.append(cell.model)
+
+    [free, unit] = reproduce(experiment, tmp_path / "new", scale=SMOKE, watcher=Ear())
+    assert told[0][0] == "free"
+    assert "span 2 of 3 dimensions affinely, but Theorem 1 needs" in told[0][1]
+    assert told[1] == "free"
+    assert [r["theory"]["latents"] for r in (free, unit)] == ["none", "none"]
+    assert [r["theory"]["case"] for r in (free, unit)] == ["C4", "C3"]
+    # Nothing can be fitted on the two clusters that are left when one is held out.
+    assert free["r2_rows"] is None
+    assert free["r2_rows_seen"] is not None

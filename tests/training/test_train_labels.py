@@ -22,7 +22,7 @@ from demix import (
 )
 
 
-def trained(steps: int = 300, optimizer: str = "muon"):
+def trained(steps: int = 500, optimizer: str = "muon"):
     sphere = Sphere(2)
     process = ClusterProcess(
         cluster_vectors(Uniform(sphere), 20, seed=0),
@@ -32,7 +32,7 @@ def trained(steps: int = 300, optimizer: str = "muon"):
     torch.manual_seed(0)
     objective = Classification(20, 2)
     before = objective.rows.detach().clone()
-    encoder = Encoder(2, Real(2), hidden=(32,) * 3)
+    encoder = Encoder(2, Real(2), hidden=(32,) * 3, activation="leaky_relu")
     train(encoder, process.sample, objective, Recipe(steps=steps, batch=512, optimizer=optimizer))
     return process, encoder, objective, before
 
@@ -54,3 +54,23 @@ def test_classification_inverts_the_process_and_reaches_its_optimum():
     assert optimum_error(objective.rows, latents, rows, batch.z, kappa=10.0) < 0.25
     best = -process.log_posterior(batch.z, batch.labels).mean()
     assert -0.01 < float(loss - best) < 0.01
+
+
+def test_small_rows_do_not_fold_the_latents():
+    """From rows of their final size, these five end between 0.74 and 0.97."""
+    found = []
+    for seed in range(5):
+        sphere = Sphere(3)
+        process = ClusterProcess(
+            cluster_vectors(Uniform(sphere), 30, seed=seed),
+            VonMisesFisher(sphere, 10.0),
+            LeakyMixing(3, seed=seed, draws=1000),
+        )
+        torch.manual_seed(seed)
+        objective = Classification(30, 3)
+        encoder = Encoder(3, Real(3), activation="leaky_relu")
+        train(encoder, process.sample, objective, Recipe(steps=300, batch=256))
+        fresh = process.sample(4000, generator=torch.Generator().manual_seed(7))
+        with torch.no_grad():
+            found.append(float(affine_r2(encoder(fresh.x), fresh.z)))
+    assert min(found) > 0.97, found

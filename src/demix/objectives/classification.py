@@ -12,7 +12,7 @@ from torch.nn import functional
 from demix.encoders import Encoder
 from demix.errors import DemixError
 from demix.objectives.contrast import log_likelihood
-from demix.objectives.labels import check_features, check_labels
+from demix.objectives.labels import check_features, check_labels, warn_of_few
 from demix.objectives.sampling import draw_distinct, places, sampled_log_likelihood
 from demix.processes import Labelled
 from demix.validation import check_share
@@ -34,7 +34,8 @@ class Classification(nn.Module):
     Parameters
     ----------
     classes : int
-        Number of rows.
+        Number of rows; fewer than ``dim + 1`` identify only a part of the latents, which is warned
+        of.
     dim : int
         Number of latents.
     unit_rows : bool
@@ -100,6 +101,7 @@ class Classification(nn.Module):
             raise DemixError(
                 f"A table needs at least 2 rows of 1 dimension, but got {classes} of {dim}."
             )
+        warn_of_few(classes, dim)
         for name, share in (("noise", noise), ("smoothing", smoothing)):
             check_share(share, name)
         if noise and smoothing:

@@ -93,16 +93,21 @@ def check_classes(labels: Any, dim: int, *, classes: int | None = None) -> np.nd
             DemixWarning,
             stacklevel=2,
         )
-    if present < dim + 1:
+    warn_of_few(present, dim)
+    return counts
+
+
+def warn_of_few(classes: int, dim: int) -> None:
+    """Warn the caller's caller if there are too few classes for ``dim`` latents."""
+    if classes < dim + 1:
         warnings.warn(
             f"Theorem 1 of Reizinger et al. (2024) needs an affine generator system, for {dim} "
-            f"latents at least {dim + 1} classes, but there are {present}: only a "
-            f"{present - 1}-dimensional linear part of the latents can be recovered. Take more "
-            f"classes, or at most {present - 1} latents.",
+            f"latents at least {dim + 1} classes, but there are {classes}: only a "
+            f"{classes - 1}-dimensional linear part of the latents can be recovered. Take more "
+            f"classes, or at most {classes - 1} latents.",
             DemixWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return counts
 
 
 def _whole(labels: Any) -> np.ndarray:
