@@ -181,7 +181,8 @@ BATCH_CLUSTERS_TAILS = Experiment(
             LabelRow(
                 next(_number),
                 _vmf[kappa],
-                laptop=Budget(steps=1500, batch=batch, width=32),
+                batch=batch,
+                laptop=_point,
                 paper={"free": {}},
                 points=(Point("batch size", f"κ={kappa}", batch),),
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from demix.encoders import Encoder, paper_encoder
 from demix.experiments.declaration import Distribution, Figure, Model, Point, Row
@@ -18,12 +18,14 @@ from demix.objectives import (
     TimeContrastive,
     cross_entropy_identifies,
 )
+from demix.objectives.classification import Sampled
 from demix.processes import ClusterProcess, LeakyMixing, cluster_vectors
 from demix.spaces import Real, Space, Sphere
 from demix.training import Recipe, paper_recipe
 
 # A seed of the cluster vectors that is not the seed of anything else.
 _VECTORS = 2**41
+_PAPER_BATCH = 1024
 UNIFORM = Distribution("uniform")
 VMF = Distribution("vmf", 10.0)
 
@@ -40,7 +42,7 @@ class Budget:
     batch: int = 1024
     width: int = 64
     depth: int = 4
-    sampled: int | Literal["batch"] | None = None
+    sampled: Sampled = None
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,9 @@ class LabelRow(Row):
 
     The models: ``"free"`` and ``"normalised"`` discriminate instances with free or unit rows,
     ``"supervised"`` tells classes, ``"corrected"`` does so knowing the label noise, and ``"gcl"``,
-    ``"tcl"``, ``"infonce"``, ``"diet"`` are the methods of the genealogy. ``paper`` holds what the
-    paper reports of each model that the row runs, in percent, by score.
+    ``"tcl"``, ``"infonce"``, ``"diet"`` are the methods of the genealogy. ``batch`` is given where
+    it is what an experiment varies. ``paper`` holds what the paper reports of each model that the
+    row runs, in percent, by score.
     """
 
     conditional: Distribution = VMF
@@ -59,6 +62,7 @@ class LabelRow(Row):
     instances: int = 1000
     vectors: Distribution = UNIFORM
     label_noise: float = 0.0
+    batch: int | None = None
     laptop: Budget = field(default_factory=Budget)
     paper: dict[Model, dict[str, float]] = field(default_factory=dict)
     points: tuple[Point, ...] = ()
@@ -94,7 +98,7 @@ class LabelRow(Row):
             "vectors": str(self.vectors),
             "p(z | v)": str(self.conditional),
             "label noise": f"{self.label_noise:g}",
-            "batch": str(self.laptop.batch),
+            "batch": str(self.batch or "–"),
             "method": ", ".join(_METHODS.get(model, model) for model in self.models),
         }
 
@@ -107,7 +111,7 @@ class LabelRow(Row):
             "vectors": str(self.vectors),
             "conditional": str(self.conditional),
             "label_noise": self.label_noise,
-            "batch": self.laptop.batch,
+            "batch": self.batch,
         }
 
     def at(self, scale: Scale) -> LabelRow:
@@ -119,7 +123,8 @@ class LabelRow(Row):
             dim=min(self.dim, scale.dim),
             clusters=min(self.clusters, 20),
             instances=min(self.instances, 40),
-            laptop=replace(self.laptop, steps=60, batch=256, width=32, depth=2, sampled=None),
+            batch=self.batch and 256,
+            laptop=Budget(steps=60, batch=256, width=32, depth=2),
         )
 
     def process(self, scale: Scale, model: Model, *, seed: int) -> ClusterProcess:
@@ -158,16 +163,16 @@ class LabelRow(Row):
         """Return encoder, objective and recipe of a model."""
         row = self.at(scale)
         space, budget = row._space(model), row.laptop
-        objective = row._objective(model)
         if scale.name == "paper":
-            encoder = paper_encoder(row.dim, space, batch_norm=True)
-            epoch = max(1, row.instances // budget.batch)
-            steps = 50_000 * epoch
-            return (
-                encoder,
-                objective,
-                replace(paper_recipe(), steps=steps, batch=budget.batch, rate=1e-3),
+            batch = row.batch or _PAPER_BATCH
+            recipe = replace(
+                paper_recipe(),
+                steps=50_000 * max(1, row.instances // batch),
+                batch=batch,
+                rate=1e-3,
             )
+            encoder = paper_encoder(row.dim, space, batch_norm=True)
+            return encoder, row._objective(model, None), recipe
         encoder = Encoder(
             row.dim,
             space,
@@ -176,7 +181,8 @@ class LabelRow(Row):
             # On a sphere the radius is the inverse temperature, which has to grow otherwise.
             scale=3.0 if isinstance(space, Sphere) else 1.0,
         )
-        return encoder, objective, Recipe(steps=budget.steps, batch=budget.batch)
+        recipe = Recipe(steps=budget.steps, batch=row.batch or budget.batch)
+        return encoder, row._objective(model, budget.sampled), recipe
 
     def _vectors(self, seed: int) -> Any:
         marginal = self.vectors.marginal(Sphere(self.dim))
@@ -185,17 +191,17 @@ class LabelRow(Row):
     def _space(self, model: Model) -> Space:
         return Sphere(self.dim) if model == "infonce" else Real(self.dim)
 
-    def _objective(self, model: Model) -> Objective[Any]:
+    def _objective(self, model: Model, sampled: Sampled) -> Objective[Any]:
         match model:
             case "free" | "normalised" | "diet":
                 return InstanceDiscrimination(
                     self.instances,
                     self.dim,
                     unit_rows=model == "normalised",
-                    sampled=self.laptop.sampled,
+                    sampled=sampled,
                 )
             case "supervised":
-                return Classification(self.clusters, self.dim, sampled=self.laptop.sampled)
+                return Classification(self.clusters, self.dim, sampled=sampled)
             case "corrected":
                 return Classification(self.clusters, self.dim, noise=self.label_noise)
             case "tcl":

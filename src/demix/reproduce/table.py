@@ -37,9 +37,10 @@ def write_tables(experiment: Experiment[Row], records: Records, folder: Path) ->
     header, lines = _lines(experiment, rows)
     notes = _notes(experiment, records)
     write_atomic(folder / "table.md", table_markdown(title, header, lines, notes))
+    beside = " beside the published ones" if "(paper)" in " ".join(header) else ""
     page = table_page(
         title,
-        f"{experiment.source}. Held-out scores in percent beside the published ones.",
+        f"{experiment.source}. Held-out scores in percent{beside}.",
         header,
         lines,
         draw(experiment, rows, folder),
@@ -67,7 +68,9 @@ def _lines(
     models = _models(experiment, rows)
     header = ["row", *described]
     for model in models:
-        header += [f"{model} {SCORES[score]} (paper)".strip() for score in experiment.scores]
+        for score in experiment.scores:
+            paper = " (paper)" if _has_figures(experiment, model, score) else ""
+            header.append(f"{model} {SCORES[score]}{paper}".strip())
     header += ["nats above optimum", "seconds"]
     lines = []
     for row, cells in rows:
@@ -89,6 +92,11 @@ def _models(experiment: Experiment[Row], rows: Any) -> list[Model]:
         return [""]
     run = dict.fromkeys(model for _, cells in rows for model in cells)
     return [m for m in _ORDER if m in run] + [m for m in run if m not in _ORDER]
+
+
+def _has_figures(experiment: Experiment[Row], model: Model, score: str) -> bool:
+    rows = experiment.rows
+    return any(row.published(model or row.models[0], score) is not None for row in rows)
 
 
 def _beside(cells: Records, row: Row, model: Model, score: str) -> str:
@@ -123,6 +131,7 @@ def _notes(experiment: Experiment[Row], records: Records) -> list[str]:
         f"Regenerate with `{command}--scale {scale} --out DIR`.",
         f"Seeds {', '.join(map(str, seeds))}; {minutes:.0f} minutes of training in all on "
         f"{'/'.join(cores)} cores; commit {', '.join(commits)}.",
+        *(["Smoke scale shrinks dimensions, clusters and data."] if scale == "smoke" else []),
         *([f"In all rows: {', '.join(f'{k} {v}' for k, v in common.items())}."] if common else []),
         *experiment.notes,
     ]
