@@ -231,3 +231,16 @@ def test_what_theory_forbids_is_said_before_the_cell_starts(tmp_path):
     # Nothing can be fitted on the two clusters that are left when one is held out.
     assert free["r2_rows"] is None
     assert free["r2_rows_seen"] is not None
+
+
+def test_rows_of_one_setting_are_run_once(tmp_path):
+    """Table 3 prints d = 5, |C| = 100 and kappa = 10 as three rows."""
+    experiment, diary = experiment_named("ce-supervised"), Diary()
+    first, fifth, eighth, ninth = reproduce(
+        experiment, tmp_path / "new", rows=[1, 5, 9, 8], scale=SMOKE, watcher=diary
+    )
+    assert [r["row"] for r in (first, fifth, eighth, ninth)] == [1, 5, 8, 9]
+    assert first["r2"] == fifth["r2"] == ninth["r2"] != eighth["r2"]
+    assert [r.get("same_run_as_row") for r in (first, fifth, eighth, ninth)] == [None, 1, None, 1]
+    assert [r["paper_mean"] for r in (fifth, ninth)] == [0.998, 0.997]
+    assert set(diary.last) == {(1, 0, "supervised"), (8, 0, "supervised")}

@@ -93,6 +93,10 @@ class Row(ABC):
     def facts(self) -> dict[str, Any]:
         """Describe process and model for a machine."""
 
+    @abstractmethod
+    def setting(self) -> Row:
+        """Return the row without number and figures: rows of one setting give one result."""
+
     def warnings(self, scale: Scale, seed: int) -> tuple[str, ...]:
         """Say what theory forbids, before anything is run."""
         return ()

@@ -102,6 +102,10 @@ class LabelRow(Row):
             "method": ", ".join(_METHODS.get(model, model) for model in self.models),
         }
 
+    def setting(self) -> Row:
+        """Return the row without number and figures."""
+        return replace(self, number=0, paper={}, points=())
+
     def facts(self) -> dict[str, Any]:
         """Describe the process for a machine."""
         return {

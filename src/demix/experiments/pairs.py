@@ -77,6 +77,10 @@ class PairRow(Row):
             "matched": "yes" if self.matched else "no",
         }
 
+    def setting(self) -> Row:
+        """Return the row without number and figures."""
+        return replace(self, number=0, paper={})
+
     def facts(self) -> dict[str, Any]:
         """Describe process and model for a machine."""
         return {

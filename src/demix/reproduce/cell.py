@@ -43,9 +43,23 @@ def run_cell(
     dict
         The record of ``results.json``, without provenance; scores as fractions.
     """
-    published = row.published(model, experiment.score)
-    mean, std = published or (None, None)
-    record: dict[str, Any] = {
+    if isinstance(row, LabelRow):
+        measured = run_label_cell(row, seed, scale, model, report)
+    elif isinstance(row, PairRow):
+        measured = _run_pair_cell(row, seed, scale, model, experiment.score, report)
+    else:
+        raise TypeError(f"There is no way to run a {type(row).__name__}.")
+    if measured is None:
+        return None
+    return heading(experiment, row, seed, scale, model) | measured
+
+
+def heading(
+    experiment: Experiment[Row], row: Row, seed: int, scale: Scale, model: Model
+) -> dict[str, Any]:
+    """Return the part of a record that names the cell."""
+    mean, std = row.published(model, experiment.score) or (None, None)
+    return {
         "experiment": experiment.name,
         "row": row.number,
         "seed": seed,
@@ -54,13 +68,6 @@ def run_cell(
         "paper_mean": None if mean is None else round(mean / 100, 6),
         "paper_std": None if std is None else round(std / 100, 6),
     }
-    if isinstance(row, LabelRow):
-        measured = run_label_cell(row, seed, scale, model, report)
-    elif isinstance(row, PairRow):
-        measured = _run_pair_cell(row, seed, scale, model, experiment.score, report)
-    else:
-        raise TypeError(f"There is no way to run a {type(row).__name__}.")
-    return None if measured is None else record | measured
 
 
 def _run_pair_cell(

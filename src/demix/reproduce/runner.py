@@ -12,7 +12,7 @@ from demix.errors import DemixError
 from demix.experiments import Experiment, Model, Row, Scale
 from demix.objectives import kernel_name
 from demix.provenance import provenance
-from demix.reproduce.cell import run_cell
+from demix.reproduce.cell import heading, run_cell
 from demix.reproduce.store import Store
 from demix.reproduce.table import write_tables
 from demix.training import Record
@@ -58,8 +58,8 @@ def reproduce(
 
     A figure of a paper is also drawn, as ``figure.svg`` and ``figure.png``.
 
-    Cells found in ``out`` are not run again. Ctrl-C keeps every finished cell and raises
-    ``KeyboardInterrupt``.
+    Cells found in ``out`` are not run again, and rows of one setting are run once. Ctrl-C keeps
+    every finished cell and raises ``KeyboardInterrupt``.
 
     Parameters
     ----------
@@ -98,17 +98,35 @@ def reproduce(
             continue
         for warning in cell.row.warnings(scale, cell.seed):
             watcher.warn(cell, warning)
-        record = run_cell(
-            experiment, cell.row, cell.seed, scale, cell.model, partial(watcher.step, cell)
-        )
+        record = _same_run(experiment, cell, scale, store)
         if record is None:
-            write_tables(experiment, store.records, store.folder)
-            raise KeyboardInterrupt
-        record["provenance"] = origin
+            record = run_cell(
+                experiment, cell.row, cell.seed, scale, cell.model, partial(watcher.step, cell)
+            )
+            if record is None:
+                write_tables(experiment, store.records, store.folder)
+                raise KeyboardInterrupt
+            record["provenance"] = origin
         store.add(record)
         watcher.finish(cell, record)
     write_tables(experiment, store.records, store.folder)
     return store.records
+
+
+def _same_run(
+    experiment: Experiment[Row], cell: Cell, scale: Scale, store: Store
+) -> dict[str, Any] | None:
+    """Return the record of a finished cell that differs in its number only, as this cell's.
+
+    Papers print one setting in several rows; the same seed would give the same bits again.
+    """
+    for row in experiment.rows:
+        if row.number != cell.row.number and row.setting() == cell.row.setting():
+            record = store.get(row.number, cell.seed, cell.model)
+            if record is not None:
+                named = heading(experiment, cell.row, cell.seed, scale, cell.model)
+                return record | named | {"same_run_as_row": row.number}
+    return None
 
 
 def _rows(experiment: Experiment[Row], numbers: Sequence[int] | None) -> list[Row]:

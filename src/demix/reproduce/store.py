@@ -56,7 +56,12 @@ class Store:
 
     def has(self, row: int, seed: int, model: Model) -> bool:
         """Tell whether a cell is finished."""
-        return (row, seed, model) in {_key(record) for record in self.records}
+        return self.get(row, seed, model) is not None
+
+    def get(self, row: int, seed: int, model: Model) -> dict[str, Any] | None:
+        """Return the record of a cell, if it is finished."""
+        key = (row, seed, model)
+        return next((record for record in self.records if _key(record) == key), None)
 
     def add(self, record: dict[str, Any]) -> None:
         """Keep a finished cell; the file is replaced as a whole."""
