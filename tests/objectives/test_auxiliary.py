@@ -6,7 +6,7 @@ import pytest
 import torch
 from dense_objectives import assert_same, uniform
 
-from demix import DemixError, GeneralizedContrastive, TimeContrastive
+from demix import DemixError, DemixWarning, GeneralizedContrastive, TimeContrastive
 
 FEATURES, LABELS = uniform(0, 40, 4), torch.arange(40) * 7 % 9
 
@@ -14,7 +14,7 @@ FEATURES, LABELS = uniform(0, 40, 4), torch.arange(40) * 7 % 9
 def test_its_log_ratio_has_the_declared_form():
     made = GeneralizedContrastive(9, 4).double()
     made.bias.data = uniform(1, 9)
-    every = torch.stack([made.log_ratio(FEATURES, torch.full((40,), u)) for u in range(9)], dim=1)
+    every = made.log_ratios(FEATURES, torch.arange(9))
     differences = every[:, 1:] - every[:, :1]
     rows, bias = made.rows[1:] - made.rows[:1], made.bias[1:] - made.bias[:1]
     assert_same(differences.detach(), (FEATURES @ rows.T + bias).detach(), 1e-10)
@@ -27,3 +27,10 @@ def test_what_cannot_be_is_refused():
         GeneralizedContrastive(1, 4)
     with pytest.raises(DemixError, match="at least 2 samples"):
         GeneralizedContrastive(9, 4).double().loss(FEATURES[:1], LABELS[:1])
+
+
+def test_too_few_segments_or_values_are_warned_of_in_words_of_their_theorems():
+    with pytest.warns(DemixWarning, match=r"Morioka.*10 statistics at least 11 segments.*are 8"):
+        TimeContrastive(8, 5, statistics=("identity", "square"))
+    with pytest.warns(DemixWarning, match="Turner.*5 latents at least 6 values, but there are 5"):
+        GeneralizedContrastive(5, 5)

@@ -8,8 +8,10 @@ import shutil
 
 import pytest
 
+from demix import DemixWarning
 from demix.experiments import (
     EXPERIMENTS,
+    Distribution,
     Experiment,
     LabelRow,
     Scale,
@@ -73,6 +75,9 @@ class Diary(Watcher):
     def step(self, cell, step, steps, record):
         self.last[cell.row.number, cell.seed, cell.model] = (step, steps)
 
+    def warn(self, row, warning):
+        self.warned = warning
+
     def finish(self, cell, record):
         self.ran.append((cell.row.number, cell.seed, cell.model))
 
@@ -91,7 +96,7 @@ def finished(tmp_path_factory):
     folders = {}
     for name, experiment in EXPERIMENTS.items():
         folders[name] = tmp_path_factory.mktemp("runs") / "new" / name
-        reproduce(experiment, folders[name], rows=ROWS[name], scale=SMOKE)
+        reproduce(experiment, folders[name], rows=ROWS[name], scale=SMOKE, watcher=Diary())
     return folders
 
 
@@ -216,14 +221,14 @@ def test_what_theory_forbids_is_said_before_the_cell_starts(tmp_path):
     told = []
 
     class Ear(Watcher):
-        def warn(self, cell, warning):
-            told.append((cell.model, warning))
+        def warn(self, row, warning):
+            told.append((row.number, warning))
 
         def step(self, cell, step, steps, record):
             told.append(cell.model)
 
     [free, unit] = reproduce(experiment, tmp_path / "new", scale=SMOKE, watcher=Ear())
-    assert told[0][0] == "free"
+    assert told[0][0] == 1
     assert "span 2 of 3 dimensions affinely, but Theorem 1 needs" in told[0][1]
     assert told[1] == "free"
     assert [r["theory"]["latents"] for r in (free, unit)] == ["none", "none"]
@@ -231,6 +236,13 @@ def test_what_theory_forbids_is_said_before_the_cell_starts(tmp_path):
     # Nothing can be fitted on the two clusters that are left when one is held out.
     assert free["r2_rows"] is None
     assert free["r2_rows_seen"] is not None
+
+
+def test_without_anyone_watching_the_warning_is_pythons(tmp_path):
+    row = LabelRow(1, Distribution("laplace", 1.0), instances=30, paper={"free": {}})
+    experiment = Experiment("forbidden", "Laplace", ("r2",), (row,), "a test")
+    with pytest.warns(DemixWarning, match=r"Row 1: Laplace\(λ=1\) is not vMF"):
+        reproduce(experiment, tmp_path / "new", scale=SMOKE)
 
 
 def test_rows_of_one_setting_are_run_once(tmp_path):

@@ -53,6 +53,12 @@ def test_each_vector_is_predicted_from_other_clusters():
     assert rows_r2(rows, vectors) == pytest.approx(float(np.mean(1 - unexplained)))
 
 
+@pytest.mark.parametrize("dim", [1, 5, 9, 20])
+def test_two_clusters_more_than_columns_are_enough(dim):
+    vectors = factors(0, dim, samples=dim + 2)
+    assert rows_r2(2 * vectors + 1, vectors) == pytest.approx(1)
+
+
 def test_the_baseline_is_chance():
     vectors = factors(0, 3, samples=200)
     assert rows_r2(vectors, vectors).baseline < 0.05
@@ -61,7 +67,8 @@ def test_the_baseline_is_chance():
 @pytest.mark.parametrize(
     ("rows", "vectors", "clusters", "words"),
     [
-        (np.eye(4), np.eye(4), None, "leaves too few.*there are 4 clusters, and 6 are the least"),
+        (np.eye(4), np.eye(4), None, "takes at least 6 clusters and 2 folds.*are 4 and 10"),
+        (factors(0, 2), factors(0, 2) * [1, 0], None, "vary in every column, but column 1"),
         (factors(0, 2), factors(0, 2)[:5], None, "needs a cluster in 0..4"),
         (factors(0, 2), factors(0, 2), np.arange(3), "400 whole numbers, one per row"),
         (factors(0, 2), factors(0, 2), np.zeros(400), "whole numbers.*float64"),

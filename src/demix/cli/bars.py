@@ -16,6 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from demix.experiments import Row
 from demix.reproduce import SCORES, Cell, Watcher
 from demix.training import Record
 
@@ -69,7 +70,6 @@ class TableBars(Watcher):
 
     def __init__(self, progress: Progress, score: str) -> None:
         self.progress, self.score = progress, score
-        self.warned: set[str] = set()
         self.bar: Bar | None = None
         self.cells: Sequence[Cell] = ()
 
@@ -79,12 +79,11 @@ class TableBars(Watcher):
         done = sum(cell.done for cell in cells)
         self.progress.console.print(f"{len(cells)} cells, {done} of them finished already.")
 
-    def warn(self, cell: Cell, warning: str) -> None:
-        """Say once what theory forbids."""
-        text = f"row {cell.row.number}: {warning}"
-        if text not in self.warned:
-            self.warned.add(text)
-            self.progress.console.print(f"[yellow]warning[/]  {text}", highlight=False)
+    def warn(self, row: Row, warning: str) -> None:
+        """Say for which rows theory promises nothing."""
+        self.progress.console.print(
+            f"[yellow]warning[/]  row {row.number}: {warning}", highlight=False
+        )
 
     def step(self, cell: Cell, step: int, steps: int, record: Record) -> None:
         """Move the cell's bar."""

@@ -36,7 +36,12 @@ def run_list(*, as_json: bool) -> None:
             table.add_column(name, justify="right" if name in ("row", "paper [%]") else "left")
         for row in experiment.rows:
             figures = [row.published(model, experiment.score) for model in row.main]
-            published = [f"{figure[0]:.2f}" for figure in figures if figure is not None]
+            several = len(row.main) > 1
+            published = [
+                f"{figure[0]:.2f} {model if several else ''}".strip()
+                for model, figure in zip(row.main, figures, strict=True)
+                if figure is not None
+            ]
             described = [row.cells()[name] for name in shown]
             table.add_row(str(row.number), *described, ", ".join(published) or "–")
         console.print(table)

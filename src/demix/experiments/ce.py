@@ -15,8 +15,12 @@ _NOTES = (
     "Scores in percent, of fresh samples: fitted on one half, scored on the other. Rows are scored "
     "on clusters that were held out (new clusters), and as in the paper on other rows of clusters "
     "that were fitted (seen clusters).",
-    "Orthogonality error: mean deviation of the singular values from their mean. The paper's is "
-    "the mean absolute error of the singular values against a scale it computes from κ.",
+    "Orthogonality error: mean deviation of the singular values of the linear map from their mean, "
+    "in percent of it. It needs no κ.",
+)
+_MAE = (
+    "MAE: mean absolute error of the singular values of the map from features to latents against "
+    "1/κ, as the paper measures it for unit rows; a plain number.",
 )
 _SCORES = ("r2", "r2_rows", "r2_rows_seen", "orthogonality")
 
@@ -26,6 +30,8 @@ _vmf = {kappa: Distribution("vmf", float(kappa)) for kappa in (5, 10, 20, 50)}
 # Chosen on seed 100: what the published scores take, and little more.
 _short = Budget(steps=4000, batch=2048, width=32)
 _long = Budget(steps=10_000, batch=2048, width=32)
+# Few clusters leave a flat loss, which takes long.
+_flat = Budget(steps=20_000, batch=2048, width=32)
 _ten = Budget(steps=4000)
 _twenty = Budget(steps=5000, batch=2048, width=128)
 _point = Budget(steps=1500, width=32)
@@ -33,20 +39,16 @@ _point = Budget(steps=1500, width=32)
 
 def _both(normalised: tuple[float, float, float], free: tuple[float, float]) -> dict[str, Any]:
     """Return a row of Table 2: R² of latents and rows, and the error of the singular values."""
-    unit = {
-        "r2": normalised[0],
-        "r2_rows_seen": normalised[1],
-        "orthogonality": 100 * normalised[2],
-    }
+    unit = dict(zip(("r2", "r2_rows_seen", "singular_mae"), normalised, strict=True))
     return {"normalised": unit, "free": {"r2": free[0], "r2_rows_seen": free[1]}}
 
 
 DIET = Experiment(
     name="ce-diet",
     title="Table 2: instance discrimination with unit and with free rows",
-    scores=_SCORES,
+    scores=(*_SCORES, "singular_mae"),
     source=_PAPER,
-    notes=_NOTES,
+    notes=(*_NOTES, *_MAE),
     rows=(
         LabelRow(1, laptop=_short, paper=_both((98.6, 99.9, 0.01), (99.0, 99.9))),
         LabelRow(
@@ -57,12 +59,12 @@ DIET = Experiment(
         ),
         LabelRow(3, dim=10, laptop=_ten, paper=_both((92.5, 99.6, 0.01), (93.0, 99.6))),
         LabelRow(4, dim=20, laptop=_twenty, paper=_both((70.8, 97.1, 0.03), (81.9, 99.7))),
-        LabelRow(5, clusters=10, laptop=_long, paper=_both((88.6, 85.7, 0.02), (90.0, 99.0))),
+        LabelRow(5, clusters=10, laptop=_flat, paper=_both((88.6, 85.7, 0.02), (90.0, 99.0))),
         LabelRow(6, clusters=1000, laptop=_short, paper=_both((99.3, 99.9, 0.0), (99.2, 99.9))),
         LabelRow(7, _vmf[5], laptop=_short, paper=_both((98.6, 99.9, 0.01), (99.0, 99.8))),
         LabelRow(8, _vmf[50], laptop=_short, paper=_both((45.0, 49.7, 0.3), (72.5, 75.5))),
         LabelRow(9, _laplace, laptop=_short, paper=_both((85.2, 99.7, 0.01), (85.4, 99.5))),
-        LabelRow(10, _normal, laptop=_short, paper=_both((98.7, 99.8, 0.01), (98.6, 99.6))),
+        LabelRow(10, _normal, laptop=_long, paper=_both((98.7, 99.8, 0.01), (98.6, 99.6))),
     ),
 )
 
@@ -87,7 +89,6 @@ SUPERVISED = Experiment(
         LabelRow(
             7,
             clusters=10_000,
-            instances=10_000,
             laptop=Budget(steps=10_000, batch=2048, width=32, sampled=1024),
             paper=_supervised(99.8),
         ),
@@ -128,13 +129,15 @@ _number = count(1)
 GENNORM = Experiment(
     name="ce-gennorm",
     title="Figure 4: between Laplace (β=1) and normal (β=2)",
-    scores=("r2", "r2_rows", "mean_norm"),
+    scores=("r2", "r2_rows", "logit_size"),
     source=_PAPER,
     notes=_NOTES[:1],
     panels=(
         Panel("latents", "β", "r2"),
         Panel("rows", "β", "r2_rows"),
-        Panel("size of the features on the circle", "β", "mean_norm", "mean norm", percent=False),
+        Panel(
+            "size of the logits on the circle", "β", "logit_size", "root mean square", percent=False
+        ),
     ),
     rows=(
         *(
@@ -144,8 +147,8 @@ GENNORM = Experiment(
                 laptop=_point,
                 paper={"free": {}},
                 points=(
-                    Point("latents", f"α={width:g}", beta),
-                    Point("rows", f"α={width:g}", beta),
+                    Point("latents", f"λ={width:g}", beta),
+                    Point("rows", f"λ={width:g}", beta),
                 ),
             )
             for width, beta in product((0.5, 1.0, 1.5), _BETAS)
@@ -157,7 +160,7 @@ GENNORM = Experiment(
                 dim=2,
                 laptop=_point,
                 paper={"free": {}},
-                points=(Point("size of the features on the circle", "α=1", beta),),
+                points=(Point("size of the logits on the circle", "λ=1", beta),),
             )
             for beta in _BETAS
         ),
@@ -172,7 +175,7 @@ BATCH_CLUSTERS_TAILS = Experiment(
     source=_PAPER,
     notes=_NOTES[:1],
     panels=(
-        Panel("batch size", "batch", log_x=True),
+        Panel("batch size, equal steps", "batch", log_x=True),
         Panel("number of clusters", "clusters", log_x=True),
         Panel("truncated Laplace", "truncation"),
     ),
@@ -184,7 +187,7 @@ BATCH_CLUSTERS_TAILS = Experiment(
                 batch=batch,
                 laptop=_point,
                 paper={"free": {}},
-                points=(Point("batch size", f"κ={kappa}", batch),),
+                points=(Point("batch size, equal steps", f"κ={kappa}", batch),),
             )
             for kappa, batch in product((10, 20, 50), (64, 256, 1024, 4096))
         ),
@@ -205,7 +208,7 @@ BATCH_CLUSTERS_TAILS = Experiment(
                 Distribution("laplace", width, limit=limit),
                 laptop=_point,
                 paper={"free": {}},
-                points=(Point("truncated Laplace", f"α={width:g}", limit),),
+                points=(Point("truncated Laplace", f"λ={width:g}", limit),),
             )
             for width, limit in product((0.5, 1.0, 1.5), (1.0, 1.5, 2.0, 3.0))
         ),

@@ -40,7 +40,7 @@ class Distribution:
             return Normal(space, self.width)
         if self.kind == "laplace":
             return Laplace(space, self.width, limit=self.limit)
-        return GeneralizedNormal(space, self.p, self.width)
+        return GeneralizedNormal(space, self.p, self.width, limit=self.limit)
 
     def marginal(self, space: Space) -> Marginal:
         """Build it as a marginal on ``space``, around the paper's centre."""

@@ -23,9 +23,10 @@ from demix.processes import ClusterProcess, LeakyMixing, cluster_vectors
 from demix.spaces import Real, Space, Sphere
 from demix.training import Recipe, paper_recipe
 
-# A seed of the cluster vectors that is not the seed of anything else.
+# Seeds of the cluster vectors, apart from those of the mixing, of training and of held-out draws.
 _VECTORS = 2**41
 _PAPER_BATCH = 1024
+_INSTANCES = ("free", "normalised", "diet")
 UNIFORM = Distribution("uniform")
 VMF = Distribution("vmf", 10.0)
 
@@ -92,7 +93,7 @@ class LabelRow(Row):
     def cells(self) -> dict[str, str]:
         """Describe the process for the columns of a table."""
         return {
-            "N": str(self.instances),
+            "N": str(self.instances) if self._by_instance else "–",
             "d": str(self.dim),
             "clusters": str(self.clusters),
             "vectors": str(self.vectors),
@@ -109,7 +110,7 @@ class LabelRow(Row):
     def facts(self) -> dict[str, Any]:
         """Describe the process for a machine."""
         return {
-            "instances": self.instances,
+            "instances": self.instances if self._by_instance else None,
             "dim": self.dim,
             "clusters": self.clusters,
             "vectors": str(self.vectors),
@@ -117,6 +118,10 @@ class LabelRow(Row):
             "label_noise": self.label_noise,
             "batch": self.batch,
         }
+
+    @property
+    def _by_instance(self) -> bool:
+        return any(model in _INSTANCES for model in self.models)
 
     def at(self, scale: Scale) -> LabelRow:
         """Return the row as large as the scale allows."""
@@ -135,7 +140,7 @@ class LabelRow(Row):
         """Build the generating process; each seed has its own mixing and vectors."""
         row = self.at(scale)
         sphere = Sphere(row.dim)
-        instances = row.instances if model in ("free", "normalised", "diet") else None
+        instances = row.instances if model in _INSTANCES else None
         return ClusterProcess(
             row._vectors(seed),
             row.conditional.conditional(sphere),
@@ -145,23 +150,38 @@ class LabelRow(Row):
         )
 
     def theory(self, scale: Scale, model: Model, *, seed: int) -> Identified:
-        """Say what Theorem 1 promises for a model."""
+        """Say what Theorem 1 promises for a model, with reasons where it is less than all."""
         row = self.at(scale)
-        return cross_entropy_identifies(
+        found = cross_entropy_identifies(
             row._vectors(seed), row._space(model), unit_rows=model == "normalised"
         )
+        broken = []
+        if row.conditional.kind != "vmf":
+            broken.append(
+                f"{row.conditional} is not vMF, and the best classifier's logits are not linear in "
+                "the latents; Theorem 1 promises nothing."
+            )
+        if row.label_noise and model != "corrected":
+            broken.append(
+                f"{row.label_noise:.0%} of the labels are random and the loss does not know; its "
+                "best logits are not linear in the latents, and Theorem 1 promises nothing."
+            )
+        if model == "infonce":
+            broken.append(
+                "Pairs of one class are no vMF around each other, and other samples of it are "
+                "negatives; the theorem of InfoNCE promises nothing."
+            )
+        if not broken:
+            return found
+        return replace(found, latents="none", rows="none", reasons=(*found.reasons, *broken))
 
     def warnings(self, scale: Scale, seed: int) -> tuple[str, ...]:
-        """Say what theory forbids, before anything is run."""
-        found = {model: self.theory(scale, model, seed=seed) for model in self.models}
-        return tuple(
-            dict.fromkeys(
-                reason
-                for theory in found.values()
-                if theory.latents == "none"
-                for reason in theory.reasons
-            )
-        )
+        """Say for which models theory promises nothing, before anything is run."""
+        found = [self.theory(scale, model, seed=seed) for model in self.models]
+        reasons = [
+            reason for theory in found if theory.latents == "none" for reason in theory.reasons
+        ]
+        return tuple(dict.fromkeys(reasons))
 
     def plan(self, scale: Scale, model: Model) -> tuple[Encoder, Objective[Any], Recipe]:
         """Return encoder, objective and recipe of a model."""

@@ -12,6 +12,7 @@ from demix.objectives.identification import (
 from demix.objectives.labels import check_classes
 from demix.objectives.objective import AlignmentUniformity, InfoNCE, Objective, Supervised
 from demix.objectives.optimum import asymptotic_loss, is_matched, latent_loss, optimum_limit
+from demix.objectives.rows import RowObjective
 from demix.objectives.similarities import Kind
 from demix.objectives.streaming import kernel_name
 
@@ -24,6 +25,7 @@ __all__ = [
     "InstanceDiscrimination",
     "Kind",
     "Objective",
+    "RowObjective",
     "Supervised",
     "TimeContrastive",
     "alignment",

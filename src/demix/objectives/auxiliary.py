@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from demix.encoders import Encoder
 from demix.errors import DemixError
-from demix.objectives.classification import Classification, starting_rows
-from demix.objectives.labels import check_features, check_labels
-from demix.processes import Labelled
+from demix.objectives.classification import Classification
+from demix.objectives.labels import check_features, check_labels, warn_of_few
+from demix.objectives.rows import RowObjective
 
 Statistic = Literal["identity", "absolute", "square"]
 
@@ -74,6 +73,10 @@ class TimeContrastive(Classification):
         super().__init__(segments, dim * len(statistics), bias=bias)
         self.statistics = tuple(statistics)
 
+    def _warn_of_few(self) -> None:
+        theorem = "Theorem 1 of Hyvarinen and Morioka (2016)"
+        warn_of_few(*self.rows.shape, theorem=theorem, classes="segments", latents="statistics")
+
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
         check_features(features, self.rows.shape[1] // len(self.statistics))
@@ -81,7 +84,7 @@ class TimeContrastive(Classification):
         return super().loss(torch.cat(maps, dim=1), labels)
 
 
-class GeneralizedContrastive(nn.Module):
+class GeneralizedContrastive(RowObjective):
     r"""GCL: tell samples with their own auxiliary value from samples with a shuffled one.
 
     Logistic regression with :math:`r(x, u) = \langle w_u, f(x) \rangle + a(f(x)) + b_u`, which at
@@ -109,32 +112,37 @@ class GeneralizedContrastive(nn.Module):
     """
 
     def __init__(self, values: int, dim: int, *, hidden: int = 64) -> None:
-        super().__init__()
-        if values < 2 or dim < 1:
-            raise DemixError(
-                f"A table needs at least 2 rows of 1 dimension, but got {values} of {dim}."
-            )
-        self.rows = nn.Parameter(starting_rows(values, dim))
+        super().__init__(values, dim)
+        theorem = "Theorem 3 of Hyvarinen, Sasaki and Turner (2019)"
+        warn_of_few(values, dim, theorem=theorem, classes="values")
         self.bias = nn.Parameter(torch.zeros(values))
-        self.common = nn.Sequential(nn.Linear(dim, hidden), nn.SiLU(), nn.Linear(hidden, 1))
+        first, last = nn.Linear(dim, hidden), nn.Linear(hidden, 1)
+        self.common = nn.Sequential(first, nn.SiLU(), last)
+        self._layers = (first, last)
+        self.initialise()
 
-    def forward(self, encoder: Encoder, batch: Labelled) -> Tensor:
-        """Return the loss ``()`` of a labelled batch."""
-        return self.loss(encoder(batch.x), batch.labels)
+    @torch.no_grad()
+    def initialise(self, generator: torch.Generator | None = None) -> None:
+        """Draw small rows and the weights of ``a``."""
+        super().initialise(generator)
+        self.bias.zero_()
+        for layer in self._layers:
+            layer.weight.normal_(0, layer.in_features**-0.5, generator=generator)
+            layer.bias.zero_()
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss ``()``; the labels of the next samples are the shuffled ones."""
-        own = self.log_ratio(features, labels)
-        if len(labels) < 2:
-            raise DemixError("Shuffled labels need at least 2 samples, but got 1.")
-        # Samples are independent, so that those of the neighbour are as good as any shuffle.
-        other = self.log_ratio(features, labels.roll(1))
-        return functional.softplus(-own).mean() + functional.softplus(other).mean()
-
-    def log_ratio(self, features: Tensor, labels: Tensor) -> Tensor:
-        """Return ``r(x, u)`` ``(B,)``."""
+        """Return the loss ``()`` against the labels of all others: the mean of all shuffles."""
         check_features(features, self.rows.shape[1])
         labels = check_labels(labels, len(features), len(self.rows))
-        linear = (features * self.rows[labels]).sum(dim=1) + self.bias[labels]
-        common: Tensor = self.common(features)[:, 0]
-        return linear + common
+        if len(labels) < 2:
+            raise DemixError("Shuffled labels need at least 2 samples, but got 1.")
+        present, place, counts = labels.unique(return_inverse=True, return_counts=True)
+        ratios = self.log_ratios(features, present)
+        own = ratios.gather(1, place[:, None])[:, 0]
+        shuffled = functional.softplus(ratios) @ counts.to(ratios) - functional.softplus(own)
+        return functional.softplus(-own).mean() + shuffled.mean() / (len(labels) - 1)
+
+    def log_ratios(self, features: Tensor, values: Tensor) -> Tensor:
+        """Return ``r(x, u)`` ``(B, U)`` of features ``(B, dim)`` and each of the ``values``."""
+        common: Tensor = self.common(features)
+        return features @ self.rows[values].T + self.bias[values] + common

@@ -8,19 +8,21 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
-from demix.encoders import Encoder
 from demix.errors import DemixError
-from demix.objectives.contrast import log_likelihood
+from demix.objectives.contrast import full, log_likelihood
 from demix.objectives.labels import check_features, check_labels, warn_of_few
+from demix.objectives.rows import RowObjective
 from demix.objectives.sampling import draw_distinct, places, sampled_log_likelihood
-from demix.processes import Labelled
 from demix.validation import check_share
 
+# Numbers of the matrix that are held at once where it cannot be streamed.
+_BLOCK = 2**22
 Sampled = int | Literal["batch"] | None
 
 
-class Classification(nn.Module):
+class Classification(RowObjective):
     r"""Plain classification, whose rows :math:`w_c` take the place of the keys of a batch.
 
     .. math:: E\left[-\log \frac{e^{\langle w_c, f(x) \rangle + b_c}}
@@ -49,9 +51,9 @@ class Classification(nn.Module):
         Known share of labels that were replaced by one drawn uniformly from all. The loss compares
         labels with :math:`(1 - e) p + e / N` (forward correction), whose optimum is the clean one.
     smoothing : float
-        Share of every target that is spread over all classes. It bends the features as noise does
-        and has no correction: to keep them straight do not smooth, or draw that share of the labels
-        uniformly and say so with ``noise``: the mean target is the same.
+        Share of every target that is spread over all classes. It bends the features as noise does;
+        with ``noise`` of the same share the model is spread like the targets, and the optimum is
+        the clean one again, at the cost of a second pass over all rows.
     sampled : int or "batch", optional
         For very many rows: draw this many of them anew at every call, uniformly, and estimate the
         sum over all from them. The estimate of the sum is unbiased, that of the loss too low by
@@ -59,8 +61,6 @@ class Classification(nn.Module):
         ``"batch"`` takes the rows of the batch's own labels, for labels that are equally frequent,
         as instances are: a row is then pulled and pushed in the same steps, which leaves its
         gradient little noise beyond that of its samples.
-    seed : int
-        Seed of these draws; torch's global generator has no part in them.
 
     Attributes
     ----------
@@ -94,21 +94,11 @@ class Classification(nn.Module):
         noise: float = 0.0,
         smoothing: float = 0.0,
         sampled: Sampled = None,
-        seed: int = 0,
     ) -> None:
-        super().__init__()
-        if classes < 2 or dim < 1:
-            raise DemixError(
-                f"A table needs at least 2 rows of 1 dimension, but got {classes} of {dim}."
-            )
-        warn_of_few(classes, dim)
+        super().__init__(classes, dim, unit_rows=unit_rows)
+        self._warn_of_few()
         for name, share in (("noise", noise), ("smoothing", smoothing)):
             check_share(share, name)
-        if noise and smoothing:
-            raise DemixError(
-                "noise corrects labels that were drawn at random, not targets that smoothing "
-                f"spreads, but got noise={noise} and smoothing={smoothing}; choose one of them."
-            )
         if sampled not in (None, "batch") and not (
             isinstance(sampled, int) and 2 <= sampled <= classes
         ):
@@ -118,44 +108,68 @@ class Classification(nn.Module):
             )
         if sampled is not None and smoothing:
             raise DemixError("smoothing needs the mean of all rows; choose it or sampled rows.")
-        self.unit_rows, self.noise, self.smoothing = unit_rows, noise, smoothing
+        self.noise, self.smoothing = noise, smoothing
         self.sampled, self.sparse_gradient = sampled, False
-        self._draws = torch.Generator().manual_seed(seed)
-        self.rows = nn.Parameter(starting_rows(classes, dim))
+        self._draws = torch.Generator()
         self.bias = nn.Parameter(torch.zeros(classes)) if bias else None
         self.register_buffer("log_prior", _log_prior(prior, classes))
 
-    def table(self) -> Tensor:
-        """Return the rows as the loss sees them, ``(classes, dim)``."""
-        return self._sized(self.rows)
+        self.initialise()
 
-    def forward(self, encoder: Encoder, batch: Labelled) -> Tensor:
-        """Return the loss ``()`` of a labelled batch."""
-        return self.loss(encoder(batch.x), batch.labels)
+    def initialise(self, generator: torch.Generator | None = None) -> None:
+        """Draw small rows, forget the biases, and seed the draws of ``sampled`` rows."""
+        super().initialise(generator)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+        device = "cpu" if generator is None else generator.device
+        seed = torch.randint(2**62, (), generator=generator, device=device)
+        self._draws.manual_seed(int(seed))
+
+    def _warn_of_few(self) -> None:
+        warn_of_few(*self.rows.shape)
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
         check_features(features, self.rows.shape[1])
         labels = check_labels(labels, len(features), len(self.rows))
         if self.sampled is None:
-            likelihood = self._exact(features, labels)
-        else:
-            likelihood = self._estimated(features, labels)
-        if self.noise:
-            spread = torch.full_like(likelihood, math.log(self.noise / len(self.rows)))
-            likelihood = torch.logaddexp(likelihood + math.log1p(-self.noise), spread)
-        return -likelihood.mean()
+            return self.exact_loss(features, labels)
+        return -self._mixed(self._estimated(full(features), labels)).mean()
 
-    def _exact(self, features: Tensor, labels: Tensor) -> Tensor:
-        """Return the log-likelihoods ``(B,)``, smoothed if asked."""
+    def exact_loss(self, features: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss ``()`` summed over all rows, whether or not training draws some."""
+        features = full(features)
         queries, keys = self._queries(features), self._keys()
         likelihood = log_likelihood(queries, keys, positives=labels)
+        loss = -(1 - self.smoothing) * self._mixed(likelihood).mean()
         if self.smoothing:
-            # The mean log-likelihood of all labels needs the mean row only.
-            own = (queries * keys[labels]).sum(dim=1)
-            mean = queries @ keys.mean(dim=0)
-            likelihood = likelihood + self.smoothing * (mean - own)
-        return likelihood
+            loss = loss - self.smoothing * self._mean_of_all(queries, keys, likelihood, labels)
+        return loss
+
+    def _mixed(self, likelihood: Tensor) -> Tensor:
+        """Return the log-likelihoods of labels of which a share was replaced by any."""
+        if not self.noise:
+            return likelihood
+        spread = torch.full_like(likelihood, math.log(self.noise / len(self.rows)))
+        return torch.logaddexp(likelihood + math.log1p(-self.noise), spread)
+
+    def _mean_of_all(
+        self, queries: Tensor, keys: Tensor, likelihood: Tensor, labels: Tensor
+    ) -> Tensor:
+        """Return the log-likelihood ``()``, averaged over samples and over all labels."""
+        log_sum = (queries * keys[labels]).sum(dim=1) - likelihood
+        if not self.noise:
+            # The mean logit needs the mean row only.
+            return (queries @ keys.mean(dim=0) - log_sum).mean()
+
+        def block(q: Tensor, log_sum: Tensor) -> Tensor:
+            return self._mixed(q @ keys.T - log_sum[:, None]).mean(dim=1)
+
+        # Logarithms of sums do not sum up: the matrix is made block by block, backward again.
+        size = max(1, _BLOCK // len(keys))
+        parts = zip(queries.split(size), log_sum.split(size), strict=True)
+        means = [checkpoint(block, q, part, use_reentrant=False) for q, part in parts]
+        return torch.cat(means).mean()
 
     def _estimated(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the log-likelihoods ``(B,)``, estimated from a few rows; touch no others."""
@@ -201,9 +215,6 @@ class Classification(nn.Module):
             return rows
         return torch.cat([rows, torch.stack(offsets).sum(dim=0)[:, None].to(rows)], dim=1)
 
-    def _sized(self, rows: Tensor) -> Tensor:
-        return functional.normalize(rows, dim=1) if self.unit_rows else rows
-
 
 class InstanceDiscrimination(Classification):
     r"""DIET: every sample is a class of its own (Eq. 3 of Reizinger et al. 2024).
@@ -221,7 +232,7 @@ class InstanceDiscrimination(Classification):
         Keep the rows on the unit sphere.
     smoothing : float
         As in :class:`Classification`.
-    sampled, seed
+    sampled
         As in :class:`Classification`: draw some of the rows at every call, for very many instances.
 
     References
@@ -243,20 +254,8 @@ class InstanceDiscrimination(Classification):
         unit_rows: bool = False,
         smoothing: float = 0.0,
         sampled: Sampled = None,
-        seed: int = 0,
     ) -> None:
-        super().__init__(
-            instances, dim, unit_rows=unit_rows, smoothing=smoothing, sampled=sampled, seed=seed
-        )
-
-
-def starting_rows(count: int, dim: int) -> Tensor:
-    """Return rows ``(count, dim)`` to start from: small, so that there is little to unlearn.
-
-    Rows of the size that they will have pull the features to where chance has put them; small ones
-    take their places from the data first. The encoder then folds the latents far less often.
-    """
-    return 0.1 / math.sqrt(dim) * torch.randn(count, dim)
+        super().__init__(instances, dim, unit_rows=unit_rows, smoothing=smoothing, sampled=sampled)
 
 
 def _log_prior(prior: Tensor | None, classes: int) -> Tensor | None:
@@ -269,7 +268,7 @@ def _log_prior(prior: Tensor | None, classes: int) -> Tensor | None:
         )
     if prior.shape != (classes,) or not bool(((prior > 0) & prior.isfinite()).all()):
         raise DemixError(
-            f"prior must be {classes} positive frequencies, one per class, but got "
-            f"{prior.tolist()}."
+            f"prior must be {classes} positive frequencies, one per class, but got shape "
+            f"{tuple(prior.shape)} from {prior.min().item():g} to {prior.max().item():g}."
         )
     return (prior / prior.sum()).log()

@@ -97,14 +97,20 @@ def check_classes(labels: Any, dim: int, *, classes: int | None = None) -> np.nd
     return counts
 
 
-def warn_of_few(classes: int, dim: int) -> None:
-    """Warn the caller's caller if there are too few classes for ``dim`` latents."""
-    if classes < dim + 1:
+def warn_of_few(
+    count: int,
+    dim: int,
+    *,
+    theorem: str = "Theorem 1 of Reizinger et al. (2024)",
+    classes: str = "classes",
+    latents: str = "latents",
+) -> None:
+    """Warn if there are too few classes, or what takes their place, for ``dim`` latents."""
+    if count < dim + 1:
         warnings.warn(
-            f"Theorem 1 of Reizinger et al. (2024) needs an affine generator system, for {dim} "
-            f"latents at least {dim + 1} classes, but there are {classes}: only a "
-            f"{classes - 1}-dimensional linear part of the latents can be recovered. Take more "
-            f"classes, or at most {classes - 1} latents.",
+            f"{theorem} needs an affine generator system, for {dim} {latents} at least {dim + 1} "
+            f"{classes}, but there are {count}: only a {count - 1}-dimensional linear part of the "
+            f"{latents} can be recovered. Take more {classes}, or at most {count - 1} {latents}.",
             DemixWarning,
             stacklevel=3,
         )

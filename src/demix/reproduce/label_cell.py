@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
+from sklearn.linear_model import LinearRegression
 
 from demix.distributions import VonMisesFisher
 from demix.encoders import Encoder
 from demix.errors import DemixError
 from demix.experiments import LabelRow, Model, Scale
-from demix.objectives import Classification, Objective, optimum_error
+from demix.objectives import Classification, Objective, RowObjective, optimum_error
 from demix.processes import ClusterProcess, Labelled
 from demix.reproduce.seeds import LOOK, held_out, planned
 from demix.scores import affine_r2, mean_correlation, orthogonality_error, rows_r2
@@ -32,9 +33,10 @@ def run_label_cell(
     -------
     dict
         Besides the scores of latents: ``r2_rows`` with clusters held out and ``r2_rows_seen`` with
-        rows held out (None where there are no rows, or too few clusters), ``orthogonality``,
-        ``optimum_error`` (vMF only), ``mean_norm`` of the features, ``bayes`` (the smallest
-        cross-entropy there is, None if no density is known) and ``theory``: what Theorem 1 says.
+        rows held out (None where there are no rows, too few clusters, or one row for each),
+        ``orthogonality``, ``optimum_error`` and ``singular_mae`` (vMF only), ``logit_size``, the
+        root mean square of the centred logits, ``bayes``, the smallest cross-entropy there is (None
+        if no density is known), and ``theory``: what Theorem 1 says.
     """
     process = row.process(scale, model, seed=seed)
     encoder, objective, recipe = planned(row, scale, model, seed)
@@ -70,7 +72,8 @@ def run_label_cell(
         **_rows(process, objective),
         "orthogonality": float(orthogonality_error(latents, batch.z)),
         "optimum_error": _optimum_error(process, objective, latents, batch),
-        "mean_norm": float(latents.norm(dim=1).mean()),
+        "singular_mae": _singular_mae(process, latents, batch),
+        "logit_size": _logit_size(objective, latents),
         "steps": training.steps,
         "seconds": round(training.seconds, 2),
         "nats_above_optimum": training.history[-1]["nats_above_optimum"],
@@ -98,25 +101,37 @@ def _above(
 ) -> float | None:
     if bayes is None or not isinstance(objective, Classification):
         return None
-    # A look sums over all rows, and draws none that training would have drawn.
-    sampled, objective.sampled = objective.sampled, None
-    loss = float(objective.loss(latents, look.labels))
-    objective.sampled = sampled
-    return loss - bayes
+    return float(objective.exact_loss(latents, look.labels)) - bayes
 
 
 def _rows(process: ClusterProcess, objective: Objective[Any]) -> dict[str, float | None]:
     """Return the R² of rows, with clusters held out and with rows held out as in the paper."""
     found: dict[str, float | None] = {"r2_rows": None, "r2_rows_seen": None}
-    if isinstance(objective, torch.nn.Module):
-        table = objective.table() if isinstance(objective, Classification) else objective.rows
-        clusters = process.classes_of_labels
-        # Few clusters leave too little to fit on once some are held out.
-        with contextlib.suppress(DemixError):
-            found["r2_rows"] = float(rows_r2(table, process.vectors, clusters))
-        with contextlib.suppress(DemixError):
-            found["r2_rows_seen"] = float(affine_r2(table, process.vectors[clusters]))
+    if not isinstance(objective, RowObjective):
+        return found
+    table, clusters = objective.table(), process.classes_of_labels
+    # Few clusters leave too little to fit on once one of them is held out.
+    if len(process.vectors) > process.space.dim + 1:
+        found["r2_rows"] = float(rows_r2(table, process.vectors, clusters))
+    if len(table) > len(process.vectors):
+        found["r2_rows_seen"] = float(affine_r2(table, process.vectors[clusters]))
     return found
+
+
+def _logit_size(objective: Objective[Any], latents: torch.Tensor) -> float | None:
+    if not isinstance(objective, RowObjective):
+        return None
+    centred = objective.table().detach() - objective.table().detach().mean(dim=0)
+    square = (latents @ (centred.T @ centred / len(centred)) * latents).sum(dim=1)
+    return float(square.mean().sqrt())
+
+
+def _singular_mae(process: ClusterProcess, latents: torch.Tensor, batch: Labelled) -> float | None:
+    if not isinstance(process.conditional, VonMisesFisher):
+        return None
+    linear = LinearRegression().fit(latents.numpy(), batch.z.numpy()).coef_
+    values = np.linalg.svd(linear, compute_uv=False)
+    return float(np.abs(values - 1 / process.conditional.kappa).mean())
 
 
 def _optimum_error(

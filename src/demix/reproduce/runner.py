@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from demix.errors import DemixError
+from demix.errors import DemixError, DemixWarning
 from demix.experiments import Experiment, Model, Row, Scale
 from demix.objectives import kernel_name
 from demix.provenance import provenance
@@ -35,8 +36,9 @@ class Watcher:
     def plan(self, cells: Sequence[Cell]) -> None:
         """Learn which cells there are."""
 
-    def warn(self, cell: Cell, warning: str) -> None:
-        """Learn, before a cell starts, what theory forbids it."""
+    def warn(self, row: Row, warning: str) -> None:
+        """Learn, before anything starts, for which rows theory promises nothing."""
+        warnings.warn(f"Row {row.number}: {warning}", DemixWarning, stacklevel=3)
 
     def step(self, cell: Cell, step: int, steps: int, record: Record) -> None:
         """Learn how a cell is going."""
@@ -92,12 +94,18 @@ def reproduce(
         for model in row.models
     ]
     watcher.plan(cells)
+    ahead = {
+        (cell.row.number, text): cell.row
+        for cell in cells
+        if not cell.done
+        for text in cell.row.warnings(scale, cell.seed)
+    }
+    for (_, text), row in ahead.items():
+        watcher.warn(row, text)
     origin = provenance() | {"kernel": kernel_name()}
     for cell in cells:
         if cell.done:
             continue
-        for warning in cell.row.warnings(scale, cell.seed):
-            watcher.warn(cell, warning)
         record = _same_run(experiment, cell, scale, store)
         if record is None:
             record = run_cell(

@@ -15,16 +15,18 @@ from demix.report import table_markdown, table_page, write_page
 from demix.reproduce.figure import draw
 
 Records = Sequence[dict[str, Any]]
+Rows = list[tuple[Row, dict[Model, list[dict[str, Any]]]]]
 SCORES = {
     "r2": "R²",
     "mcc": "MCC",
     "r2_rows": "R² of rows, new clusters",
     "r2_rows_seen": "R² of rows, seen clusters",
     "orthogonality": "orthogonality error",
-    "mean_norm": "mean size",
+    "singular_mae": "MAE",
+    "logit_size": "size of logits",
 }
 # Everything else is shown in percent.
-_PLAIN = {"mean_norm"}
+_PLAIN = {"singular_mae", "logit_size"}
 _ORDER = ("unsupervised", "supervised", "identity")
 
 
@@ -40,7 +42,7 @@ def write_tables(experiment: Experiment[Row], records: Records, folder: Path) ->
     beside = " beside the published ones" if "(paper)" in " ".join(header) else ""
     page = table_page(
         title,
-        f"{experiment.source}. Held-out scores in percent{beside}.",
+        f"{experiment.source}. Held-out scores{beside}.",
         header,
         lines,
         draw(experiment, rows, folder),
@@ -50,9 +52,7 @@ def write_tables(experiment: Experiment[Row], records: Records, folder: Path) ->
     write_page(page, folder / "table.html")
 
 
-def by_row(
-    experiment: Experiment[Row], records: Records
-) -> list[tuple[Row, dict[Model, list[dict[str, Any]]]]]:
+def by_row(experiment: Experiment[Row], records: Records) -> Rows:
     """Return the rows that have records, and their records by model."""
     cells: dict[int, dict[Model, Any]] = defaultdict(lambda: defaultdict(list))
     for record in records:
@@ -60,9 +60,7 @@ def by_row(
     return [(row, cells[row.number]) for row in experiment.rows if row.number in cells]
 
 
-def _lines(
-    experiment: Experiment[Row], rows: list[tuple[Row, dict[Model, list[dict[str, Any]]]]]
-) -> tuple[list[str], list[list[str]]]:
+def _lines(experiment: Experiment[Row], rows: Rows) -> tuple[list[str], list[list[str]]]:
     """Return header and lines: the process, and ours (paper) for each model and score."""
     described = varying(experiment)
     models = _models(experiment, rows)
@@ -71,27 +69,39 @@ def _lines(
         for score in experiment.scores:
             paper = " (paper)" if _has_figures(experiment, model, score) else ""
             header.append(f"{model} {SCORES[score]}{paper}".strip())
-    header += ["nats above optimum", "seconds"]
+        if _is_main(rows, model):
+            header.append(f"{model} nats above optimum".strip())
+    header.append("seconds")
     lines = []
     for row, cells in rows:
         line = [str(row.number), *(row.cells()[name] for name in described)]
         for model in models:
             own = model or row.models[0]
             line += [_beside(cells[own], row, own, score) for score in experiment.scores]
+            if _is_main(rows, model):
+                line.append(_mean(cells[own], "nats_above_optimum"))
         main = [record for model in row.main for record in cells[model]]
-        above = [r["nats_above_optimum"] for r in main if r["nats_above_optimum"] is not None]
-        line.append(f"{np.mean(above):.3f}" if above else "–")
         line.append(f"{np.mean([r['seconds'] for r in main]):.0f}" if main else "–")
         lines.append(line)
     return header, lines
 
 
-def _models(experiment: Experiment[Row], rows: Any) -> list[Model]:
+def _models(experiment: Experiment[Row], rows: Rows) -> list[Model]:
     """Return the models that need columns of their own; one nameless if each row has its own."""
     if all(len(row.models) == 1 for row in experiment.rows):
         return [""]
     run = dict.fromkeys(model for _, cells in rows for model in cells)
     return [m for m in _ORDER if m in run] + [m for m in run if m not in _ORDER]
+
+
+def _is_main(rows: Rows, model: Model) -> bool:
+    """Tell whether a column of a model is about it, or there to compare with."""
+    return any(model in ("", *row.main) for row, _ in rows)
+
+
+def _mean(cells: Records, key: str) -> str:
+    values = [record[key] for record in cells if record[key] is not None]
+    return f"{np.mean(values):.3f}" if values else "–"
 
 
 def _has_figures(experiment: Experiment[Row], model: Model, score: str) -> bool:
@@ -101,17 +111,18 @@ def _has_figures(experiment: Experiment[Row], model: Model, score: str) -> bool:
 
 def _beside(cells: Records, row: Row, model: Model, score: str) -> str:
     """Write ours, and the paper's in brackets."""
-    factor = 1 if score in _PLAIN else 100
+    factor, digits = (1, 3) if score in _PLAIN else (100, 2)
     values = [factor * record[score] for record in cells if record[score] is not None]
     if not values:
         return "–"
-    text = _with_spread(float(np.mean(values)), np.std(values, ddof=1) if values[1:] else None)
+    spread = float(np.std(values, ddof=1)) if values[1:] else None
+    text = _with_spread(float(np.mean(values)), spread, digits)
     figure = row.published(model, score)
-    return text if figure is None else f"{text} ({_with_spread(*figure)})"
+    return text if figure is None else f"{text} ({_with_spread(*figure, digits)})"
 
 
-def _with_spread(mean: float, spread: float | None) -> str:
-    return f"{mean:.2f}" if spread is None else f"{mean:.2f} ± {spread:.2f}"
+def _with_spread(mean: float, spread: float | None, digits: int) -> str:
+    return f"{mean:.{digits}f}" + ("" if spread is None else f" ± {spread:.{digits}f}")
 
 
 def _notes(experiment: Experiment[Row], records: Records) -> list[str]:
@@ -120,7 +131,8 @@ def _notes(experiment: Experiment[Row], records: Records) -> list[str]:
     origins = [record["provenance"] for record in records]
     commits = sorted({origin.get("commit", "unknown")[:12] for origin in origins})
     cores = sorted({str(origin["cores"]) for origin in origins})
-    minutes = sum(record["seconds"] for record in records) / 60
+    run = [record for record in records if "same_run_as_row" not in record]
+    minutes = sum(record["seconds"] for record in run) / 60
     command = f"demix reproduce {experiment.name} --seeds {','.join(map(str, seeds))} "
     common = {
         name: text

@@ -65,13 +65,22 @@ def rows_r2(
             f"Each of {len(rows)} rows needs a cluster in 0..{len(vectors) - 1}, the cluster "
             "vectors there are; say with `clusters` which belongs to which row."
         )
-    present = np.unique(members)
-    parts = min(folds, len(present))
-    if parts < 2 or len(present) - -(-len(present) // parts) <= rows.shape[1]:
+    constant = np.flatnonzero(np.ptp(vectors, axis=0) == 0)
+    if len(constant):
         raise DemixError(
-            f"Holding clusters out leaves too few for a regression from {rows.shape[1]} columns: "
-            f"there are {len(present)} clusters, and {rows.shape[1] + 2} are the least."
+            f"Cluster vectors must vary in every column, but column {constant[0]} (counted from 0) "
+            "is constant; drop it."
         )
+    present = np.unique(members)
+    least = rows.shape[1] + 2
+    if folds < 2 or len(present) < least:
+        raise DemixError(
+            f"Holding clusters out of a regression from {rows.shape[1]} columns takes at least "
+            f"{least} clusters and 2 folds, but there are {len(present)} and {folds}."
+        )
+    # Few clusters are held out one by one, so that enough are left to fit on.
+    parts = folds if len(present) - -(-len(present) // folds) >= least - 1 else len(present)
+    parts = min(parts, len(present))
     random = np.random.default_rng(seed)
     part_of = np.zeros(len(vectors), dtype=int)
     part_of[random.permutation(present)] = np.arange(len(present)) % parts

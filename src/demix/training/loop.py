@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from demix.encoders import Encoder
 from demix.errors import DemixError
-from demix.objectives import Classification, Objective
+from demix.objectives import Classification, Objective, RowObjective
 from demix.training.muon import Muon
 from demix.training.recipe import Recipe
 
@@ -85,7 +85,8 @@ def train(
         ``sample(size, generator=...)`` returns a batch, e.g. :class:`demix.Pairs`.
     objective : callable
         ``objective(encoder, batch)`` returns the loss, e.g. :class:`demix.InfoNCE`. Parameters of
-        its own, e.g. the rows of :class:`demix.Classification`, are trained in place, too.
+        its own, e.g. the rows of :class:`demix.Classification`, are trained in place, too; rows
+        start anew if the recipe initialises the encoder.
     recipe : Recipe
         The settings.
     seed : int
@@ -120,6 +121,8 @@ def train(
     generator = torch.Generator(device).manual_seed(seed)
     if recipe.initialise:
         encoder.initialise(generator)
+        if isinstance(objective, RowObjective):
+            objective.initialise(generator)
     if recipe.whiten:
         encoder.whitening.fit(sample(max(4096, recipe.batch), generator=generator).x)
     optimizers = _optimizers(encoder, recipe) + own_optimizers
@@ -197,8 +200,8 @@ def _own_optimizers(objective: Objective[Batch], recipe: Recipe) -> list[torch.o
     samples = isinstance(objective, Classification) and objective.sampled is not None
     if recipe.lazy_rows and not samples:
         raise DemixError(
-            "lazy_rows needs an objective with sampled rows, but got "
-            f"{type(objective).__name__} without them; set its sampled, or leave lazy_rows out."
+            "lazy_rows needs sampled rows, as of Classification(sampled=...), but got "
+            f"{type(objective).__name__} without them; leave lazy_rows out."
         )
     if isinstance(objective, Classification):
         objective.sparse_gradient = recipe.lazy_rows

@@ -18,7 +18,7 @@ class Recipe:
     steps : int
         Optimiser steps.
     batch : int
-        Pairs per step.
+        Pairs or labelled samples per step.
     optimizer : "muon" or "adam"
         Muon on the matrices with Adam on the rest, or Adam on everything.
     matrix_rate : float

@@ -1,0 +1,64 @@
+"""A table of rows, one per label, that an objective trains with the encoder."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from demix.encoders import Encoder
+from demix.errors import DemixError
+from demix.processes import Labelled
+
+# Size of the rows that training starts from, relative to that of a random unit vector.
+_START = 0.1
+
+
+class RowObjective(nn.Module):
+    """An objective over labelled samples with a row for each label.
+
+    Parameters
+    ----------
+    classes : int
+        Number of rows.
+    dim : int
+        Number of columns.
+    unit_rows : bool
+        Keep the rows on the unit sphere.
+    """
+
+    def __init__(self, classes: int, dim: int, *, unit_rows: bool = False) -> None:
+        super().__init__()
+        if classes < 2 or dim < 1:
+            raise DemixError(
+                f"A table needs at least 2 rows of 1 dimension, but got {classes} of {dim}."
+            )
+        self.unit_rows = unit_rows
+        self.rows = nn.Parameter(torch.empty(classes, dim))
+
+    @torch.no_grad()
+    def initialise(self, generator: torch.Generator | None = None) -> None:
+        """Draw the rows anew: small, so that there is little to unlearn.
+
+        Rows of the size that they will have pull the features to where chance has put them; small
+        ones take their places from the data first, and the encoder folds the latents far less
+        often. :func:`demix.train` calls this with the generator of its seed.
+        """
+        self.rows.normal_(0, _START / math.sqrt(self.rows.shape[1]), generator=generator)
+
+    def table(self) -> Tensor:
+        """Return the rows as the loss sees them, ``(classes, dim)``."""
+        return self._sized(self.rows)
+
+    def forward(self, encoder: Encoder, batch: Labelled) -> Tensor:
+        """Return the loss ``()`` of a labelled batch."""
+        return self.loss(encoder(batch.x), batch.labels)
+
+    def loss(self, features: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
+        raise NotImplementedError
+
+    def _sized(self, rows: Tensor) -> Tensor:
+        return functional.normalize(rows, dim=1) if self.unit_rows else rows
