@@ -78,6 +78,11 @@ def test_the_posterior_does_not_depend_on_the_size_of_its_blocks(monkeypatch):
     torch.testing.assert_close(PLAIN.log_posterior(batch.z, batch.labels), whole)
 
 
+def test_the_posterior_wants_a_label_for_each_latent():
+    with pytest.raises(DemixError, match=r"3 latents need a label each, but labels have shape \(2,"):
+        PLAIN.log_posterior(VECTORS[:3], torch.zeros(2, dtype=torch.long))
+
+
 def test_pairs_are_two_samples_of_one_cluster():
     process = replace(PLAIN, label_noise=0.3)
     pairs = process.sample_pairs(20_000, generator=seeded())

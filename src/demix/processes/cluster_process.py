@@ -153,6 +153,10 @@ class ClusterProcess:
 
         Minus its mean is the smallest cross-entropy that any classifier can reach.
         """
+        if labels.shape != (len(z),):
+            raise DemixError(
+                f"{len(z)} latents need a label each, but labels have shape {tuple(labels.shape)}."
+            )
         vectors, classes, prior = (
             x.to(z.device) for x in (self.vectors.double(), self.classes_of_labels, self.prior)
         )

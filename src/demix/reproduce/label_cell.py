@@ -11,7 +11,6 @@ from sklearn.linear_model import LinearRegression
 
 from demix.distributions import VonMisesFisher
 from demix.encoders import Encoder
-from demix.errors import DemixError
 from demix.experiments import LabelRow, Model, Scale
 from demix.objectives import Classification, Objective, RowObjective, optimum_error
 from demix.processes import ClusterProcess, Labelled
@@ -90,10 +89,10 @@ def run_label_cell(
 
 
 def _bayes(process: ClusterProcess, look: Labelled) -> float | None:
-    try:
-        return -float(process.log_posterior(look.z, look.labels).mean())
-    except DemixError:
-        return None  # noise that was projected on the sphere has no density that we know
+    """Return the smallest cross-entropy; noise that is projected on the sphere has no density."""
+    if not process.conditional.similarity.exact:
+        return None
+    return -float(process.log_posterior(look.z, look.labels).mean())
 
 
 def _above(
