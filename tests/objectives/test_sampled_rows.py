@@ -66,7 +66,7 @@ def test_drawing_all_rows_is_the_exact_loss(options):
 @pytest.mark.parametrize("count", [2, 4, 8])
 def test_it_is_the_dense_estimate_whether_or_not_the_own_row_is_drawn(options, count):
     made = head(**options, sampled=count)
-    made._draws.manual_seed(3)
+    made.draws.manual_seed(3)
     drawn = draw_distinct(count, 9, generator(3))
     hit = (LABELS[:, None] == drawn).any(dim=1)
     assert 0 < hit.sum() < 40  # both cases are there
@@ -181,7 +181,7 @@ def test_only_rows_that_take_part_have_a_gradient_and_sparse_it_is_the_same():
     for sparse in (False, True):
         made = head(bias=True, sampled=2)
         made.sparse_gradient = sparse
-        made._draws.manual_seed(0)
+        made.draws.manual_seed(0)
         made.loss(FEATURES[:3], torch.tensor([4, 4, 6])).backward()
         assert made.rows.grad.is_sparse == made.bias.grad.is_sparse == sparse
         gradients.append([g.to_dense() if sparse else g for g in (made.rows.grad, made.bias.grad)])

@@ -44,7 +44,7 @@ def rows_after_each_step(lazy: bool, **options: object) -> tuple[list[torch.Tens
     """Return the table before and after each step, and which rows took part in it."""
     torch.manual_seed(0)
     objective = Classification(ROWS, 2, sampled=DRAWN, **options)
-    objective._draws.manual_seed(0)
+    objective.draws.manual_seed(0)
     draws = torch.Generator().manual_seed(0)
     tables, parts = [objective.rows.detach().clone()], []
 

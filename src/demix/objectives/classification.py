@@ -110,7 +110,7 @@ class Classification(RowObjective):
             raise DemixError("smoothing needs the mean of all rows; choose it or sampled rows.")
         self.noise, self.smoothing = noise, smoothing
         self.sampled, self.sparse_gradient = sampled, False
-        self._draws = torch.Generator()
+        self.draws = torch.Generator()
         self.bias = nn.Parameter(torch.zeros(classes)) if bias else None
         self.register_buffer("log_prior", _log_prior(prior, classes))
 
@@ -123,7 +123,7 @@ class Classification(RowObjective):
             nn.init.zeros_(self.bias)
         device = "cpu" if generator is None else generator.device
         seed = torch.randint(2**62, (), generator=generator, device=device)
-        self._draws.manual_seed(int(seed))
+        self.draws.manual_seed(int(seed))
 
     def _warn_of_few(self) -> None:
         warn_of_few(*self.rows.shape)
@@ -186,7 +186,7 @@ class Classification(RowObjective):
     def _drawn(self, labels: Tensor) -> Tensor:
         """Return the labels, in order, of the rows that stand for all."""
         if isinstance(self.sampled, int):
-            return draw_distinct(self.sampled, len(self.rows), self._draws).to(labels.device)
+            return draw_distinct(self.sampled, len(self.rows), self.draws).to(labels.device)
         # Beside its own, a sample's batch holds any set of so many labels with equal probability.
         drawn: Tensor = labels.unique()
         if len(drawn) < 2:

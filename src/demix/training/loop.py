@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,8 +17,8 @@ from demix.errors import DemixError
 from demix.objectives import Classification, Objective, RowObjective
 from demix.training.muon import Muon
 from demix.training.recipe import Recipe
-
-Record = dict[str, float | None]
+from demix.training.record import Record
+from demix.training.state import State
 
 
 class Observed(Protocol):
@@ -54,12 +55,15 @@ class Training:
         Time spent in them.
     interrupted : bool
         Whether Ctrl-C ended it early; the encoder keeps what it learned.
+    best_step : int or None
+        With ``validate``: the step whose weights were kept.
     """
 
     history: list[Record] = field(default_factory=list)
     steps: int = 0
     seconds: float = 0.0
     interrupted: bool = False
+    best_step: int | None = None
 
 
 def train(
@@ -72,6 +76,10 @@ def train(
     watch: Callable[[Encoder], Record] | None = None,
     looks: int = 20,
     report: Callable[[int, Record], None] | None = None,
+    validate: Callable[[Encoder], float] | None = None,
+    patience: int | None = None,
+    checkpoint: str | Path | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> Training:
     """Train ``encoder`` in place on what ``sample`` draws.
 
@@ -97,6 +105,17 @@ def train(
         How many records the history gets at most.
     report : callable, optional
         ``report(step, record)`` after every step, with the latest record; for progress bars.
+    validate : callable, optional
+        ``validate(encoder)`` at every look gives a held-out loss; in the end the weights of the
+        smallest one are taken back. The history records it as ``validation``.
+    patience : int, optional
+        With ``validate``: stop after so many looks without a smaller one.
+    checkpoint : path, optional
+        A file that is written at every look. If it is there when training starts, training goes on
+        from it, to the same weights, to the bit, as if it had never stopped.
+    about : mapping, optional
+        Plain facts that tell this training from others, e.g. the settings of its data; a checkpoint
+        with others is refused.
 
     Returns
     -------
@@ -118,54 +137,105 @@ def train(
     """
     own_optimizers = _own_optimizers(objective, recipe)  # which may refuse: nothing is changed yet
     device = next(encoder.parameters()).device
-    generator = torch.Generator(device).manual_seed(seed)
-    if recipe.initialise:
-        encoder.initialise(generator)
-        if isinstance(objective, RowObjective):
-            objective.initialise(generator)
-    if recipe.whiten:
-        encoder.whitening.fit(sample(max(4096, recipe.batch), generator=generator).x)
-    optimizers = _optimizers(encoder, recipe) + own_optimizers
-    schedules = [torch.optim.lr_scheduler.LambdaLR(o, recipe.rate_factor) for o in optimizers]
+    generators = {"data": torch.Generator(device).manual_seed(seed)}
+    if isinstance(objective, Classification):
+        generators["rows"] = objective.draws
+    generator = generators["data"]
+    facts = {"seed": seed, "recipe": vars(recipe), "looks": looks, "patience": patience}
+    facts |= {"encoder": encoder.settings, "space": encoder.space.to_dict(), **(about or {})}
+    file = None if checkpoint is None else Path(checkpoint)
+    goes_on = file is not None and file.exists()
+    if not goes_on:
+        _start(encoder, sample, objective, recipe, generator)
+    state = State(encoder, objective, _optimizers(encoder, recipe) + own_optimizers, generators)
+    if file is not None and goes_on:
+        state.restore(file, facts)
+    schedule = Schedule(state.optimizers, recipe)
     half = torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16 and has_bf16(device))
     every = math.ceil(recipe.steps / looks)
     result = Training()
-    total = 0.0
     encoder.train()
     start = time.perf_counter()
     try:
-        for step in range(1, recipe.steps + 1):
+        while state.step < recipe.steps and not _is_over(state, every, patience):
+            schedule.set(state.step)
             batch = sample(recipe.batch, generator=generator)
             with half:
                 loss = objective(encoder, batch)
             value = loss.item()
             if not torch.isfinite(loss):
                 raise DemixError(
-                    f"The loss became {value} at step {step}; lower the rates of the recipe "
-                    f"(now {recipe.matrix_rate:g} and {recipe.rate:g}) or look for outliers."
+                    f"The loss became {value} at step {state.step + 1}; lower the rates of the "
+                    f"recipe (now {recipe.matrix_rate:g} and {recipe.rate:g}) or look for outliers."
                 )
-            for optimizer in optimizers:
+            for optimizer in state.optimizers:
                 optimizer.zero_grad()
             loss.backward()
-            for optimizer, schedule in zip(optimizers, schedules, strict=True):
+            for optimizer in state.optimizers:
                 optimizer.step()
-                schedule.step()
-            total += value
-            result.steps = step
-            if step % every == 0 or step == recipe.steps:
-                result.seconds += time.perf_counter() - start
+            state.total += value
+            state.step += 1
+            if state.step % every == 0 or state.step == recipe.steps:
+                state.seconds += time.perf_counter() - start
                 start = time.perf_counter()  # a look may be interrupted, too
-                since = step - (int(result.history[-1]["step"] or 0) if result.history else 0)
-                record: Record = {"step": step, "seconds": result.seconds, "loss": total / since}
-                result.history.append(record | _watched(encoder, watch))
-                total, start = 0.0, time.perf_counter()
+                _look(state, watch, validate)
+                if file is not None:
+                    state.save(file, facts)
+                start = time.perf_counter()
             if report is not None:
-                report(step, result.history[-1] if result.history else {"loss": value})
+                report(state.step, state.history[-1] if state.history else {"loss": value})
     except KeyboardInterrupt:
-        result.seconds += time.perf_counter() - start
+        state.seconds += time.perf_counter() - start
         result.interrupted = True
+    state.return_to_best()
     encoder.eval()
+    result.history, result.steps, result.seconds = state.history, state.step, state.seconds
+    result.best_step = int(state.best["step"]) if state.best else None
     return result
+
+
+def _start(
+    encoder: Encoder,
+    sample: Sampler[Batch],
+    objective: Objective[Batch],
+    recipe: Recipe,
+    generator: torch.Generator,
+) -> None:
+    """Draw weights and rows, and fit the whitening."""
+    if recipe.initialise:
+        encoder.initialise(generator)
+        if isinstance(objective, RowObjective):
+            objective.initialise(generator)
+    if recipe.whiten:
+        encoder.whitening.fit(sample(max(4096, recipe.batch), generator=generator).x)
+
+
+def _look(
+    state: State,
+    watch: Callable[[Encoder], Record] | None,
+    validate: Callable[[Encoder], float] | None,
+) -> None:
+    """Add a record to the history, and keep the weights if they are the best so far."""
+    since = state.step - (int(state.history[-1]["step"] or 0) if state.history else 0)
+    record: Record = {
+        "step": state.step,
+        "seconds": state.seconds,
+        "loss": state.total / since,
+        **_watched(state.encoder, watch),
+    }
+    if validate is not None:
+        held_out = validate
+        record |= _watched(state.encoder, lambda encoder: {"validation": held_out(encoder)})
+        state.keep_best(float(record["validation"] or 0.0))
+    state.history.append(record)
+    state.total = 0.0
+
+
+def _is_over(state: State, every: int, patience: int | None) -> bool:
+    """Tell whether too many looks have passed since the best one."""
+    return bool(
+        patience is not None and state.best and state.step - state.best["step"] >= patience * every
+    )
 
 
 def _watched(encoder: Encoder, watch: Callable[[Encoder], Record] | None) -> Record:
@@ -212,6 +282,19 @@ def _own_optimizers(objective: Objective[Batch], recipe: Recipe) -> list[torch.o
         return [torch.optim.SparseAdam(own, lr=recipe.rate)]
     # Fused, because the table may be large: the plain form makes two more of its size.
     return [torch.optim.Adam(own, lr=recipe.rate, fused=True)]
+
+
+class Schedule:
+    """The rates of all optimisers, a function of the step alone: there is nothing to keep."""
+
+    def __init__(self, optimizers: list[torch.optim.Optimizer], recipe: Recipe) -> None:
+        self.recipe = recipe
+        self.groups = [(group, group["lr"]) for o in optimizers for group in o.param_groups]
+
+    def set(self, step: int) -> None:
+        """Set the rates of ``step``, counted from 0."""
+        for group, peak in self.groups:
+            group["lr"] = peak * self.recipe.rate_factor(step)
 
 
 def has_bf16(device: torch.device) -> bool:

@@ -1,0 +1,187 @@
+"""A training that was killed goes on from its checkpoint, to the same weights, to the bit."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from demix import (
+    Classification,
+    ClusterProcess,
+    DemixError,
+    Encoder,
+    InfoNCE,
+    InstanceDiscrimination,
+    LeakyMixing,
+    Process,
+    Real,
+    Recipe,
+    Sphere,
+    Uniform,
+    VonMisesFisher,
+    cluster_vectors,
+    train,
+)
+
+SPHERE, MIXING = Sphere(2), LeakyMixing(2, seed=0, draws=10)
+PAIRS = Process(Uniform(SPHERE), VonMisesFisher(SPHERE, 10.0), MIXING)
+LABELS = ClusterProcess(
+    cluster_vectors(Uniform(SPHERE), 20, seed=0), VonMisesFisher(SPHERE, 10.0), MIXING
+)
+CASES = {
+    "pairs, muon": (PAIRS, InfoNCE, {}),
+    "pairs, adam": (PAIRS, InfoNCE, {"optimizer": "adam"}),
+    "labels": (LABELS, lambda: Classification(20, 2, bias=True), {}),
+    "sampled rows": (LABELS, lambda: InstanceDiscrimination(20, 2, sampled=5), {}),
+    "lazy rows": (
+        LABELS,
+        lambda: InstanceDiscrimination(20, 2, sampled=5),
+        {"lazy_rows": True},
+    ),
+}
+every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+
+def run(case, *, stop_at: int | None = None, **settings):
+    """Return all weights and the history of a training of 40 steps, cut off after some."""
+    process, make, options = case
+    encoder, objective = Encoder(2, Real(2), hidden=(16, 16)), make()
+
+    def cut(step, record):
+        if step == stop_at:
+            raise KeyboardInterrupt
+
+    training = train(
+        encoder,
+        process.sample,
+        objective,
+        Recipe(steps=40, batch=32, **options),
+        seed=3,
+        looks=10,
+        report=cut,
+        **settings,
+    )
+    modules = [encoder] + ([objective] if isinstance(objective, torch.nn.Module) else [])
+    weights = [value for module in modules for value in module.state_dict().values()]
+    return weights, training
+
+
+def same(first, second) -> bool:
+    return all(map(torch.equal, first, second))
+
+
+@every_case
+@pytest.mark.parametrize("stop_at", [5, 20, 39])
+def test_it_goes_on_to_the_same_bits(case, stop_at, tmp_path):
+    undisturbed, whole = run(case)
+    path = tmp_path / "run" / "checkpoint.safetensors"
+    cut, first = run(case, stop_at=stop_at, checkpoint=path)
+    assert first.interrupted
+    assert not same(cut, undisturbed)
+    weights, training = run(case, checkpoint=path)
+    assert same(weights, undisturbed)
+    assert [r["loss"] for r in training.history] == [r["loss"] for r in whole.history]
+    assert training.steps == 40
+
+
+def test_a_finished_training_is_not_run_again(tmp_path):
+    path = tmp_path / "checkpoint.safetensors"
+    case = CASES["labels"]
+    weights, _ = run(case, checkpoint=path)
+    before = path.stat().st_mtime_ns
+    again, training = run(case, checkpoint=path)
+    assert same(weights, again)
+    assert training.steps == 40
+    assert path.stat().st_mtime_ns == before
+
+
+def worse_after(step: int):
+    """A validation that falls until ``step`` and then rises."""
+    looks = []
+
+    def validate(encoder):
+        looks.append(1)
+        return abs(4 * len(looks) - step)
+
+    return validate
+
+
+def test_the_best_weights_are_taken_back_and_patience_ends_it():
+    best, _ = run(CASES["labels"], stop_at=12)
+    weights, training = run(CASES["labels"], validate=worse_after(12), patience=3)
+    assert same(weights, best)
+    assert (training.best_step, training.steps) == (12, 24)
+    assert [r["validation"] for r in training.history] == [8, 4, 0, 4, 8, 12]
+
+
+def test_without_patience_it_goes_on_and_still_takes_the_best(tmp_path):
+    case = CASES["labels"]
+    best, _ = run(case, stop_at=12)
+    weights, training = run(case, validate=worse_after(12))
+    assert same(weights, best)
+    assert training.steps == 40
+    # The best weights survive a restart, too.
+    path = tmp_path / "checkpoint.safetensors"
+    run(case, validate=worse_after(12), checkpoint=path, stop_at=30)
+    weights, _ = run(case, validate=lambda encoder: 99.0, checkpoint=path)
+    assert same(weights, best)
+
+
+@pytest.mark.parametrize("change", [{"about": {"data": "other"}}, {"patience": 2}])
+def test_the_checkpoint_of_another_training_is_refused(change, tmp_path):
+    path = tmp_path / "checkpoint.safetensors"
+    run(CASES["labels"], checkpoint=path, stop_at=20)
+    with pytest.raises(DemixError, match="checkpoint of another training; remove it"):
+        run(CASES["labels"], checkpoint=path, **change)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"\x00" * 100])
+def test_what_is_no_checkpoint_is_refused(content, tmp_path):
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(DemixError, match="is not a checkpoint of demix"):
+        run(CASES["labels"], checkpoint=path)
+
+
+SCRIPT = """
+import sys, torch
+sys.path.insert(0, sys.argv[2])
+from test_train_checkpoints import LABELS
+from demix import Classification, Encoder, Real, Recipe, train
+encoder, objective = Encoder(2, Real(2), hidden=(16, 16)), Classification(20, 2)
+train(encoder, LABELS.sample, objective, Recipe(steps=1500, batch=64), looks=300,
+      checkpoint=sys.argv[1] or None, report=lambda step, record: print(step, flush=True))
+print(torch.cat([p.detach().flatten() for p in [*encoder.parameters(), objective.rows]])
+      .numpy().tobytes().hex()[-4000:])
+"""
+
+
+def start(path: str) -> subprocess.Popen:
+    here = str(Path(__file__).parent)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, path, here],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_ends_with_the_same_weights(tmp_path):
+    undisturbed = start("").communicate(timeout=120)[0].splitlines()[-1]
+    path = str(tmp_path / "checkpoint.safetensors")
+    for pause in (0.05, 0.31, 0.17):
+        child = start(path)
+        next(line for line in child.stdout if int(line) % 100 >= 50)
+        time.sleep(pause)
+        child.send_signal(signal.SIGKILL)
+        child.communicate(timeout=60)
+    assert start(path).communicate(timeout=120)[0].splitlines()[-1] == undisturbed
