@@ -37,7 +37,7 @@ _ROOMS = {
         "cluster_vectors",
         "diversity_rank",
     ],
-    "encoders": ["Encoder", "load_encoder", "paper_encoder", "save_encoder"],
+    "encoders": ["Encoder", "export_onnx", "load_encoder", "paper_encoder", "save_encoder"],
     "objectives": [
         "AlignmentUniformity",
         "Classification",

@@ -11,7 +11,7 @@ import pytest
 
 from command import refusal, run_demix
 
-COMMANDS = ["demo", "list", "reproduce", "evaluate", "bench"]
+COMMANDS = ["demo", "list", "reproduce", "evaluate", "export", "bench"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -42,7 +42,7 @@ def test_help_and_version_do_not_wait_for_torch(arguments):
     )
     imported = set(re.findall(r"\| +([\w.]+)$", done.stderr, flags=re.MULTILINE))
     assert "typer" in imported
-    heavy = {"torch", "numpy", "scipy", "sklearn", "plotly", "matplotlib", "jinja2"}
+    heavy = {"onnx", "torch", "numpy", "scipy", "sklearn", "plotly", "matplotlib", "jinja2"}
     assert not imported & heavy
 
 

@@ -108,6 +108,22 @@ def evaluate(
     run_evaluate(latents, factors, out=out, as_json=as_json)
 
 
+@app.command(epilog="Example:  demix export demo-output/model --onnx model.onnx")
+def export(
+    model: Annotated[Path, typer.Argument(help="Model folder, such as demo-output/model.")],
+    onnx: Annotated[Path, typer.Option(help="ONNX file to write.")],
+    as_json: AsJson = False,
+) -> None:
+    """Write a model as one ONNX file, which runs without demix and torch.
+
+    Whitening and the projection to the latent space are part of it; the batch may have any size.
+    An earlier export is replaced, any other file is left alone.
+    """
+    from demix.cli.export import run_export
+
+    run_export(model, onnx, as_json=as_json)
+
+
 @app.command(epilog="Example:  demix bench --json bench.json")
 def bench(
     json_file: Annotated[Path | None, typer.Option("--json", help="File to write to.")] = None,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,19 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from demix import __version__
+from demix.encoders.checks import (
+    check_weights,
+    outline,
+    read_at_most,
+    refuse_pickles,
+    shown,
+)
 from demix.encoders.encoder import Encoder
 from demix.errors import DemixError
 from demix.files import write_atomic
-from demix.spaces import Space
 
 _SCHEMA = 1
+_MOST_TEXT = 2**20  # bytes of model.json
 
 
 def save_encoder(
@@ -31,7 +40,7 @@ def save_encoder(
     folder : path
         Made if it is missing.
     about : dict, optional
-        Further facts to keep in ``model.json``, as plain data.
+        Further facts to keep in ``model.json``, as plain data of less than a mebibyte.
 
     Examples
     --------
@@ -58,6 +67,11 @@ def save_encoder(
         text = json.dumps(description, indent=2) + "\n"
     except (TypeError, ValueError) as error:
         raise DemixError(f"about of a model must be plain data for JSON: {error}.") from error
+    if len(text) > _MOST_TEXT:
+        raise DemixError(
+            f"model.json of a model may have {_MOST_TEXT} bytes, but about makes it {len(text)}; "
+            "keep long records in a file of their own."
+        )
     write_atomic(folder / "model.safetensors", weights)
     write_atomic(folder / "model.json", text)
 
@@ -74,32 +88,66 @@ def load_encoder(folder: str | Path) -> Encoder:
     -------
     Encoder
         On the CPU, in evaluation mode.
+
+    Raises
+    ------
+    DemixError
+        For a folder that is none, that holds a pickle, or whose files are truncated, edited,
+        larger than the model they describe, or of another schema. Sizes are compared before
+        memory is taken, so that a small file cannot ask for much of it.
     """
     folder = Path(folder)
+    refuse_pickles(folder)
     try:
-        description = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-        weights = (folder / "model.safetensors").read_bytes()
+        text = read_at_most(folder / "model.json", _MOST_TEXT).decode("utf-8")
+        description = json.loads(text)
         schema, digest = description["schema"], description["sha256"]
         model = {name: description[name] for name in ("space", "encoder")}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        size = (folder / "model.safetensors").stat().st_size
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DemixError(f"{folder} is not a demix model folder: {error}.") from error
     if schema != _SCHEMA:
+        written = shown(description.get("demix")).strip("'")
         raise DemixError(
-            f"{folder} has model schema {schema!r}, but this version of demix reads {_SCHEMA}; "
-            f"it was written by demix {description.get('demix')}."
+            f"{folder} has model schema {shown(schema)}, but demix {__version__} reads {_SCHEMA}; "
+            f"open it with the version that wrote it, demix {written}."
         )
-    if _digest(weights, model) != digest:
+    with _reasons(folder):
+        encoder = outline(model["space"], model["encoder"], size)
+        weights = read_at_most(folder / "model.safetensors", size)
+        sealed = _digest(weights, model)
+    if sealed != digest:
         raise DemixError(
-            f"{folder} is damaged: model.safetensors and model.json do not match their checksum."
+            f"{folder} is damaged: model.safetensors and model.json do not match their checksum; "
+            "copy or save it again."
         )
-    try:
-        encoder = Encoder(space=Space.from_dict(model["space"]), **model["encoder"])
-        encoder.load_state_dict(load(weights), assign=True)  # assigned, they keep their precision
-    except (SafetensorError, RuntimeError, KeyError, TypeError) as error:
-        raise DemixError(f"{folder} does not hold the model it describes: {error}.") from error
+    with _reasons(folder):
+        tensors = load(weights)
+        check_weights(tensors, encoder)
+        encoder.load_state_dict(tensors, assign=True)  # assigned, they keep their precision
     return encoder.eval()
+
+
+@contextmanager
+def _reasons(folder: Path) -> Iterator[None]:
+    """Say in one sentence why the files in a folder do not make a model."""
+    try:
+        yield
+    except (
+        ArithmeticError,
+        LookupError,
+        OSError,
+        RuntimeError,
+        SafetensorError,
+        TypeError,
+        ValueError,
+    ) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise DemixError(f"{folder} does not hold the model it describes: {reason}.") from error
 
 
 def _digest(weights: bytes, model: dict[str, Any]) -> str:
     """Return the checksum of the weights and of all that gives them their meaning."""
-    return hashlib.sha256(weights + json.dumps(model, sort_keys=True).encode()).hexdigest()
+    digest = hashlib.sha256(weights)
+    digest.update(json.dumps(model, sort_keys=True).encode())
+    return digest.hexdigest()

@@ -30,7 +30,8 @@ class Whitening(nn.Module):
     def __init__(self, dim: int) -> None:
         super().__init__()
         self.register_buffer("mean", torch.zeros(dim))
-        self.register_buffer("matrix", torch.eye(dim))
+        # Not torch.eye, which on torch's meta device waits two seconds for a compiler's modules.
+        self.register_buffer("matrix", torch.zeros(dim, dim).fill_diagonal_(1))
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> Whitening:

@@ -1,0 +1,135 @@
+"""What a model folder must keep to before memory is taken for it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from demix.encoders.encoder import Encoder
+from demix.errors import DemixError
+from demix.spaces import Space
+
+_PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
+_PRECISIONS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+# Folders from before layers could be batch-normalised do not say that theirs are not.
+_OPTIONAL = {"batch_norm"}
+_SETTINGS = {"dim_in", "hidden", "activation", "residual"} | _OPTIONAL
+# A name, a type, a shape and two offsets for each tensor in the header of safetensors.
+_LEAST_ENTRY, _MOST_ENTRY = 50, 500
+
+
+def refuse_pickles(folder: Path) -> None:
+    """Refuse a pickle, whose opening would run code, and a folder with one in place of a model."""
+    named = [folder] if folder.suffix in _PICKLES else []
+    for path in [*named, *(folder / f"model{suffix}" for suffix in _PICKLES)]:
+        if path.is_file():
+            raise DemixError(
+                f"Expected a folder with model.json and model.safetensors, but got {path}; demix "
+                "never opens pickles: save the model with save_encoder."
+            )
+
+
+def read_at_most(path: Path, most: int) -> bytes:
+    """Read a file of at most ``most`` bytes."""
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path.name} is no file")  # but perhaps a pipe, which never ends
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise DemixError(f"{path.name} has more than {most} bytes")
+    return data
+
+
+def outline(space: Any, settings: Any, size: int) -> Encoder:
+    """Build the encoder that is described, without memory for its weights.
+
+    A description that does not fit a file of ``size`` bytes of weights is refused.
+    """
+    _check_settings(settings)
+    # Before anything is built, roughly: a Box of a huge dimension would be huge itself.
+    widths = [settings["dim_in"], *settings["hidden"], *_dims(space)]
+    _check_size(size, least=sum(widths) + _LEAST_ENTRY * len(settings["hidden"]))
+    built = Space.from_dict(space)
+    with torch.device("meta"):
+        encoder = Encoder(space=built, **settings)
+    tensors = encoder.state_dict().values()
+    numbers = sum(value.numel() for value in tensors)
+    _check_size(
+        size,
+        least=2 * numbers + _LEAST_ENTRY * len(tensors),
+        most=8 * numbers + _MOST_ENTRY * (len(tensors) + 1),
+    )
+    return encoder
+
+
+def check_weights(weights: dict[str, Tensor], encoder: Encoder) -> None:
+    """Refuse weights of other names, shapes or types than those of the encoder."""
+    expected = encoder.state_dict()
+    if missing := sorted(set(expected) - set(weights)):
+        raise DemixError(f"model.safetensors has no {missing[0]}")
+    if unknown := sorted(set(weights) - set(expected)):
+        raise DemixError(f"model.safetensors has {shown(unknown[0])}, which no model has")
+    for name, value in expected.items():
+        came, wanted = tuple(weights[name].shape), tuple(value.shape)
+        if came != wanted:
+            raise DemixError(
+                f"{name} has shape {came} in model.safetensors, but {wanted} by model.json"
+            )
+    precision = weights["log_scale"].dtype
+    for name, value in expected.items():
+        wanted_type = precision if value.is_floating_point() else value.dtype
+        if weights[name].dtype != wanted_type or precision not in _PRECISIONS:
+            raise DemixError(f"{name} has numbers of type {weights[name].dtype}, unlike a model")
+
+
+def _check_settings(settings: Any) -> None:
+    """Refuse settings of an encoder with other names or kinds of values than its own."""
+    if not isinstance(settings, dict):
+        raise DemixError(f"settings must be a dict, but got {shown(settings)}")
+    if unknown := sorted(set(settings) - _SETTINGS):
+        raise DemixError(f"unknown settings {shown(unknown)}")
+    if missing := sorted(_SETTINGS - _OPTIONAL - set(settings)):
+        raise DemixError(f"there are no settings {', '.join(missing)}")
+    hidden = settings["hidden"]
+    if not isinstance(hidden, list) or not all(_is_size(width) for width in hidden):
+        raise DemixError(f"hidden must be a list of widths, but got {shown(hidden)}")
+    if not _is_size(settings["dim_in"]):
+        raise DemixError(f"dim_in must be a size, but got {shown(settings['dim_in'])}")
+    if not isinstance(settings["activation"], str):
+        raise DemixError(f"activation must be a name, but got {shown(settings['activation'])}")
+    for name in ("residual", "batch_norm"):
+        if not isinstance(settings.get(name, False), bool):
+            raise DemixError(f"{name} must be true or false, but got {shown(settings[name])}")
+
+
+def _check_size(size: int, least: int, most: float = math.inf) -> None:
+    if not least <= size <= most:
+        amount = "few" if size < least else "many"
+        raise DemixError(
+            f"model.safetensors has {size} bytes, too {amount} for what model.json describes; "
+            "copy or save them again"
+        )
+
+
+def _dims(space: Any) -> list[int]:
+    """Return every dimension that is named anywhere in the description of a space."""
+    if isinstance(space, list):
+        return [dim for part in space for dim in _dims(part)]
+    if not isinstance(space, dict):
+        return []
+    own = [space["dim"]] if _is_size(space.get("dim")) else []
+    return own + [dim for part in space.values() for dim in _dims(part)]
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def shown(value: Any) -> str:
+    """Show what a file says, but not all of it."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

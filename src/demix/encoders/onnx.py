@@ -1,0 +1,251 @@
+"""Encoders as ONNX files, which run without demix and torch."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from demix import __version__
+from demix.encoders.body import ResidualLayer
+from demix.encoders.encoder import Encoder
+from demix.errors import DemixError
+from demix.files import write_atomic
+from demix.spaces import Box, L1Ball, Product, Real, Space, Sphere
+
+# Old enough for runtimes on phones and in browsers; nothing here needs a newer one.
+OPSET = 17
+_IR_VERSION = 8
+_SCHEMA = 1
+
+
+def export_onnx(encoder: Encoder, path: str | Path) -> Path:
+    """Write an encoder as one ONNX graph, from raw observations to latents.
+
+    The graph holds everything: whitening, body, the map to the space and the learnt size. It takes
+    ``x`` ``(batch, dim_in)`` to ``z`` ``(batch, n)``, both float32, for a batch of any size. The
+    same encoder gives the same bytes. Needs the extra ``onnx``.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        The model, of any precision; the graph computes in float32. Batch normalisation is that of
+        evaluation mode, whatever mode the encoder is in.
+    path : path
+        The file. An old one is replaced.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    DemixError
+        If the extra is missing, or for a body, a space or an encoder class of your own: what they
+        compute is not known here.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from demix import Encoder, Sphere, export_onnx
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export_onnx(Encoder(4, Sphere(3)), folder + "/model.onnx").name
+    'model.onnx'
+    """
+    onnx = _library()
+    _check_as_built(encoder)
+    graph = _Graph(onnx)
+    white = graph.add("Sub", "x", graph.constant("mean", encoder.whitening.mean))
+    white = graph.add("MatMul", white, graph.constant("matrix", encoder.whitening.matrix))
+    latents = _squash(graph, encoder.space, _body(graph, encoder.body, white))
+    scale = encoder.space.expand_scale(encoder.log_scale.detach().float().exp())
+    graph.add("Mul", latents, graph.constant("scale", scale), output="z")
+    data = graph.model(encoder).SerializeToString(deterministic=True)
+    onnx.checker.check_model(data, full_check=True)  # before it takes the place of an old file
+    return write_atomic(path, data)
+
+
+def _library() -> ModuleType:
+    try:
+        import onnx
+        import onnx.checker
+    except ImportError as error:
+        raise DemixError(
+            "Writing ONNX needs the package onnx, which is not installed; "
+            "install it with: pip install 'demix[onnx]'."
+        ) from error
+    return onnx
+
+
+def _check_as_built(encoder: Encoder) -> None:
+    """Refuse an encoder that computes something else than its settings say."""
+    with torch.device("meta"):  # which allocates nothing
+        built = Encoder(space=encoder.space, **encoder.settings)
+    same = all(
+        repr(getattr(encoder, name)) == repr(getattr(built, name)) for name in ("whitening", "body")
+    )
+    if not same or type(encoder).forward is not Encoder.forward:
+        raise DemixError(
+            "Only an encoder as Encoder builds it has an ONNX form here, but the layers or the "
+            f"forward of this {type(encoder).__name__} were replaced; export it with torch.onnx."
+        )
+
+
+class _Graph:
+    """Nodes and constants in the order they were added; every value has a name."""
+
+    def __init__(self, onnx: ModuleType) -> None:
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, name: str, value: Tensor | float | list[int]) -> str:
+        """Store a number or a tensor as float32, or a list as int64, and return its name."""
+        if isinstance(value, list):
+            array = np.array(value, dtype=np.int64)
+        else:
+            tensor = torch.as_tensor(value).detach()
+            array = tensor.to(device="cpu", dtype=torch.float32).contiguous().numpy()
+        name = f"{len(self.constants)}.{name}"
+        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def add(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        """Add a node with one output and return the name of that."""
+        output = output or f"{len(self.nodes)}.{kind}"
+        node = self.onnx.helper.make_node(kind, list(inputs), [output], output, **attributes)
+        self.nodes.append(node)
+        return output
+
+    def split(self, value: str, sizes: list[int]) -> list[str]:
+        """Cut ``(batch, sum of sizes)`` into ``(batch, size)`` each."""
+        name = f"{len(self.nodes)}.Split"
+        outputs = [f"{name}.{i}" for i in range(len(sizes))]
+        inputs = [value, self.constant("sizes", sizes)]
+        self.nodes.append(self.onnx.helper.make_node("Split", inputs, outputs, name, axis=-1))
+        return outputs
+
+    def model(self, encoder: Encoder) -> Any:
+        """Return the finished model, with where it comes from."""
+        helper, number = self.onnx.helper, self.onnx.TensorProto.FLOAT
+        x = helper.make_tensor_value_info("x", number, ["batch", encoder.settings["dim_in"]])
+        z = helper.make_tensor_value_info("z", number, ["batch", encoder.space.dim])
+        model = helper.make_model(
+            helper.make_graph(self.nodes, "encoder", [x], [z], initializer=self.constants),
+            ir_version=_IR_VERSION,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            producer_name="demix",
+            producer_version=__version__,
+        )
+        space = json.dumps(encoder.space.to_dict(), sort_keys=True)
+        about = {"demix": __version__, "schema": str(_SCHEMA), "space": space}
+        helper.set_model_props(model, about)
+        return model
+
+
+def _body(graph: _Graph, layer: nn.Module, h: str) -> str:
+    """Add a layer, or layers one after the other: ``(batch, in)`` to ``(batch, out)``."""
+    return _LAYERS[type(layer)](graph, layer, h)
+
+
+def _sequential(graph: _Graph, layers: Any, h: str) -> str:
+    for layer in layers:
+        h = _body(graph, layer, h)
+    return h
+
+
+def _linear(graph: _Graph, layer: Any, h: str) -> str:
+    weight, bias = graph.constant("weight", layer.weight), graph.constant("bias", layer.bias)
+    return graph.add("Gemm", h, weight, bias, transB=1)
+
+
+def _residual(graph: _Graph, layer: Any, h: str) -> str:
+    return graph.add("Add", h, _body(graph, layer.activation, _linear(graph, layer.linear, h)))
+
+
+def _batch_norm(graph: _Graph, layer: Any, h: str) -> str:
+    names = ("weight", "bias", "running_mean", "running_var")
+    tensors = [graph.constant(name, getattr(layer, name)) for name in names]
+    return graph.add("BatchNormalization", h, *tensors, epsilon=layer.eps)
+
+
+def _silu(graph: _Graph, layer: Any, h: str) -> str:
+    return graph.add("Mul", h, graph.add("Sigmoid", h))
+
+
+def _gelu(graph: _Graph, layer: Any, h: str) -> str:
+    # h/2 (1 + erf(h / sqrt 2)), since a node of its own came later than this opset.
+    erf = graph.add("Erf", graph.add("Mul", h, graph.constant("inner", math.sqrt(0.5))))
+    twice = graph.add("Mul", h, graph.add("Add", erf, graph.constant("one", 1.0)))
+    return graph.add("Mul", twice, graph.constant("half", 0.5))
+
+
+def _leaky_relu(graph: _Graph, layer: Any, h: str) -> str:
+    return graph.add("LeakyRelu", h, alpha=layer.negative_slope)
+
+
+def _squash(graph: _Graph, space: Space, z: str) -> str:
+    """Add the map of a space, ``(batch, n)`` to ``(batch, n)``."""
+    # By the exact class: one derived from it may compute something else.
+    if type(space) not in _SPACES:
+        known = ", ".join(kind.__name__ for kind in _SPACES)
+        raise DemixError(
+            f"The space {type(space).__name__} has no ONNX form here; known are {known}."
+        )
+    return _SPACES[type(space)](graph, space, z)
+
+
+def _sphere(graph: _Graph, space: Any, z: str) -> str:
+    norm = graph.add("ReduceL2", z, axes=[-1], keepdims=1)
+    # As in torch's normalize, so that a zero stays a zero.
+    unit = graph.add("Div", z, graph.add("Max", norm, graph.constant("least", 1e-12)))
+    return graph.add("Mul", unit, graph.constant("radius", space.radius))
+
+
+def _box(graph: _Graph, space: Any, z: str) -> str:
+    side, low = graph.constant("side", space.high - space.low), graph.constant("low", space.low)
+    return graph.add("Add", graph.add("Mul", graph.add("Sigmoid", z), side), low)
+
+
+def _real(graph: _Graph, space: Any, z: str) -> str:
+    return z
+
+
+def _l1_ball(graph: _Graph, space: Any, z: str) -> str:
+    norm = graph.add("ReduceL1", z, axes=[-1], keepdims=1)
+    ball = graph.add("Div", z, graph.add("Add", norm, graph.constant("one", 1.0)))
+    return graph.add("Mul", ball, graph.constant("radius", space.radius))
+
+
+def _product(graph: _Graph, space: Any, z: str) -> str:
+    pieces = graph.split(z, [part.dim for part in space.parts])
+    squashed = [
+        _squash(graph, part, piece) for part, piece in zip(space.parts, pieces, strict=True)
+    ]
+    return graph.add("Concat", *squashed, axis=-1)
+
+
+_LAYERS: dict[type[nn.Module], Callable[[_Graph, Any, str], str]] = {
+    nn.Sequential: _sequential,
+    nn.Linear: _linear,
+    ResidualLayer: _residual,
+    nn.BatchNorm1d: _batch_norm,
+    nn.SiLU: _silu,
+    nn.GELU: _gelu,
+    nn.LeakyReLU: _leaky_relu,
+}
+_SPACES: dict[type[Space], Callable[[_Graph, Any, str], str]] = {
+    Sphere: _sphere,
+    Box: _box,
+    Real: _real,
+    L1Ball: _l1_ball,
+    Product: _product,
+}

@@ -1,0 +1,93 @@
+"""`demix export` writes what a runtime opens, and nothing over what is not its own."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+
+from command import refusal, run_demix
+from demix import Box, Encoder, load_encoder, save_encoder
+
+
+@pytest.fixture
+def model(tmp_path) -> Path:
+    """A model folder."""
+    save_encoder(Encoder(4, Box(3), hidden=(8, 8)), tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_a_model_is_exported_and_described(model, tmp_path):
+    file = tmp_path / "model.onnx"
+    done = run_demix("export", model, "--onnx", file)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"Wrote {file}: x (batch, 4) to z (batch, 3) in Box(")
+    x = torch.randn(5, 4)
+    (z,) = onnxruntime.InferenceSession(file).run(None, {"x": x.numpy()})
+    with torch.no_grad():
+        np.testing.assert_allclose(z, load_encoder(model)(x).numpy(), atol=1e-5)
+    first = file.read_bytes()
+    again = run_demix("export", model, "--onnx", file, "--json")  # its own file it replaces
+    assert file.read_bytes() == first
+    assert json.loads(again.stdout) == {
+        "file": str(file),
+        "bytes": len(first),
+        "input": {"name": "x", "type": "float32", "shape": ["batch", 4]},
+        "output": {"name": "z", "type": "float32", "shape": ["batch", 3]},
+        "space": {"kind": "Box", "dim": 3, "low": 0.0, "high": 1.0},
+    }
+
+
+def test_a_file_of_something_else_is_left_alone(model):
+    before = (model / "model.json").read_bytes()
+    told = refusal("export", model, "--onnx", model / "model.json")
+    assert "model.json holds something else (no export of demix); choose a new file." in told
+    assert (model / "model.json").read_bytes() == before
+
+
+def test_a_place_that_is_none_is_refused(model, tmp_path):
+    told = refusal("export", model, "--onnx", tmp_path / "nowhere" / "model.onnx")
+    assert f"there is no {tmp_path / 'nowhere'}; make it or choose another." in told
+    assert not (tmp_path / "nowhere").exists()
+    assert "must name a file that can be written" in refusal("export", model, "--onnx", tmp_path)
+
+
+def damage(model: Path, kind: str) -> Path:
+    """Spoil a model folder and return what to open."""
+    weights, description = model / "model.safetensors", model / "model.json"
+    if kind == "no folder":
+        return model / "nowhere"
+    if kind == "truncated":
+        weights.write_bytes(weights.read_bytes()[:-8])
+    elif kind == "oversized":
+        weights.write_bytes(weights.read_bytes() + bytes(100_000))
+    elif kind == "edited":
+        description.write_text(description.read_text().replace('"silu"', '"gelu"'))
+    elif kind == "newer":
+        text = description.read_text().replace('"schema": 1', '"schema": 2')
+        description.write_text(text.replace('"demix": "', '"demix": "9'))
+    elif kind == "pickle":
+        (model / "model.pt").write_bytes(pickle.dumps({"weights": 1}))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("no folder", "is not a demix model folder"),
+        ("truncated", "do not match their checksum"),
+        ("oversized", "too many for what model.json describes"),
+        ("edited", "do not match their checksum"),
+        ("newer", "open it with the version that wrote it, demix 9"),
+        ("pickle", "demix never opens pickles"),
+    ],
+)
+def test_what_is_no_model_is_refused_and_nothing_is_written(model, tmp_path, kind, words):
+    told = refusal("export", damage(model, kind), "--onnx", tmp_path / "model.onnx")
+    assert words in told
+    assert not (tmp_path / "model.onnx").exists()
