@@ -76,12 +76,14 @@ def contrast(
     return loss
 
 
-def log_likelihood(queries: Tensor, keys: Tensor, *, positives: Tensor) -> Tensor:
+def log_likelihood(
+    queries: Tensor, keys: Tensor, *, positives: Tensor | None = None, similarity: Kind = "dot"
+) -> Tensor:
     r"""Return :math:`\log p(+(i) | q_i)` of each query under a softmax over all keys, ``(B,)``.
 
-    Minus its mean is :func:`contrast` with the dot product.
+    Minus its mean is :func:`contrast` of one side.
     """
-    pairs = similarity_named("dot")
+    pairs = similarity_named(similarity)
     positives = _check_positives(queries, keys, positives)
     queries, keys = full(queries), full(keys)
     rows, _ = pairwise_logsumexp(queries, keys, pairs)
