@@ -12,6 +12,11 @@ from typing import Any
 # ``import demix`` and ``demix --help`` do not wait for torch.
 _ROOMS = {
     "errors": ["DemixError", "DemixWarning"],
+    "data": [
+        "Data",
+        "as_data",
+        "read_data",
+    ],
     "spaces": ["Box", "L1Ball", "Product", "Real", "Space", "Sphere", "check_space"],
     "distributions": [
         "Conditional",
