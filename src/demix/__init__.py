@@ -14,7 +14,9 @@ _ROOMS = {
     "errors": ["DemixError", "DemixWarning"],
     "data": [
         "Data",
+        "Findings",
         "as_data",
+        "check_data",
         "read_data",
     ],
     "spaces": ["Box", "L1Ball", "Product", "Real", "Space", "Sphere", "check_space"],
