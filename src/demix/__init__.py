@@ -15,9 +15,15 @@ _ROOMS = {
     "data": [
         "Data",
         "Findings",
+        "Labels",
         "as_data",
         "check_data",
+        "check_pairs",
+        "check_time",
         "read_data",
+        "read_labels",
+        "read_pairs",
+        "read_time",
     ],
     "spaces": ["Box", "L1Ball", "Product", "Real", "Space", "Sphere", "check_space"],
     "distributions": [
