@@ -12,6 +12,19 @@ from typing import Any
 # ``import demix`` and ``demix --help`` do not wait for torch.
 _ROOMS = {
     "errors": ["DemixError", "DemixWarning"],
+    "data": [
+        "Data",
+        "Findings",
+        "Labels",
+        "as_data",
+        "check_data",
+        "check_pairs",
+        "check_time",
+        "read_data",
+        "read_labels",
+        "read_pairs",
+        "read_time",
+    ],
     "spaces": ["Box", "L1Ball", "Product", "Real", "Space", "Sphere", "check_space"],
     "distributions": [
         "Conditional",

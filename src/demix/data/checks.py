@@ -1,0 +1,177 @@
+"""What is wrong with data, found in one pass before anything is trained on it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+
+from demix.data.data import Data
+from demix.errors import DemixError, DemixWarning
+
+# Columns whose scales differ more than this are beyond what float32 arithmetic weighs fairly.
+_SCALES = 1e4
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What :func:`check_data` found in usable data; a column of images is a channel.
+
+    Parameters
+    ----------
+    source : str
+        Where the data came from.
+    rows : int
+        How many there are, N.
+    names : tuple of str
+        What the columns are called: their names, or their numbers from 0.
+    mean, std : ndarray (d,) of float64
+        Of each column, over all rows; ``std`` divides by N.
+    constant : tuple of str
+        Columns that never change.
+    duplicated : int
+        Rows that repeat an earlier one exactly.
+    ratio : float
+        Largest ``std`` over the smallest, among columns that change.
+    """
+
+    source: str
+    rows: int
+    names: tuple[str, ...]
+    mean: np.ndarray
+    std: np.ndarray
+    constant: tuple[str, ...]
+    duplicated: int
+    ratio: float
+
+    def warn(self) -> None:
+        """Issue a :class:`DemixWarning` for each thing that makes results worse than they look."""
+        for sentence in self.sentences():
+            warnings.warn(sentence, DemixWarning, stacklevel=2)
+
+    def sentences(self) -> list[str]:
+        """Return the warnings as plain sentences; there may be none."""
+        told = []
+        if self.constant:
+            some = ", ".join(self.constant[:5]) + (", ..." if len(self.constant) > 5 else "")
+            told.append(
+                f"{len(self.constant)} of {len(self.names)} columns of {self.source} never change "
+                f"({some}) and say nothing; leave them out."
+            )
+        if self.duplicated:
+            told.append(
+                f"{self.duplicated} of {self.rows} rows of {self.source} "
+                f"({self.duplicated / self.rows:.1%}) repeat an earlier row exactly, so that a row "
+                "is contrasted with itself and may be both trained on and held out; remove them "
+                "unless they are meant."
+            )
+        if self.ratio > _SCALES:
+            varying = np.where(self.std > 0, self.std, np.nan)
+            large, small = int(np.nanargmax(varying)), int(np.nanargmin(varying))
+            told.append(
+                f"Columns of {self.source} differ in scale by a factor of {self.ratio:.1e} (std "
+                f"{self.std[large]:.3g} in column {self.names[large]}, {self.std[small]:.3g} in "
+                f"column {self.names[small]}); whiten or rescale them, or the small ones are lost."
+            )
+        return told
+
+
+def check_data(data: Data, *, batch: int | None = None) -> Findings:
+    """Look at all rows once, in the memory of a block and 8 bytes for each row.
+
+    Data that nothing can be learnt from are refused: fewer than 2 rows, or than a batch; NaN,
+    infinity, or numbers beyond float32; columns that are all constant. What makes results worse is
+    returned, and told by :meth:`Findings.warn`.
+
+    Means and variances of blocks are merged as in Chan, Golub & LeVeque (1983), "Algorithms for
+    computing the sample variance", The American Statistician 37: with ``n_a, m_a, S_a`` rows, mean
+    and sum of squares so far, and ``d = m_b - m_a``,
+
+    ``m = m_a + d n_b / (n_a + n_b)``,  ``S = S_a + S_b + d^2 n_a n_b / (n_a + n_b)``.
+
+    Parameters
+    ----------
+    data : Data
+        Rows ``(N, d)``; of images ``(N, C, H, W)`` the C channels are the columns.
+    batch : int, optional
+        How many rows one step of training takes.
+
+    Returns
+    -------
+    Findings
+        Mean and std of each column, and what to warn of.
+
+    Examples
+    --------
+    >>> from demix import as_data, check_data
+    >>> found = check_data(as_data([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]]))
+    >>> found.constant, found.duplicated
+    (('1',), 0)
+    >>> found.mean
+    array([2., 5.])
+    """
+    rows, columns = data.shape[:2]
+    if rows < 2:
+        raise DemixError(f"Expected at least 2 rows to tell apart, but {data.source} has {rows}.")
+    if batch is not None and rows < batch:
+        raise DemixError(
+            f"A batch of {batch} needs as many rows, but {data.source} has {rows}; choose a batch "
+            f"of at most {rows}."
+        )
+    names = data.names or tuple(map(str, range(columns)))
+    seen, mean, squares = 0, np.zeros(columns), np.zeros(columns)
+    low, high = np.full(columns, np.inf), np.full(columns, -np.inf)
+    hashes = np.empty(rows, dtype=np.int64)
+    bad, first_bad = 0, ""
+    for start, tensor in data.blocks():
+        # (B, columns, entries of a column); a matrix has one entry each
+        block = tensor.numpy().reshape(len(tensor), columns, -1)
+        finite = np.isfinite(block).all(axis=2)
+        if not finite.all():
+            row, column = np.argwhere(~finite)[0]
+            first_bad = first_bad or f"row {start + row}, column {names[column]}"
+            bad += int((~finite.all(axis=1)).sum())
+        if bad:
+            continue
+        hashes[start : start + len(block)] = _hashes(block)
+        low = np.minimum(low, block.min(axis=(0, 2)))
+        high = np.maximum(high, block.max(axis=(0, 2)))
+        new = block.shape[0] * block.shape[2]
+        block_mean = block.mean(axis=(0, 2), dtype=np.float64)
+        step = block_mean - mean
+        mean = mean + step * (new / (seen + new))
+        squares += ((block - block_mean[:, None]) ** 2).sum(axis=(0, 2))
+        squares += step**2 * (seen * new / (seen + new))
+        seen += new
+    if bad:
+        raise DemixError(
+            f"Expected finite numbers, but {bad} of {rows} rows of {data.source} hold NaN, "
+            f"infinity or numbers beyond float32, the first of them {first_bad} (counted from 0); "
+            "remove or impute them."
+        )
+    varies = low < high
+    if not varies.any():
+        raise DemixError(f"Expected columns that change, but all of {data.source} are constant.")
+    std = np.where(varies, np.sqrt(squares / seen), 0.0)
+    return Findings(
+        source=data.source,
+        rows=rows,
+        names=names,
+        mean=mean,
+        std=std,
+        constant=tuple(name for name, varied in zip(names, varies, strict=True) if not varied),
+        duplicated=rows - len(np.unique(hashes)),
+        ratio=float(std[varies].max() / std[varies].min()),
+    )
+
+
+def _hashes(block: np.ndarray) -> np.ndarray:
+    """Return a number for each row ``(B,)``, the same for equal rows and hardly ever otherwise.
+
+    Python hashes bytes with SipHash: 64 bits, so that a million different rows have two alike with
+    a chance of 3e-8.
+    """
+    flat = block.reshape(len(block), -1) + np.float32(0)  # -0 and 0 are equal, their bytes are not
+    rows = flat.view(f"V{flat.shape[1] * flat.itemsize}").ravel().tolist()
+    return np.fromiter(map(hash, rows), dtype=np.int64, count=len(rows))

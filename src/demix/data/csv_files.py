@@ -1,0 +1,196 @@
+"""Numbers from csv files."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from demix.data.formats import check_kind, find_column, reason
+from demix.errors import DemixError
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a csv file is written: its delimiter, its number of columns, and its header if any."""
+
+    delimiter: str
+    width: int
+    names: tuple[str, ...] | None
+
+    def name(self, column: int) -> str:
+        """Return what a message calls a column."""
+        named = self.names is not None and self.names[column]
+        return repr(named) if named else f"{column} (counted from 0)"
+
+
+def read_csv(
+    path: Path, columns: Sequence[str | int] | None = None, dtype: type[np.generic] = np.float32
+) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """Return the numbers ``(N, d)`` of a csv file and the names of their columns.
+
+    Parameters
+    ----------
+    path : Path
+        A file in UTF-8 whose cells are separated by commas, semicolons or tabs. Its first line is
+        a header if most of its cells are not numbers, or if it counts three columns or more from 0
+        above numbers that are not all whole, as pandas writes for columns without names.
+    columns : sequence of str or int, optional
+        The columns to read: their names, or their numbers from 0 where there is no header.
+    dtype : type, optional
+        ``np.float32`` or ``np.float64`` for any numbers, ``np.int64`` for whole ones.
+    """
+    layout = csv_layout(path)
+    chosen = _chosen(path, layout, columns)
+    try:
+        # numpy's reader is written in C and keeps nothing but the numbers.
+        numbers = np.loadtxt(
+            _even_lines(path, layout),
+            dtype=dtype,
+            comments=None,
+            delimiter=layout.delimiter,
+            skiprows=_lines_above(path, layout),
+            usecols=chosen,
+            ndmin=2,
+            quotechar='"',
+        )
+    except ValueError as error:
+        raise _first_trouble(path, layout, chosen, dtype) or DemixError(
+            f"Expected lines of {layout.width} numbers in {path}, but {reason(error)}."
+        ) from error
+    names = layout.names
+    return numbers, None if names is None else tuple(names[column] for column in chosen)
+
+
+def _even_lines(path: Path, layout: Layout) -> Iterator[str]:
+    """Go through the lines, and stop at one that numpy would read with its cells out of place."""
+    with _text(path) as file:
+        for line in file:
+            if '"' in line:
+                cells = len(next(csv.reader([line], delimiter=layout.delimiter)))
+            else:
+                cells = line.count(layout.delimiter) + 1
+            if cells != layout.width and line.strip("\r\n"):
+                raise ValueError(f"a line has {cells} cells")
+            yield line
+
+
+def csv_layout(path: Path) -> Layout:
+    """Return how a csv file is written, from its first two lines."""
+    delimiter = csv_delimiter(path)
+    first, *rest = [cells for _, cells in itertools.islice(csv_lines(path, delimiter), 2)]
+    names = tuple(cell.strip() for cell in first)
+    if not _is_header(names, rest[0] if rest else None):
+        return Layout(delimiter, len(first), None)
+    if not rest:
+        raise DemixError(f"Expected lines of numbers, but {path} has only a header.")
+    # numpy.savetxt marks its header so.
+    return Layout(delimiter, len(first), (names[0].removeprefix("#").strip(), *names[1:]))
+
+
+def csv_delimiter(path: Path) -> str:
+    """Return what separates the cells of a file: a tab, a semicolon or a comma."""
+    check_kind(path, "a text file")
+    with _text(path) as file:
+        start = next((line for line in file if line.strip("\r\n")), "")
+    if not start:
+        raise DemixError(f"Expected a csv file with lines, but {path} has none.")
+    return next((mark for mark in "\t;" if mark in start), ",")
+
+
+def csv_lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Go through the cells of all lines that are not blank, with the number of the line from 1."""
+    with _text(path) as file:
+        reader = csv.reader(file, delimiter=delimiter)
+        try:
+            yield from ((reader.line_num, cells) for cells in reader if cells)
+        except csv.Error as error:
+            raise DemixError(
+                f"Expected a csv file, but line {reader.line_num} of {path} cannot be read as "
+                f"one: {reason(error)}."
+            ) from error
+
+
+def _is_header(first: Sequence[str], second: Sequence[str] | None) -> bool:
+    numbers = sum(reads_as(float, cell) for cell in first)
+    if 2 * numbers < len(first):
+        return True
+    # One or two columns of data may well begin at 0 and 1, as time and a cosine do.
+    counted = len(first) > 2 and list(first) == [str(column) for column in range(len(first))]
+    return counted and second is not None and not all(reads_as(int, cell) for cell in second)
+
+
+def _chosen(path: Path, layout: Layout, columns: Sequence[str | int] | None) -> list[int]:
+    """Return the numbers of the columns to read."""
+    names = layout.names
+    if columns is not None:
+        known = [str(column) for column in range(layout.width)] if names is None else list(names)
+        return [find_column(str(column), known, path) for column in columns]
+    if names is not None and "" in names:
+        raise DemixError(
+            f"Expected a name for every column of {path}, but column {names.index('')} (counted "
+            "from 0) has none; name it, write frames with to_csv(index=False), or choose columns."
+        )
+    return list(range(layout.width))
+
+
+def _first_trouble(
+    path: Path, layout: Layout, chosen: Sequence[int], dtype: type[np.generic]
+) -> DemixError | None:
+    """Return what is wrong in the first line that numpy could not read."""
+    whole = issubclass(dtype, np.integer)
+    number: Callable[[str], Any] = int if whole else float
+    expected = "whole numbers" if whole else "numbers"
+    below = 0 if layout.names is None else 1
+    for line, cells in itertools.islice(csv_lines(path, layout.delimiter), below, None):
+        if len(cells) != layout.width:
+            return DemixError(
+                f"Expected {layout.width} cells in every line of {path}, but line {line} has "
+                f"{len(cells)}."
+            )
+        for column in chosen:
+            cell = cells[column]
+            if not reads_as(number, cell):
+                found = f"holds {cell[:40]!r}" if cell.strip() else "is empty"
+                comma = reads_as(float, cell.replace(",", ".")) and "," in cell
+                advice = "write a decimal point" if comma else "mend it or choose other columns"
+                return DemixError(
+                    f"Expected {expected}, but line {line} of {path} {found} in column "
+                    f"{layout.name(column)}; {advice}."
+                )
+    return None
+
+
+def reads_as(number: Callable[[str], Any], cell: str) -> bool:
+    """Whether a cell is a number of a type, ``int`` or ``float``."""
+    try:
+        number(cell)
+    except ValueError:
+        return False
+    # Python reads 1_000, numpy does not.
+    return "_" not in cell
+
+
+def _lines_above(path: Path, layout: Layout) -> int:
+    """Return how many lines stand above the numbers; a header may come after blank ones."""
+    if layout.names is None:
+        return 0
+    return next(csv_lines(path, layout.delimiter))[0]
+
+
+@contextmanager
+def _text(path: Path) -> Iterator[Any]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield file
+    except UnicodeDecodeError as error:
+        raise DemixError(
+            f"Expected a csv file in UTF-8, but {path} is written otherwise ({error.reason}); "
+            "save it as UTF-8."
+        ) from error

@@ -1,0 +1,91 @@
+"""What a file is, whatever its name says, and the libraries that some formats need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from demix.errors import DemixError
+
+_BEGINNINGS = {
+    b"\x93NUMPY": "a numpy array (.npy)",
+    b"PK\x03\x04": "a zip archive (.npz)",
+    b"PAR1": "a parquet file",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"\x89HDF": "an HDF5 file",
+    b"\x1f\x8b": "a gzip archive",
+    b"\xff\xfe": "a text file in UTF-16",
+}
+_EMPTY = "an empty file"
+# Control characters that no text holds, whatever its encoding; it has tabs and ends of lines.
+_UNWRITTEN = set(range(32)) - set(b"\t\n\f\r")
+
+
+def looks_like(path: Path) -> str:
+    """Return what the first bytes of a file say it is."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(4096)
+    except OSError as error:
+        raise DemixError(
+            f"Expected a file that can be read, but {path} cannot: {reason(error)}."
+        ) from error
+    if not start:
+        return _EMPTY
+    for beginning, kind in _BEGINNINGS.items():
+        if start.startswith(beginning):
+            return kind
+    return "a binary file of another kind" if _UNWRITTEN & set(start) else "a text file"
+
+
+def check_kind(path: Path, kind: str) -> None:
+    """Refuse a file that does not look like what its name says it is."""
+    found = looks_like(path)
+    if found == _EMPTY:
+        raise DemixError(f"Expected {kind}, but {path} is empty; write it again.")
+    if found != kind:
+        raise DemixError(
+            f"Expected {kind}, as its name says, but {path} looks like {found}; rename it or "
+            "write it again."
+        )
+
+
+def reason(error: BaseException) -> str:
+    """Return what another library says, fit to stand inside a sentence."""
+    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return str(said).splitlines()[0].rstrip(".")
+
+
+def choose_array(names: Sequence[str], key: str | None, path: Path) -> str:
+    """Return the name of the one array that is meant."""
+    if key in names or (key is None and len(names) == 1):
+        return names[0] if key is None else key
+    found = ", ".join(names) or "none"
+    wanted = "one array, or a key that says which" if key is None else f"an array {key!r}"
+    raise DemixError(f"Expected {wanted}, but the arrays in {path} are: {found}.")
+
+
+def find_column(column: str, known: Sequence[str], path: Path) -> int:
+    """Return the place of a column that is known by this name only."""
+    if known.count(column) != 1:
+        listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
+        times = "twice" if column in known else "not"
+        raise DemixError(
+            f"Expected one column {column!r} in {path}, but it is there {times}; the columns are "
+            f"{listed}."
+        )
+    return known.index(column)
+
+
+def need(library: str, what: str) -> Any:
+    """Import a library that only some formats need, or say how to get it."""
+    try:
+        return import_module(library)
+    except ImportError as error:
+        raise DemixError(
+            f"Reading {what} needs {library.partition('.')[0]}, which is not installed; install "
+            "it with: pip install 'demix[files]'."
+        ) from error

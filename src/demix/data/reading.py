@@ -1,0 +1,90 @@
+"""Files of any supported format as :class:`Data`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from demix.data.arrays import array_data, zarr_data
+from demix.data.csv_files import read_csv
+from demix.data.data import Data
+from demix.data.images import image_data
+from demix.data.npy_files import read_npy, read_npz
+from demix.data.parquet_files import read_parquet
+from demix.data.zarr_files import open_zarr
+from demix.errors import DemixError
+
+_KNOWN = ".npy, .npz, .csv, .tsv, .parquet, .zarr, or a folder of .png or .jpg images"
+
+
+def read_data(
+    path: str | Path, *, key: str | None = None, columns: Sequence[str | int] | None = None
+) -> Data:
+    r"""Open a file, a zarr store or a folder of images as :class:`Data`.
+
+    What lies in ``.npy``, ``.zarr`` and folders of images stays on disk and may be larger than
+    memory; ``.npz``, ``.csv`` and ``.parquet`` are read once. Nothing that a file holds is ever
+    executed: pickled objects are refused.
+
+    Parameters
+    ----------
+    path : str or Path
+        ``.npy``; ``.npz``; ``.csv`` or ``.tsv`` in UTF-8 with commas, semicolons or tabs, with or
+        without a header, numbers only; ``.parquet``; ``.zarr``; or a folder of ``.png`` and
+        ``.jpg`` images of one size, which are sorted by name and scaled to [0, 1].
+    key : str, optional
+        Which array of an ``.npz`` archive or a zarr group, if there are several.
+    columns : sequence of str or int, optional
+        Which columns of a table, by name, or by number from 0 in a csv file without a header.
+
+    Returns
+    -------
+    Data
+        Rows ``(N, d)``, or images ``(N, C, H, W)``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from demix import read_data
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "x.csv"
+    ...     _ = path.write_text("height,mass\n1.8,80\n1.6,55\n")
+    ...     data = read_data(path)
+    >>> data.shape, data.names
+    ((2, 2), ('height', 'mass'))
+    """
+    path = Path(path)
+    kind = _kind(path)
+    if key is not None and kind not in (".npz", ".zarr"):
+        raise DemixError(f"A key chooses from an .npz or .zarr file, but {path} is neither.")
+    if columns is not None and kind not in (".csv", ".tsv", ".parquet"):
+        raise DemixError(f"Columns are chosen from a .csv or .parquet file; {path} is neither.")
+    if columns is not None and len(columns) == 0:
+        raise DemixError(f"Expected at least one column of {path} to be chosen, but got none.")
+    if kind == "folder":
+        return image_data(path)
+    if kind == ".npy":
+        return array_data(read_npy(path), str(path))
+    if kind == ".npz":
+        return array_data(read_npz(path, key), str(path))
+    if kind == ".zarr":
+        return zarr_data(open_zarr(path, key), str(path))
+    table = read_parquet(path, columns) if kind == ".parquet" else read_csv(path, columns)
+    return array_data(table[0], str(path), table[1])
+
+
+def _kind(path: Path) -> str:
+    """Return the suffix that says how a path is read, or ``"folder"``."""
+    if not os.access(path, os.R_OK):
+        found = "may not be read" if os.path.lexists(path) else "does not exist"
+        raise DemixError(f"Expected data to read, but {path} {found}; known are {_KNOWN}.")
+    if path.is_dir():
+        marks = ("zarr.json", ".zarray", ".zgroup")
+        store = path.suffix.lower() == ".zarr" or any((path / mark).exists() for mark in marks)
+        return ".zarr" if store else "folder"
+    suffix = path.suffix.lower()
+    if suffix not in (".npy", ".npz", ".csv", ".tsv", ".parquet", ".zarr"):
+        raise DemixError(f"Expected {_KNOWN}, but got {path}; convert it to one of them.")
+    return suffix

@@ -1,0 +1,167 @@
+"""Labels, pairs and time beside the data are read and checked."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from demix import (
+    DemixError,
+    DemixWarning,
+    check_pairs,
+    check_time,
+    read_labels,
+    read_pairs,
+    read_time,
+)
+
+
+def refusal(call, *arguments, **options) -> str:
+    with pytest.raises(DemixError) as told:
+        call(*arguments, **options)
+    assert str(told.value).endswith(".")
+    assert "\n" not in str(told.value)
+    return str(told.value)
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [[0, 1], [2, 1], [3, 0]],
+        np.array([[0, 1], [2, 1], [3, 0]], dtype=np.uint8),
+        torch.tensor([[0, 1], [2, 1], [3, 0]], dtype=torch.int32),
+    ],
+)
+def test_pairs_become_int64(pairs):
+    checked = check_pairs(pairs, 4)
+    assert checked.dtype == torch.int64
+    assert checked.tolist() == [[0, 1], [2, 1], [3, 0]]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "words"),
+    [
+        ([0, 1, 2], "pairs (P, 2) of row numbers, but got an array of shape (3,)"),
+        ([[0, 1, 2]], "of shape (1, 3)"),
+        ([], "of shape (0,)"),
+        ([[0, 1], [2]], "pairs as an array"),
+        ([[0.0, 1.0]], "of type float64; convert them"),
+        (torch.zeros(2, 2, dtype=torch.bfloat16), "of type float64; convert them"),
+        ([[0, 1], [1, 4], [-1, 2]], "rows 0..3, but 2 of 3 point outside the data, the first of"),
+        ([[0, 1], [1, 4]], "pair 1, (1, 4)"),
+        ([[0, 0], [1, 1], [0, 1]], "67% of 3 pair a row with itself"),
+    ],
+)
+def test_pairs_that_cannot_be_used_are_refused(pairs, words):
+    assert words in refusal(check_pairs, pairs, 4)
+
+
+def test_a_row_may_sometimes_be_paired_with_itself():
+    pairs = np.stack([np.arange(200), np.arange(1, 201)], axis=1)
+    pairs[0] = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_pairs(pairs, 201)
+    pairs[1:10, 1] = pairs[1:10, 0]
+    with pytest.warns(DemixWarning, match="5.0% of 200 pairs pair a row with itself"):
+        check_pairs(pairs, 201)
+
+
+def test_pairs_are_read_exactly(tmp_path):
+    pairs = np.array([[2**24, 2**24 + 1], [5, 6]])  # float32 cannot tell the first two apart
+    np.save(tmp_path / "p.npy", pairs)
+    pd.DataFrame(pairs, columns=["i", "j"]).to_csv(tmp_path / "p.csv", index=False)
+    for name in ("p.npy", "p.csv"):
+        assert read_pairs(tmp_path / name, 2**25).tolist() == pairs.tolist()
+    assert "point outside the data" in refusal(read_pairs, tmp_path / "p.csv", 100)
+    (tmp_path / "p.csv").write_text("0,1\n1,2.5\n")
+    assert "Expected whole numbers, but line 2" in refusal(read_pairs, tmp_path / "p.csv", 9)
+    assert "is no such file" in refusal(read_pairs, tmp_path / "q.csv", 9)
+    (tmp_path / "p.txt").write_text("0,1\n")
+    assert "is neither" in refusal(read_pairs, tmp_path / "p.txt", 9)
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        [0, 1, 1, 5],
+        torch.tensor([0.0, 0.5]),
+        np.array(["2020-01-01", "2020-01-02"], dtype="M8[D]"),
+        np.array([255, 255], dtype=np.uint8),
+    ],
+)
+def test_time_may_stand_still_but_not_run_back(time):
+    check_time(time)
+
+
+@pytest.mark.parametrize(
+    ("time", "words"),
+    [
+        ([0.0, 2.0, 1.0, 0.0], "row 2 (counted from 0) is at 1.0 after 2.0; sort"),
+        (np.array([5, 3], dtype=np.uint8), "row 1 (counted from 0) is at 3 after 5"),
+        ([0.0, np.nan, 1.0], "row 1 (counted from 0) is at nan"),
+        ([0.0, np.inf], "row 1 (counted from 0) is at inf"),
+        (np.array(["2020-01-01", "NaT"], dtype="M8[D]"), "is at NaT"),
+        ([[0.0, 1.0]], "one moment for each row, (N,), but time is (1, 2)"),
+        ([], "but time is (0,)"),
+        (["a", "b"], "is of type <U1"),
+    ],
+)
+def test_time_that_cannot_be_used_is_refused(time, words):
+    assert words in refusal(check_time, time)
+
+
+def test_time_is_read_in_double_precision(tmp_path):
+    time = 1.7e9 + np.arange(5) / 8
+    np.save(tmp_path / "t.npy", time)
+    pd.DataFrame({"t": time}).to_csv(tmp_path / "t.csv", index=False)
+    for name in ("t.npy", "t.csv"):
+        assert read_time(tmp_path / name).tolist() == time.tolist()
+    (tmp_path / "t.csv").write_text("0\n0.5\n1\n")
+    assert read_time(tmp_path / "t.csv").tolist() == [0, 0.5, 1]
+    (tmp_path / "t.csv").write_text("0\n0.5\n0.2\n")
+    assert "in the order of time" in refusal(read_time, tmp_path / "t.csv")
+
+
+def test_numbers_are_labels_as_they_are(tmp_path):
+    np.save(tmp_path / "y.npy", np.array([3, 1, 1], dtype=np.uint8))
+    (tmp_path / "a.csv").write_text("class\n3\n1\n1\n")
+    (tmp_path / "b.csv").write_text("3\n1\n1\n")
+    for name in ("y.npy", "a.csv", "b.csv"):
+        labels = read_labels(tmp_path / name)
+        assert labels.values.tolist() == [3, 1, 1]
+        assert labels.values.dtype == np.int64
+        assert labels.names is None
+
+
+def test_text_is_numbered_and_kept(tmp_path):
+    np.save(tmp_path / "y.npy", np.array(["dog", "cat", "dog"]))
+    (tmp_path / "a.csv").write_text("animal\ndog\ncat\ndog\n")
+    (tmp_path / "b.csv").write_text("dog\ncat\ndog\n")
+    for name in ("y.npy", "a.csv", "b.csv"):
+        labels = read_labels(tmp_path / name)
+        assert (labels.values.tolist(), labels.names) == ([1, 0, 1], ("cat", "dog"))
+    frame = pd.DataFrame({"x": [0.5, 1.5], "who": ["b, c", "a"], "n": [7, 8]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert read_labels(tmp_path / "t.csv", column="who").names == ("a", "b, c")
+    assert read_labels(tmp_path / "t.csv", column="n").values.tolist() == [7, 8]
+    assert "'0.5'" in refusal(read_labels, tmp_path / "t.csv", column="x")
+    assert "choose one of x, who, n" in refusal(read_labels, tmp_path / "t.csv")
+    assert "one column 'z' in" in refusal(read_labels, tmp_path / "t.csv", column="z")
+
+
+def test_labels_that_cannot_be_used_are_refused(tmp_path):
+    csv, npy = tmp_path / "y.csv", tmp_path / "y.npy"
+    csv.write_text("a,b\n1,2\n3,\n")
+    assert f"line 3 of {csv} has none" in refusal(read_labels, csv, column="b")
+    csv.write_text("a\n")
+    assert "has only a header" in refusal(read_labels, csv)
+    np.save(npy, np.zeros((3, 2), dtype=int))
+    assert "has shape (3, 2)" in refusal(read_labels, npy)
+    assert "but y.npy is" in refusal(read_labels, npy, column="a").replace(f"{tmp_path}/", "")
+    np.save(npy, np.zeros(3))
+    assert "is of type float64" in refusal(read_labels, npy)
