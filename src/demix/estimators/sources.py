@@ -96,8 +96,8 @@ class LagPairs(PairSource):
         count = min(_BLOCKS, len(rows) // (4 * high + 2))
         if count < 2:
             raise DemixError(
-                f"Lags up to {high} with some time held out take at least {2 * (4 * high + 2)} rows, "
-                f"but there are {len(rows)}; use smaller lags or more rows."
+                f"Lags up to {high} with some time held out take at least {8 * high + 4} rows, but "
+                f"there are {len(rows)}; use smaller lags or more rows."
             )
         edges = np.linspace(0, len(rows), count + 1).astype(int)
         held = np.random.default_rng(seed).permutation(count)[: max(1, round(share * count))]
