@@ -33,7 +33,7 @@ _long = Budget(steps=10_000, batch=2048, width=32)
 # Few clusters leave a flat loss, which takes long.
 _flat = Budget(steps=20_000, batch=2048, width=32)
 _ten = Budget(steps=4000)
-_twenty = Budget(steps=5000, batch=2048, width=128)
+_twenty = Budget(steps=12_000, batch=2048, width=128)
 _point = Budget(steps=1500, width=32)
 
 
