@@ -87,6 +87,9 @@ class LabelRow(Row):
 
     def published(self, model: Model, score: str) -> Figure | None:
         """Return the paper's figure, which comes without a spread."""
+        if score == "r2_rows" and self.instances == self.clusters:
+            # With one row for each cluster, a split over rows is one over clusters.
+            score = "r2_rows_seen"
         figure = self.paper.get(model, {}).get(score)
         return None if figure is None else (figure, None)
 
