@@ -103,7 +103,7 @@ class LabelRow(Row):
             "p(z | v)": str(self.conditional),
             "label noise": f"{self.label_noise:g}",
             "batch": str(self.batch or "–"),
-            "method": ", ".join(_METHODS.get(model, model) for model in self.models),
+            "method": ", ".join(dict.fromkeys(_METHODS.get(m, m) for m in self.models)),
         }
 
     def setting(self) -> Row:

@@ -65,8 +65,9 @@ def _lines(experiment: Experiment[Row], rows: Rows) -> tuple[list[str], list[lis
     described = varying(experiment)
     models = _models(experiment, rows)
     header = ["row", *described]
+    shown = {model: _scores_of(experiment, rows, model) for model in models}
     for model in models:
-        for score in experiment.scores:
+        for score in shown[model]:
             paper = " (paper)" if _has_figures(experiment, model, score) else ""
             header.append(f"{model} {SCORES[score]}{paper}".strip())
         if _is_main(rows, model):
@@ -77,7 +78,7 @@ def _lines(experiment: Experiment[Row], rows: Rows) -> tuple[list[str], list[lis
         line = [str(row.number), *(row.cells()[name] for name in described)]
         for model in models:
             own = model or row.models[0]
-            line += [_beside(cells[own], row, own, score) for score in experiment.scores]
+            line += [_beside(cells[own], row, own, score) for score in shown[model]]
             if _is_main(rows, model):
                 line.append(_mean(cells[own], "nats_above_optimum"))
         main = [record for model in row.main for record in cells[model]]
@@ -92,6 +93,19 @@ def _models(experiment: Experiment[Row], rows: Rows) -> list[Model]:
         return [""]
     run = dict.fromkeys(model for _, cells in rows for model in cells)
     return [m for m in _ORDER if m in run] + [m for m in run if m not in _ORDER]
+
+
+def _scores_of(experiment: Experiment[Row], rows: Rows, model: Model) -> list[str]:
+    """Return the scores that a model has in any row."""
+    return [
+        score
+        for score in experiment.scores
+        if any(
+            record[score] is not None
+            for row, cells in rows
+            for record in cells[model or row.models[0]]
+        )
+    ]
 
 
 def _is_main(rows: Rows, model: Model) -> bool:
@@ -137,7 +151,7 @@ def _notes(experiment: Experiment[Row], records: Records) -> list[str]:
     common = {
         name: text
         for name, text in experiment.rows[0].cells().items()
-        if name not in varying(experiment)
+        if name not in varying(experiment) and text != "–"
     }
     return [
         f"Regenerate with `{command}--scale {scale} --out DIR`.",
