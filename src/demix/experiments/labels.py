@@ -15,10 +15,10 @@ from demix.objectives import (
     InfoNCE,
     InstanceDiscrimination,
     Objective,
+    Sampled,
     TimeContrastive,
     cross_entropy_identifies,
 )
-from demix.objectives.classification import Sampled
 from demix.processes import ClusterProcess, LeakyMixing, cluster_vectors
 from demix.spaces import Real, Space, Sphere
 from demix.training import Recipe, paper_recipe
