@@ -15,7 +15,7 @@ from demix.bench.tables import tables_of
 from demix.report import table_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = ("README.md", "docs/speed.md")
+DOCUMENTS = ("README.md", "docs/cross_entropy.md", "docs/speed.md")
 BLOCK = re.compile(r"<!-- results/(?P<name>[\w/-]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 

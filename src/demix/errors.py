@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 
 class DemixError(ValueError):
     """Input that cannot be used; the message says what was expected, what came and what to do.
@@ -25,3 +28,22 @@ class DemixWarning(UserWarning):
     >>> issubclass(DemixWarning, UserWarning)
     True
     """
+
+
+def warn(text: str) -> None:
+    """Give a :class:`DemixWarning` that points at the caller's line, however deep we are in demix.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from demix.errors import warn
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn("All 3 labels are alike.")
+    >>> str(caught[0].message)
+    'All 3 labels are alike.'
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_globals.get("__name__", "").partition(".")[0] == "demix" and frame.f_back:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, DemixWarning, stacklevel=level)

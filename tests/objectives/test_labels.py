@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,7 @@ def test_good_labels_are_counted(labels: Any) -> None:
         ([0, 10**12], r"0\.\.1 without gaps, but 2 different ones go from 0 to 1000000000000"),
         ([-1, 0], r"0\.\.1 without gaps, but 2 different ones go from -1 to 0"),
         ([0, 0, 0], "at least 2 classes to tell apart, but all 3 labels are 0"),
+        ([7, 7, 7], "at least 2 classes to tell apart, but all 3 labels are 7"),
     ],
 )
 def test_labels_of_a_data_set_that_cannot_be_used_are_refused(labels: Any, words: str) -> None:
@@ -132,14 +134,22 @@ def test_too_few_classes_leave_latents_unidentified(classes: int | None) -> None
     words = (
         r"Theorem 1 of Reizinger et al\. \(2024\) needs an affine generator system, for 4 latents "
         r"at least 5 classes, but there are 4: only a 3-dimensional linear part of the latents can "
-        r"be recovered\. Take more classes, or at most 3 latents\."
+        r"be recovered\. Take more classes, or recover at most 3 of the latents\."
     )
     with pytest.warns(DemixWarning, match=words):
         check_classes([0, 1, 2, 3] * 2, 4, classes=classes)
     check_classes([0, 1, 2, 3] * 2, 3, classes=classes)
 
 
-def test_a_warning_names_the_line_of_the_caller() -> None:
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: check_classes([0, 1, 0, 1], 2),
+        lambda: Classification(3, 5),
+        lambda: TimeContrastive(3, 5),
+    ],
+)
+def test_a_warning_names_the_line_of_the_caller(call: Callable[[], object]) -> None:
     with pytest.warns(DemixWarning) as caught:
-        check_classes([0, 1, 0, 1], 2)
-    assert caught[0].filename == __file__
+        call()
+    assert [warning.filename for warning in caught] == [__file__]

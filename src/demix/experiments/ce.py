@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import count, product
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 from demix.experiments.declaration import Distribution, Experiment, Panel, Point
@@ -33,8 +34,7 @@ _long = Budget(steps=10_000, batch=2048, width=32)
 # Few clusters leave a flat loss, which takes long.
 _flat = Budget(steps=20_000, batch=2048, width=32)
 _ten = Budget(steps=4000)
-_twenty = Budget(steps=5000, batch=2048, width=128)
-_point = Budget(steps=1500, width=32)
+_twenty = Budget(steps=12_000, batch=2048, width=128)
 
 
 def _both(normalised: tuple[float, float, float], free: tuple[float, float]) -> dict[str, Any]:
@@ -124,8 +124,18 @@ CLUSTER_VECTORS = Experiment(
     ),
 )
 
+
+def _point(*points: Point, **process: Any) -> LabelRow:
+    """Return a point of a figure; it is numbered with all others of it."""
+    budget = Budget(steps=1500, width=32)
+    return LabelRow(0, laptop=budget, paper={"free": {}}, points=points, **process)
+
+
+def _numbered(*rows: LabelRow) -> tuple[LabelRow, ...]:
+    return tuple(replace(row, number=number) for number, row in enumerate(rows, start=1))
+
+
 _BETAS = (1.0, 1.25, 1.5, 1.75, 2.0)
-_number = count(1)
 GENNORM = Experiment(
     name="ce-gennorm",
     title="Figure 4: between Laplace (β=1) and normal (β=2)",
@@ -139,35 +149,26 @@ GENNORM = Experiment(
             "size of the logits on the circle", "β", "logit_size", "root mean square", percent=False
         ),
     ),
-    rows=(
+    rows=_numbered(
         *(
-            LabelRow(
-                next(_number),
-                Distribution("gennorm", width, p=beta),
-                laptop=_point,
-                paper={"free": {}},
-                points=(
-                    Point("latents", f"λ={width:g}", beta),
-                    Point("rows", f"λ={width:g}", beta),
-                ),
+            _point(
+                Point("latents", f"λ={width:g}", beta),
+                Point("rows", f"λ={width:g}", beta),
+                conditional=Distribution("gennorm", width, p=beta),
             )
             for width, beta in product((0.5, 1.0, 1.5), _BETAS)
         ),
         *(
-            LabelRow(
-                next(_number),
-                Distribution("gennorm", 1.0, p=beta),
+            _point(
+                Point("size of the logits on the circle", "λ=1", beta),
+                conditional=Distribution("gennorm", 1.0, p=beta),
                 dim=2,
-                laptop=_point,
-                paper={"free": {}},
-                points=(Point("size of the logits on the circle", "λ=1", beta),),
             )
             for beta in _BETAS
         ),
     ),
 )
 
-_number = count(1)
 BATCH_CLUSTERS_TAILS = Experiment(
     name="ce-batch-clusters-tails",
     title="Figure 5: batch size, number of clusters, and fat tails",
@@ -179,36 +180,23 @@ BATCH_CLUSTERS_TAILS = Experiment(
         Panel("number of clusters", "clusters", log_x=True),
         Panel("truncated Laplace", "truncation"),
     ),
-    rows=(
+    rows=_numbered(
         *(
-            LabelRow(
-                next(_number),
-                _vmf[kappa],
+            _point(
+                Point("batch size, equal steps", f"κ={kappa}", batch),
+                conditional=_vmf[kappa],
                 batch=batch,
-                laptop=_point,
-                paper={"free": {}},
-                points=(Point("batch size, equal steps", f"κ={kappa}", batch),),
             )
             for kappa, batch in product((10, 20, 50), (64, 256, 1024, 4096))
         ),
         *(
-            LabelRow(
-                next(_number),
-                dim=dim,
-                clusters=clusters,
-                laptop=_point,
-                paper={"free": {}},
-                points=(Point("number of clusters", f"d={dim}", clusters),),
-            )
+            _point(Point("number of clusters", f"d={dim}", clusters), dim=dim, clusters=clusters)
             for dim, clusters in product((5, 10, 20), (10, 30, 100, 1000))
         ),
         *(
-            LabelRow(
-                next(_number),
-                Distribution("laplace", width, limit=limit),
-                laptop=_point,
-                paper={"free": {}},
-                points=(Point("truncated Laplace", f"λ={width:g}", limit),),
+            _point(
+                Point("truncated Laplace", f"λ={width:g}", limit),
+                conditional=Distribution("laplace", width, limit=limit),
             )
             for width, limit in product((0.5, 1.0, 1.5), (1.0, 1.5, 2.0, 3.0))
         ),

@@ -15,10 +15,10 @@ from demix.objectives import (
     InfoNCE,
     InstanceDiscrimination,
     Objective,
+    Sampled,
     TimeContrastive,
     cross_entropy_identifies,
 )
-from demix.objectives.classification import Sampled
 from demix.processes import ClusterProcess, LeakyMixing, cluster_vectors
 from demix.spaces import Real, Space, Sphere
 from demix.training import Recipe, paper_recipe
@@ -87,6 +87,9 @@ class LabelRow(Row):
 
     def published(self, model: Model, score: str) -> Figure | None:
         """Return the paper's figure, which comes without a spread."""
+        if score == "r2_rows" and self.instances == self.clusters:
+            # With one row for each cluster, a split over rows is one over clusters.
+            score = "r2_rows_seen"
         figure = self.paper.get(model, {}).get(score)
         return None if figure is None else (figure, None)
 
@@ -100,7 +103,7 @@ class LabelRow(Row):
             "p(z | v)": str(self.conditional),
             "label noise": f"{self.label_noise:g}",
             "batch": str(self.batch or "–"),
-            "method": ", ".join(_METHODS.get(model, model) for model in self.models),
+            "method": ", ".join(dict.fromkeys(_METHODS.get(m, m) for m in self.models)),
         }
 
     def setting(self) -> Row:

@@ -2,7 +2,7 @@
 
 from demix.objectives.asymptotics import alignment, uniformity
 from demix.objectives.auxiliary import GeneralizedContrastive, TimeContrastive
-from demix.objectives.classification import Classification, InstanceDiscrimination
+from demix.objectives.classification import Classification, InstanceDiscrimination, Sampled
 from demix.objectives.contrast import contrast
 from demix.objectives.identification import (
     Identified,
@@ -26,6 +26,7 @@ __all__ = [
     "Kind",
     "Objective",
     "RowObjective",
+    "Sampled",
     "Supervised",
     "TimeContrastive",
     "alignment",

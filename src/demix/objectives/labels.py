@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from demix.errors import DemixError, DemixWarning
+from demix.errors import DemixError, warn
 
 
 def check_features(features: Tensor, dim: int) -> None:
@@ -78,20 +77,19 @@ def check_classes(labels: Any, dim: int, *, classes: int | None = None) -> np.nd
     """
     if dim < 1:
         raise DemixError(f"There must be at least 1 latent, but dim is {dim!r}.")
-    counts = _counts(_whole(labels), classes)
-    present = int((counts > 0).sum())
-    if present < 2:
+    whole = _whole(labels)
+    if (whole == whole[0]).all():
         raise DemixError(
-            f"Classification needs at least 2 classes to tell apart, but all {counts.sum()} labels "
-            f"are {int(counts.argmax())}."
+            f"Classification needs at least 2 classes to tell apart, but all {len(whole)} labels "
+            f"are {whole[0]}."
         )
+    counts = _counts(whole, classes)
+    present = int((counts > 0).sum())
     single = np.flatnonzero(counts == 1)
     if len(single):
-        warnings.warn(
+        warn(
             f"{len(single)} of {present} classes have a single sample and cannot be held out, the "
-            f"first of them label {single[0]}; collect more of them or leave them away.",
-            DemixWarning,
-            stacklevel=2,
+            f"first of them label {single[0]}; collect more of them or leave them away."
         )
     warn_of_few(present, dim)
     return counts
@@ -107,12 +105,11 @@ def warn_of_few(
 ) -> None:
     """Warn if there are too few classes, or what takes their place, for ``dim`` latents."""
     if count < dim + 1:
-        warnings.warn(
+        warn(
             f"{theorem} needs an affine generator system, for {dim} {latents} at least {dim + 1} "
             f"{classes}, but there are {count}: only a {count - 1}-dimensional linear part of the "
-            f"{latents} can be recovered. Take more {classes}, or at most {count - 1} {latents}.",
-            DemixWarning,
-            stacklevel=3,
+            f"{latents} can be recovered. Take more {classes}, or recover at most {count - 1} of "
+            f"the {latents}."
         )
 
 

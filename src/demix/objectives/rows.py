@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ from demix.processes import Labelled
 _START = 0.1
 
 
-class RowObjective(nn.Module):
+class RowObjective(nn.Module, ABC):
     """An objective over labelled samples with a row for each label.
 
     Parameters
@@ -56,9 +57,9 @@ class RowObjective(nn.Module):
         """Return the loss ``()`` of a labelled batch."""
         return self.loss(encoder(batch.x), batch.labels)
 
+    @abstractmethod
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
-        raise NotImplementedError
 
     def _sized(self, rows: Tensor) -> Tensor:
         return functional.normalize(rows, dim=1) if self.unit_rows else rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,11 @@ from demix.experiments import Experiment, LabelRow, Model, PairRow, Row, Scale
 from demix.objectives import contrast, is_matched, latent_loss
 from demix.processes import Process
 from demix.reproduce.label_cell import run_label_cell
-from demix.reproduce.seeds import LOOK, held_out, planned
+from demix.reproduce.trial import LOOK, Report, held_out, planned, trained
 from demix.scores import affine_r2, mean_correlation
-from demix.training import Record, train
+from demix.training import Record
 
 _CONTRAST = 1024
-Report = Callable[[int, int, Record], None]
 
 
 def run_cell(
@@ -82,7 +80,7 @@ def _run_pair_cell(
             "seconds": 0.0,
             "nats_above_optimum": None,
         }
-    encoder, objective, recipe = planned(row, scale, model, seed)
+    encoder, objective, recipe = plan = planned(row, scale, model, seed)
     look = process.sample(LOOK, generator=generator)
 
     def watch(encoder: Encoder) -> Record:
@@ -92,16 +90,8 @@ def _run_pair_cell(
     def above(encoder: Encoder) -> float | None:
         return None if model == "supervised" else nats_above_optimum(process, row, encoder)
 
-    training = train(
-        encoder,
-        process.sample,
-        objective,
-        recipe,
-        seed=seed,
-        watch=watch,
-        report=None if report is None else lambda step, last: report(step, recipe.steps, last),
-    )
-    if training.interrupted:
+    training = trained(plan, process.sample, seed, watch, report)
+    if training is None:
         return None
     pairs = process.sample(scale.samples, generator=generator)
     with torch.no_grad():

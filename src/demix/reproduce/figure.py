@@ -16,7 +16,6 @@ from demix.report import (
     Series,
     comparison_figure,
     concentration_curve,
-    panels_svg,
     write_panels,
 )
 from demix.report import Panel as Drawn
@@ -57,9 +56,9 @@ def _panels(experiment: Experiment[Row], rows: Rows, folder: Path) -> Picture | 
     ]
     if not drawn:
         return None
-    write_panels(drawn, folder)
+    svg, _ = write_panels(drawn, folder)
     return Picture(
-        panels_svg(drawn),
+        svg.read_text(encoding="utf-8"),
         f"{experiment.title}. Mean over seeds; bands reach one standard deviation to either side.",
         alt=f"{experiment.title}: {', '.join(panel.title for panel in drawn)}.",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,9 @@ from demix.encoders import Encoder
 from demix.experiments import LabelRow, Model, Scale
 from demix.objectives import Classification, Objective, RowObjective, optimum_error
 from demix.processes import ClusterProcess, Labelled
-from demix.reproduce.seeds import LOOK, held_out, planned
+from demix.reproduce.trial import LOOK, Report, held_out, planned, trained
 from demix.scores import affine_r2, mean_correlation, orthogonality_error, rows_r2
-from demix.training import Record, train
+from demix.training import Record
 
 
 def run_label_cell(
@@ -24,7 +23,7 @@ def run_label_cell(
     seed: int,
     scale: Scale,
     model: Model,
-    report: Callable[[int, int, Record], None] | None = None,
+    report: Report | None = None,
 ) -> dict[str, Any] | None:
     """Train and score one model; None if Ctrl-C ended it.
 
@@ -38,7 +37,7 @@ def run_label_cell(
         if no density is known), and ``theory``: what Theorem 1 says.
     """
     process = row.process(scale, model, seed=seed)
-    encoder, objective, recipe = planned(row, scale, model, seed)
+    encoder, objective, recipe = plan = planned(row, scale, model, seed)
     generator = held_out(seed)
     look = process.sample(LOOK, generator=generator)
     bayes = _bayes(process, look)
@@ -50,16 +49,9 @@ def run_label_cell(
             "nats_above_optimum": _above(objective, latents, look, bayes),
         }
 
-    training = train(
-        encoder,
-        process.sample_pairs if model == "infonce" else process.sample,
-        objective,
-        recipe,
-        seed=seed,
-        watch=watch,
-        report=None if report is None else lambda step, last: report(step, recipe.steps, last),
-    )
-    if training.interrupted:
+    sample = process.sample_pairs if model == "infonce" else process.sample
+    training = trained(plan, sample, seed, watch, report)
+    if training is None:
         return None
     batch = process.sample(scale.samples, generator=generator)
     with torch.no_grad():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from demix.errors import DemixError, DemixWarning
+from demix.errors import DemixError, warn
 from demix.experiments import Experiment, Model, Row, Scale
 from demix.objectives import kernel_name
 from demix.provenance import provenance
@@ -38,7 +37,7 @@ class Watcher:
 
     def warn(self, row: Row, warning: str) -> None:
         """Learn, before anything starts, for which rows theory promises nothing."""
-        warnings.warn(f"Row {row.number}: {warning}", DemixWarning, stacklevel=3)
+        warn(f"Row {row.number}: {warning}")
 
     def step(self, cell: Cell, step: int, steps: int, record: Record) -> None:
         """Learn how a cell is going."""

@@ -27,7 +27,7 @@ SCORES = {
 }
 # Everything else is shown in percent.
 _PLAIN = {"singular_mae", "logit_size"}
-_ORDER = ("unsupervised", "supervised", "identity")
+_ORDER = ("supervised", "identity")
 
 
 def write_tables(experiment: Experiment[Row], records: Records, folder: Path) -> None:
@@ -61,52 +61,69 @@ def by_row(experiment: Experiment[Row], records: Records) -> Rows:
 
 
 def _lines(experiment: Experiment[Row], rows: Rows) -> tuple[list[str], list[list[str]]]:
-    """Return header and lines: the process, and ours (paper) for each model and score."""
+    """Return header and lines, a line for each main model of a row.
+
+    They show the process, ours (paper) for each score, and the same of the models that are there
+    to compare with.
+    """
     described = varying(experiment)
-    models = _models(experiment, rows)
-    header = ["row", *described]
-    for model in models:
-        for score in experiment.scores:
-            paper = " (paper)" if _has_figures(experiment, model, score) else ""
-            header.append(f"{model} {SCORES[score]}{paper}".strip())
-        if _is_main(rows, model):
-            header.append(f"{model} nats above optimum".strip())
+    several = any(row.main[1:] for row in experiment.rows)
+    others = _others(rows)
+    mains = {model for row, _ in rows for model in row.main}
+    scores = {model: _scores_of(experiment, rows, {model}) for model in others}
+    main_scores = _scores_of(experiment, rows, mains)
+    # Beside others a main model needs its name; alone it is named in its line or by the row.
+    prefix = f"{rows[0][0].main[0]} " if others else ""
+    header = ["row", *described, *(["model"] if several else [])]
+    header += [f"{prefix}{_heading(experiment, mains, score)}" for score in main_scores]
+    header.append(f"{prefix}nats above optimum")
+    header += [
+        f"{model} {_heading(experiment, {model}, score)}"
+        for model in others
+        for score in scores[model]
+    ]
     header.append("seconds")
     lines = []
     for row, cells in rows:
-        line = [str(row.number), *(row.cells()[name] for name in described)]
-        for model in models:
-            own = model or row.models[0]
-            line += [_beside(cells[own], row, own, score) for score in experiment.scores]
-            if _is_main(rows, model):
-                line.append(_mean(cells[own], "nats_above_optimum"))
-        main = [record for model in row.main for record in cells[model]]
-        line.append(f"{np.mean([r['seconds'] for r in main]):.0f}" if main else "–")
-        lines.append(line)
+        for model in (model for model in row.main if cells[model]):
+            line = [str(row.number), *(row.cells()[name] for name in described)]
+            line += [model] if several else []
+            line += [_beside(cells[model], row, model, score) for score in main_scores]
+            line.append(_mean(cells[model], "nats_above_optimum", 3))
+            line += [_beside(cells[o], row, o, score) for o in others for score in scores[o]]
+            line.append(_mean(cells[model], "seconds", 0))
+            lines.append(line)
     return header, lines
 
 
-def _models(experiment: Experiment[Row], rows: Rows) -> list[Model]:
-    """Return the models that need columns of their own; one nameless if each row has its own."""
-    if all(len(row.models) == 1 for row in experiment.rows):
-        return [""]
-    run = dict.fromkeys(model for _, cells in rows for model in cells)
-    return [m for m in _ORDER if m in run] + [m for m in run if m not in _ORDER]
+def _others(rows: Rows) -> list[Model]:
+    """Return the models that were run to compare with, in the order of their columns."""
+    run = {model for row, cells in rows for model in cells if model not in row.main}
+    return [model for model in _ORDER if model in run]
 
 
-def _is_main(rows: Rows, model: Model) -> bool:
-    """Tell whether a column of a model is about it, or there to compare with."""
-    return any(model in ("", *row.main) for row, _ in rows)
+def _scores_of(experiment: Experiment[Row], rows: Rows, models: set[Model]) -> list[str]:
+    """Return the scores that any of the models has in any row."""
+    return [
+        score
+        for score in experiment.scores
+        if any(
+            record[score] is not None
+            for _, cells in rows
+            for model in models
+            for record in cells[model]
+        )
+    ]
 
 
-def _mean(cells: Records, key: str) -> str:
+def _heading(experiment: Experiment[Row], models: set[Model], score: str) -> str:
+    published = any(row.published(model, score) for row in experiment.rows for model in models)
+    return SCORES[score] + (" (paper)" if published else "")
+
+
+def _mean(cells: Records, key: str, digits: int) -> str:
     values = [record[key] for record in cells if record[key] is not None]
-    return f"{np.mean(values):.3f}" if values else "–"
-
-
-def _has_figures(experiment: Experiment[Row], model: Model, score: str) -> bool:
-    rows = experiment.rows
-    return any(row.published(model or row.models[0], score) is not None for row in rows)
+    return f"{np.mean(values):.{digits}f}" if values else "–"
 
 
 def _beside(cells: Records, row: Row, model: Model, score: str) -> str:
@@ -137,7 +154,7 @@ def _notes(experiment: Experiment[Row], records: Records) -> list[str]:
     common = {
         name: text
         for name, text in experiment.rows[0].cells().items()
-        if name not in varying(experiment)
+        if name not in varying(experiment) and text != "–"
     }
     return [
         f"Regenerate with `{command}--scale {scale} --out DIR`.",
