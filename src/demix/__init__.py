@@ -25,7 +25,7 @@ _ROOMS = {
         "read_pairs",
         "read_time",
     ],
-    "spaces": ["Box", "L1Ball", "Product", "Real", "Space", "Sphere", "check_space"],
+    "spaces": ["Box", "L1Ball", "Product", "Real", "Space", "Sphere", "check_space", "space_named"],
     "distributions": [
         "Conditional",
         "GeneralizedNormal",
@@ -58,6 +58,7 @@ _ROOMS = {
         "Identified",
         "InfoNCE",
         "InstanceDiscrimination",
+        "ShapedInfoNCE",
         "Supervised",
         "TimeContrastive",
         "alignment",
@@ -72,6 +73,13 @@ _ROOMS = {
         "uniformity",
     ],
     "training": ["Recipe", "paper_recipe", "train"],
+    "estimators": [
+        "ClassifierDemixer",
+        "ContrastiveDemixer",
+        "Gain",
+        "InstanceDemixer",
+        "load_model",
+    ],
     "scores": [
         "Score",
         "affine_r2",

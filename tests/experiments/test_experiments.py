@@ -8,9 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from demix import AlignmentUniformity, DemixError, InfoNCE, Supervised
+from demix import AlignmentUniformity, DemixError, InfoNCE, Supervised, space_named
 from demix.experiments import EXPERIMENTS, SCALES, experiment_named, scale_named
-from demix.experiments.declaration import space_named
 
 CASES = [
     pytest.param(experiment, row, id=f"{experiment.name}-{row.number}")

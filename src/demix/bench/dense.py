@@ -13,9 +13,9 @@ from torch.nn import functional
 
 from demix.encoders import paper_encoder
 from demix.experiments import PairRow
-from demix.experiments.declaration import space_named
 from demix.objectives import Kind
 from demix.processes import Process
+from demix.spaces import space_named
 
 # How many arrays of all pairs are alive at the peak of forward and backward, measured with
 # `extra_memory` and rounded up.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from torch import Tensor
 from demix.data.csv_files import read_csv
 from demix.data.formats import reason
 from demix.data.npy_files import is_table, read_npy
-from demix.errors import DemixError, DemixWarning
+from demix.errors import DemixError, warn
 
 
 def read_pairs(path: str | Path, rows: int) -> Tensor:
@@ -77,11 +76,9 @@ def check_pairs(pairs: Any, rows: int) -> Tensor:
             "with itself."
         )
     if alone > 0.01:
-        warnings.warn(
+        warn(
             f"{alone:.1%} of {len(array)} pairs pair a row with itself and teach nothing about "
-            "what may change between positives; leave them out.",
-            DemixWarning,
-            stacklevel=2,
+            "what may change between positives; leave them out."
         )
     return torch.from_numpy(array.astype(np.int64))
 

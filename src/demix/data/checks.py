@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from demix.data.data import Data
-from demix.errors import DemixError, DemixWarning
+from demix.errors import DemixError, warn
 
 # Columns whose scales differ more than this are beyond what float32 arithmetic weighs fairly.
 _SCALES = 1e4
@@ -48,7 +47,7 @@ class Findings:
     def warn(self) -> None:
         """Issue a :class:`DemixWarning` for each thing that makes results worse than they look."""
         for sentence in self.sentences():
-            warnings.warn(sentence, DemixWarning, stacklevel=2)
+            warn(sentence)
 
     def sentences(self) -> list[str]:
         """Return the warnings as plain sentences; there may be none."""

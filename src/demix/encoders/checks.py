@@ -15,8 +15,8 @@ from demix.spaces import Space
 
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
 _PRECISIONS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-# Folders from before layers could be batch-normalised do not say that theirs are not.
-_OPTIONAL = {"batch_norm"}
+# Folders from before there were these do not say that they have none.
+_OPTIONAL = {"batch_norm", "components"}
 _SETTINGS = {"dim_in", "hidden", "activation", "residual"} | _OPTIONAL
 # A name, a type, a shape and two offsets for each tensor in the header of safetensors.
 _LEAST_ENTRY, _MOST_ENTRY = 50, 500
@@ -44,31 +44,32 @@ def read_at_most(path: Path, most: int) -> bytes:
     return data
 
 
-def outline(space: Any, settings: Any, size: int) -> Encoder:
-    """Build the encoder that is described, without memory for its weights.
+def outline(space: Any, settings: Any, head: Any, size: int) -> tuple[Encoder, dict[str, Tensor]]:
+    """Build the encoder and the head that are described, without memory for their weights.
 
     A description that does not fit a file of ``size`` bytes of weights is refused.
     """
     _check_settings(settings)
+    _check_head(head)
     # Before anything is built, roughly: a Box of a huge dimension would be huge itself.
     widths = [settings["dim_in"], *settings["hidden"], *_dims(space)]
     _check_size(size, least=sum(widths) + _LEAST_ENTRY * len(settings["hidden"]))
     built = Space.from_dict(space)
     with torch.device("meta"):
         encoder = Encoder(space=built, **settings)
-    tensors = encoder.state_dict().values()
+        tables = {name: torch.empty(shape) for name, shape in head.items()}
+    tensors = [*encoder.state_dict().values(), *tables.values()]
     numbers = sum(value.numel() for value in tensors)
     _check_size(
         size,
         least=2 * numbers + _LEAST_ENTRY * len(tensors),
         most=8 * numbers + _MOST_ENTRY * (len(tensors) + 1),
     )
-    return encoder
+    return encoder, tables
 
 
-def check_weights(weights: dict[str, Tensor], encoder: Encoder) -> None:
-    """Refuse weights of other names, shapes or types than those of the encoder."""
-    expected = encoder.state_dict()
+def check_weights(weights: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    """Refuse weights of other names, shapes or types than those expected."""
     if missing := sorted(set(expected) - set(weights)):
         raise DemixError(f"model.safetensors has no {missing[0]}")
     if unknown := sorted(set(weights) - set(expected)):
@@ -99,11 +100,22 @@ def _check_settings(settings: Any) -> None:
         raise DemixError(f"hidden must be a list of widths, but got {shown(hidden)}")
     if not _is_size(settings["dim_in"]):
         raise DemixError(f"dim_in must be a size, but got {shown(settings['dim_in'])}")
+    if not _is_size(settings.get("components") or 1):
+        raise DemixError(f"components must be a size, but got {shown(settings['components'])}")
     if not isinstance(settings["activation"], str):
         raise DemixError(f"activation must be a name, but got {shown(settings['activation'])}")
     for name in ("residual", "batch_norm"):
         if not isinstance(settings.get(name, False), bool):
             raise DemixError(f"{name} must be true or false, but got {shown(settings[name])}")
+
+
+def _check_head(head: Any) -> None:
+    """Refuse anything but shapes by name."""
+    if not isinstance(head, dict) or not all(
+        isinstance(shape, list) and len(shape) <= 2 and all(map(_is_size, shape))
+        for shape in head.values()
+    ):
+        raise DemixError(f"head must be shapes by name, but got {shown(head)}")
 
 
 def _check_size(size: int, least: int, most: float = math.inf) -> None:

@@ -35,6 +35,9 @@ class Encoder(nn.Module):
         Whether each layer after the first adds to its input; needs equal widths.
     batch_norm : bool
         Whether plain layers are normalised over the batch, as in Reizinger et al. (2024).
+    components : int, optional
+        Keep so many directions of the input in the whitening, for images and other inputs with
+        very many dimensions.
     scale : float
         Where the learnable size of the output space starts (a radius, or the sides of a box
         relative to the given one); positive by parameterisation. In ``R^n`` it scales the output.
@@ -57,6 +60,7 @@ class Encoder(nn.Module):
         activation: str = "silu",
         residual: bool = True,
         batch_norm: bool = False,
+        components: int | None = None,
         scale: float = 1.0,
     ) -> None:
         super().__init__()
@@ -69,10 +73,16 @@ class Encoder(nn.Module):
             "activation": activation,
             "residual": residual,
             "batch_norm": batch_norm,
+            "components": components,
         }
-        self.whitening = Whitening(dim_in)
+        if components is not None and not 1 <= components <= dim_in:
+            raise DemixError(
+                f"components must be between 1 and the {dim_in} dimensions of the input, but got "
+                f"{components!r}."
+            )
+        self.whitening = Whitening(dim_in, components)
         self.body = mlp(
-            dim_in,
+            dim_in if components is None else components,
             hidden,
             space.dim,
             activation=activation,
@@ -101,8 +111,8 @@ class Encoder(nn.Module):
         return self.log_scale.exp()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Take observations ``(N, dim_in)`` to latents ``(N, n)``."""
-        latents: Tensor = self.body(self.whitening(x))
+        """Take observations ``(N, ...)`` of ``dim_in`` numbers each to latents ``(N, n)``."""
+        latents: Tensor = self.body(self.whitening(x.flatten(1)))
         return self.space.squash(latents) * self.space.expand_scale(self.scale)
 
 

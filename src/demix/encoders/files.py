@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from safetensors import SafetensorError
 from safetensors.torch import load, save
+from torch import Tensor
 
 from demix import __version__
 from demix.encoders.checks import (
@@ -28,8 +29,23 @@ _SCHEMA = 1
 _MOST_TEXT = 2**20  # bytes of model.json
 
 
+_HEAD = "head."
+
+
+class Model(NamedTuple):
+    """What a model folder holds: an encoder, what was trained with it, and facts about both."""
+
+    encoder: Encoder
+    head: dict[str, Tensor]
+    about: dict[str, Any]
+
+
 def save_encoder(
-    encoder: Encoder, folder: str | Path, *, about: dict[str, Any] | None = None
+    encoder: Encoder,
+    folder: str | Path,
+    *,
+    head: Mapping[str, Tensor] | None = None,
+    about: dict[str, Any] | None = None,
 ) -> None:
     """Write ``model.safetensors`` and ``model.json`` into ``folder``.
 
@@ -39,6 +55,8 @@ def save_encoder(
         The model, whitening included.
     folder : path
         Made if it is missing.
+    head : mapping of Tensor, optional
+        Parameters of the objective that are worth keeping, e.g. the rows of a classifier.
     about : dict, optional
         Further facts to keep in ``model.json``, as plain data of less than a mebibyte.
 
@@ -54,8 +72,12 @@ def save_encoder(
     True
     """
     folder = Path(folder)
-    weights = save({name: value.contiguous() for name, value in encoder.state_dict().items()})
-    model = {"space": encoder.space.to_dict(), "encoder": encoder.settings}
+    tables = {f"{_HEAD}{name}": value.detach() for name, value in (head or {}).items()}
+    tensors = {**encoder.state_dict(), **tables}
+    weights = save({name: value.cpu().contiguous() for name, value in tensors.items()})
+    model: dict[str, Any] = {"space": encoder.space.to_dict(), "encoder": encoder.settings}
+    if head:
+        model["head"] = {name: list(value.shape) for name, value in head.items()}
     description = {
         "schema": _SCHEMA,
         "demix": __version__,
@@ -77,7 +99,18 @@ def save_encoder(
 
 
 def load_encoder(folder: str | Path) -> Encoder:
-    """Open a model folder that :func:`save_encoder` wrote; nothing in it is executed.
+    """Open a model folder that :func:`save_encoder` wrote; see :func:`open_model`.
+
+    Returns
+    -------
+    Encoder
+        On the CPU, in evaluation mode.
+    """
+    return open_model(folder).encoder
+
+
+def open_model(folder: str | Path) -> Model:
+    """Open a model folder with all that it holds; nothing in it is executed.
 
     Parameters
     ----------
@@ -86,7 +119,7 @@ def load_encoder(folder: str | Path) -> Encoder:
 
     Returns
     -------
-    Encoder
+    Model
         On the CPU, in evaluation mode.
 
     Raises
@@ -103,6 +136,8 @@ def load_encoder(folder: str | Path) -> Encoder:
         description = json.loads(text)
         schema, digest = description["schema"], description["sha256"]
         model = {name: description[name] for name in ("space", "encoder")}
+        model |= {"head": description["head"]} if "head" in description else {}
+        about = dict(description["about"])
         size = (folder / "model.safetensors").stat().st_size
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DemixError(f"{folder} is not a demix model folder: {error}.") from error
@@ -113,7 +148,7 @@ def load_encoder(folder: str | Path) -> Encoder:
             f"open it with the version that wrote it, demix {written}."
         )
     with _reasons(folder):
-        encoder = outline(model["space"], model["encoder"], size)
+        encoder, head = outline(model["space"], model["encoder"], model.get("head", {}), size)
         weights = read_at_most(folder / "model.safetensors", size)
         sealed = _digest(weights, model)
     if sealed != digest:
@@ -123,9 +158,11 @@ def load_encoder(folder: str | Path) -> Encoder:
         )
     with _reasons(folder):
         tensors = load(weights)
-        check_weights(tensors, encoder)
+        tables = {f"{_HEAD}{name}": table for name, table in head.items()}
+        check_weights(tensors, {**encoder.state_dict(), **tables})
+        head = {name: tensors.pop(f"{_HEAD}{name}") for name in head}
         encoder.load_state_dict(tensors, assign=True)  # assigned, they keep their precision
-    return encoder.eval()
+    return Model(encoder.eval(), head, about)
 
 
 @contextmanager

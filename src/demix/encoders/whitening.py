@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -13,6 +15,9 @@ class Whitening(nn.Module):
     ----------
     dim : int
         The input dimension.
+    components : int, optional
+        Keep so many directions, those of the largest variance, for inputs with very many
+        dimensions; by default all of them.
 
     Examples
     --------
@@ -27,15 +32,33 @@ class Whitening(nn.Module):
     mean: Tensor
     matrix: Tensor
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int, components: int | None = None) -> None:
         super().__init__()
         self.register_buffer("mean", torch.zeros(dim))
         # Not torch.eye, which on torch's meta device waits two seconds for a compiler's modules.
-        self.register_buffer("matrix", torch.zeros(dim, dim).fill_diagonal_(1))
+        kept = dim if components is None else components
+        self.register_buffer("matrix", torch.zeros(dim, kept).fill_diagonal_(1))
 
     @torch.no_grad()
-    def fit(self, x: Tensor) -> Whitening:
-        """Take mean and covariance from ``x`` ``(N, dim)``; directions without variance go to 0."""
+    def fit(self, x: Tensor, *, scales: Tensor | None = None) -> Whitening:
+        """Take mean and covariance from ``x`` ``(N, dim)``; directions without variance go to 0.
+
+        With ``scales`` ``(dim,)``, the known standard deviations of the columns, these are brought
+        to one first, so that columns in very different units count alike; where a scale is 0 the
+        column goes to 0.
+        """
+        if scales is None:
+            return self._fit(x)
+        size = torch.where(scales > 0, scales, 1.0).double().to(x.device)
+        self._fit(x / size)
+        self.mean.copy_(self.mean.double() * size)
+        self.matrix.copy_(self.matrix.double() / size[:, None] * (scales > 0)[:, None].to(x.device))
+        return self
+
+    def _fit(self, x: Tensor) -> Whitening:
+        dim, kept = self.matrix.shape
+        if kept < dim:
+            return self._fit_largest(x, kept)
         wide = x.double()
         mean = wide.mean(dim=0)
         centred = wide - mean
@@ -47,6 +70,22 @@ class Whitening(nn.Module):
         self.mean.copy_(mean)
         # Rotated back after scaling (ZCA), so that whitened inputs stay near the original axes.
         self.matrix.copy_((axes * factor) @ axes.T)
+        return self
+
+    def _fit_largest(self, x: Tensor, kept: int) -> Whitening:
+        """Find the directions of the largest variance by a randomised decomposition."""
+        x = x.float()
+        mean = x.mean(dim=0)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            found = min(kept, *x.shape)
+            _, size, axes = torch.svd_lowrank(x - mean, q=min(found + 10, *x.shape), niter=4)
+        deviation = size[:found] / math.sqrt(len(x))
+        keep = deviation > 1e-5 * deviation.max()
+        factor = torch.where(keep, 1 / deviation.clamp_min(1e-30), 0.0)
+        self.mean.copy_(mean)
+        self.matrix.zero_()
+        self.matrix[:, :found].copy_(axes[:, :found] * factor)
         return self
 
     def forward(self, x: Tensor) -> Tensor:

@@ -9,8 +9,6 @@ import numpy as np
 from scipy import stats
 from torch import Tensor
 
-from demix.errors import DemixError
-
 
 @dataclass(frozen=True)
 class Gain:
@@ -19,7 +17,7 @@ class Gain:
     Attributes
     ----------
     bits, low, high : float
-        The gain and its 95 % interval.
+        The gain and its 95 % interval, which is infinite if there are too few held-out samples.
     loss, null : float
         The held-out loss in nats, and that of the same model with permuted positives or labels.
     """
@@ -50,7 +48,7 @@ def held_out_gain(own: Tensor, permuted: Tensor, groups: Tensor) -> Gain:
     own, permuted : Tensor (M,)
         Log-likelihoods in nats of held-out samples.
     groups : Tensor (M,) of int64
-        The group of each sample; at least 2.
+        The group of each sample.
 
     Examples
     --------
@@ -62,12 +60,12 @@ def held_out_gain(own: Tensor, permuted: Tensor, groups: Tensor) -> Gain:
     >>> round(gain.bits, 2)
     3.03
     """
-    difference = ((own - permuted) / math.log(2)).double().numpy()
-    members, place = np.unique(groups.numpy(), return_inverse=True)
-    if len(members) < 2:
-        raise DemixError("An interval needs held-out samples of at least 2 groups, but got 1.")
-    means = np.bincount(place, difference) / np.bincount(place)
-    error = float(stats.sem(means))
-    reach = float(stats.t.ppf(0.975, len(means) - 1)) * error
-    bits = float(means.mean())
+    difference = ((own - permuted) / math.log(2)).double().cpu().numpy()
+    _, place = np.unique(groups.cpu().numpy(), return_inverse=True)
+    sizes = np.bincount(place)
+    means = np.bincount(place, difference) / sizes
+    bits = float(np.average(means, weights=sizes))
+    reach = math.inf
+    if len(means) > 1:
+        reach = float(stats.t.ppf(0.975, len(means) - 1) * stats.sem(means))
     return Gain(bits, bits - reach, bits + reach, -float(own.mean()), -float(permuted.mean()))

@@ -16,7 +16,7 @@ from demix.distributions import (
     VonMisesFisher,
 )
 from demix.experiments.scales import Scale
-from demix.spaces import Box, Real, Space, Sphere
+from demix.spaces import Space
 
 Model = str
 Figure = tuple[float, float | None]
@@ -142,8 +142,3 @@ def varying(experiment: Experiment[Row]) -> list[str]:
     """Return the columns of :meth:`Row.cells` in which the rows of an experiment differ."""
     described = [row.cells() for row in experiment.rows]
     return [name for name in described[0] if len({cells[name] for cells in described}) > 1]
-
-
-def space_named(name: str, dim: int) -> Space:
-    """Return the paper's ``"sphere"``, ``"box"`` (the unit box) or ``"real"`` space."""
-    return {"sphere": Sphere, "box": Box, "real": Real}[name](dim)

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from demix.encoders import Encoder, paper_encoder
-from demix.experiments.declaration import Distribution, Figure, Model, Row, space_named
+from demix.experiments.declaration import Distribution, Figure, Model, Row
 from demix.experiments.scales import Scale
 from demix.objectives import AlignmentUniformity, InfoNCE, Kind, Objective, Supervised
 from demix.processes import LeakyMixing, Pairs, Process
+from demix.spaces import space_named
 from demix.training import Recipe, paper_recipe
 
 _SPACES = {"sphere": "Sphere", "box": "Box", "real": "Unbounded"}

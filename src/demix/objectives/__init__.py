@@ -13,6 +13,7 @@ from demix.objectives.labels import check_classes
 from demix.objectives.objective import AlignmentUniformity, InfoNCE, Objective, Supervised
 from demix.objectives.optimum import asymptotic_loss, is_matched, latent_loss, optimum_limit
 from demix.objectives.rows import RowObjective
+from demix.objectives.shaped import ShapedInfoNCE
 from demix.objectives.similarities import Kind
 from demix.objectives.streaming import kernel_name
 
@@ -27,6 +28,7 @@ __all__ = [
     "Objective",
     "RowObjective",
     "Sampled",
+    "ShapedInfoNCE",
     "Supervised",
     "TimeContrastive",
     "alignment",

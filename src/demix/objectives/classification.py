@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from demix.encoders import Encoder
 from demix.errors import DemixError
 from demix.objectives.contrast import full, log_likelihood
 from demix.objectives.labels import check_features, check_labels, warn_of_few
-from demix.objectives.rows import RowObjective
+from demix.objectives.rows import Examples, RowObjective
 from demix.objectives.sampling import draw_distinct, places, sampled_log_likelihood
 from demix.validation import check_share
 
@@ -135,6 +136,18 @@ class Classification(RowObjective):
         if self.sampled is None:
             return self.exact_loss(features, labels)
         return -self._mixed(self._estimated(full(features), labels)).mean()
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Return the logits ``(N, classes)`` of features ``(N, dim)``, offsets included."""
+        return self._queries(full(features)) @ self._keys().T
+
+    def log_likelihood(self, encoder: Encoder, batch: Examples) -> Tensor:
+        """Return the log-probability ``(N,)`` of each label among all rows."""
+        features = full(encoder(batch.x))
+        check_features(features, self.rows.shape[1])
+        labels = check_labels(batch.labels, len(features), len(self.rows))
+        queries, keys = self._queries(features), self._keys()
+        return self._mixed(log_likelihood(queries, keys, positives=labels))
 
     def exact_loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` summed over all rows, whether or not training draws some."""

@@ -85,14 +85,20 @@ def check_classes(labels: Any, dim: int, *, classes: int | None = None) -> np.nd
         )
     counts = _counts(whole, classes)
     present = int((counts > 0).sum())
+    warn_of_single(counts)
+    warn_of_few(present, dim)
+    return counts
+
+
+def warn_of_single(counts: np.ndarray) -> None:
+    """Warn of classes that have one sample, given the number of samples of each class."""
     single = np.flatnonzero(counts == 1)
     if len(single):
         warn(
-            f"{len(single)} of {present} classes have a single sample and cannot be held out, the "
-            f"first of them label {single[0]}; collect more of them or leave them away."
+            f"{len(single)} of {int((counts > 0).sum())} classes have a single sample and cannot "
+            f"be held out, the first of them label {single[0]}; collect more of them or leave them "
+            "away."
         )
-    warn_of_few(present, dim)
-    return counts
 
 
 def warn_of_few(

@@ -12,11 +12,23 @@ from torch.nn import functional
 from demix.encoders import Encoder
 from demix.errors import DemixError
 from demix.objectives.asymptotics import alignment, uniformity
-from demix.objectives.contrast import contrast
+from demix.objectives.contrast import contrast, log_likelihood
 from demix.objectives.similarities import Kind
 from demix.processes import Pairs
 
 Batch = TypeVar("Batch", contravariant=True)
+
+
+class Views(Protocol):
+    """Positive pairs of observations, ``(N, dim_in)`` each; what else they hold does not matter."""
+
+    @property
+    def x(self) -> Tensor:
+        """The anchors."""
+
+    @property
+    def x_tilde(self) -> Tensor:
+        """The positives."""
 
 
 class Objective(Protocol[Batch]):
@@ -72,9 +84,9 @@ class InfoNCE:
         if self.group is not None and self.group < 2:
             raise DemixError(f"A group needs at least 2 pairs, but got {self.group!r}.")
 
-    def __call__(self, encoder: Encoder, pairs: Pairs) -> Tensor:
+    def __call__(self, encoder: Encoder, pairs: Views) -> Tensor:
         """Encode both sides in one pass and contrast them."""
-        queries, keys = encoder(torch.cat([pairs.x, pairs.x_tilde])).chunk(2)
+        queries, keys = both_sides(encoder, pairs)
         size = self.group or len(queries)
         groups = list(zip(queries.split(size), keys.split(size), strict=True))
         losses = [
@@ -90,6 +102,18 @@ class InfoNCE:
             for q, k in groups
         ]
         return torch.stack(losses).sum() / len(queries)
+
+    def log_likelihood(self, encoder: Encoder, pairs: Views) -> Tensor:
+        """Return the log-probability ``(N,)`` of each positive among all of them."""
+        queries, keys = both_sides(encoder, pairs)
+        size = self.temperature ** (-0.5 if self.similarity == "dot" else -1 / self.similarity)
+        return log_likelihood(size * queries, size * keys, similarity=self.similarity)
+
+
+def both_sides(encoder: Encoder, pairs: Views) -> tuple[Tensor, Tensor]:
+    """Return the latents of anchors and of positives, ``(N, n)`` each, from one pass."""
+    anchors, positives = encoder(torch.cat([pairs.x, pairs.x_tilde])).chunk(2)
+    return anchors, positives
 
 
 @dataclass(frozen=True)
@@ -123,9 +147,9 @@ class AlignmentUniformity:
     similarity: Kind = "dot"
     temperature: float = 1.0
 
-    def __call__(self, encoder: Encoder, pairs: Pairs) -> Tensor:
+    def __call__(self, encoder: Encoder, pairs: Views) -> Tensor:
         """Encode both sides in one pass; pull pairs together, push the anchors apart."""
-        anchors, positives = encoder(torch.cat([pairs.x, pairs.x_tilde])).chunk(2)
+        anchors, positives = both_sides(encoder, pairs)
         pull = alignment(
             anchors, positives, similarity=self.similarity, temperature=self.temperature
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -11,10 +12,21 @@ from torch.nn import functional
 
 from demix.encoders import Encoder
 from demix.errors import DemixError
-from demix.processes import Labelled
 
 # Size of the rows that training starts from, relative to that of a random unit vector.
 _START = 0.1
+
+
+class Examples(Protocol):
+    """Labelled observations; what else they hold does not matter."""
+
+    @property
+    def x(self) -> Tensor:
+        """The observations ``(N, dim_in)``."""
+
+    @property
+    def labels(self) -> Tensor:
+        """A whole number ``(N,)`` for each."""
 
 
 class RowObjective(nn.Module, ABC):
@@ -53,7 +65,7 @@ class RowObjective(nn.Module, ABC):
         """Return the rows as the loss sees them, ``(classes, dim)``."""
         return self._sized(self.rows)
 
-    def forward(self, encoder: Encoder, batch: Labelled) -> Tensor:
+    def forward(self, encoder: Encoder, batch: Examples) -> Tensor:
         """Return the loss ``()`` of a labelled batch."""
         return self.loss(encoder(batch.x), batch.labels)
 

@@ -1,0 +1,98 @@
+"""What a user assumes of the latents, in names: the space, and how positives differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from demix.errors import DemixError
+from demix.objectives import InfoNCE, Kind, ShapedInfoNCE
+from demix.spaces import Space, Sphere, space_named
+
+# Each name's similarity: the dot product, or the power of the distance.
+_SIMILARITIES: dict[str, Kind] = {"vmf": "dot", "normal": 2.0, "laplace": 1.0}
+_KNOWN = '"vmf", "normal", "laplace", a number p >= 1, "anisotropic" or "auto"'
+# Where the size of the output starts: a radius is the root of the inverse temperature, and both
+# have to be large enough to tell positives apart before training moves anything.
+_START = {True: 3.0, False: 8.0}
+
+
+def assumed_space(space: str | Space, n_latents: int) -> Space:
+    """Return the space of ``n_latents`` dimensions that is meant.
+
+    Examples
+    --------
+    >>> from demix.estimators.assumptions import assumed_space
+    >>> assumed_space("box", 2).dim
+    2
+    """
+    if isinstance(space, Space):
+        if space.dim != n_latents:
+            raise DemixError(
+                f"{space!r} has {space.dim} dimensions, but n_latents is {n_latents}; make them "
+                "equal."
+            )
+        return space
+    if not isinstance(space, str):
+        raise DemixError(f"space must be a name or a Space, but got {space!r}.")
+    return space_named(space, n_latents)
+
+
+def default_conditional(space: Space) -> str:
+    """Return the conditional that goes with a space: vMF on a sphere, else Laplace.
+
+    Laplace noise identifies the latents up to order, sign and scale (Theorem 6 of Zimmermann et
+    al. 2021); normal noise leaves an affine map open.
+    """
+    return "vmf" if isinstance(space, Sphere) else "laplace"
+
+
+def pair_objective(conditional: str | float | None, space: Space) -> InfoNCE | ShapedInfoNCE:
+    """Return the objective whose optimum a conditional implies.
+
+    Parameters
+    ----------
+    conditional : str, float or None
+        ``"vmf"`` (spheres only), ``"normal"``, ``"laplace"``, the shape ``p`` of a generalised
+        normal, ``"anisotropic"`` (normal with a learnt scale per dimension) or ``"auto"`` (a learnt
+        shape, too).
+    space : Space
+        The assumed space.
+
+    Examples
+    --------
+    >>> from demix import Sphere
+    >>> from demix.estimators.assumptions import pair_objective
+    >>> pair_objective("vmf", Sphere(3)).similarity
+    'dot'
+    """
+    if conditional is None:
+        conditional = default_conditional(space)
+    if conditional == "vmf" and not isinstance(space, Sphere):
+        raise DemixError(
+            f"The vMF conditional lives on a sphere, but the space is {space!r}; choose the sphere "
+            'or "normal".'
+        )
+    if conditional in ("anisotropic", "auto"):
+        return ShapedInfoNCE(space.dim, shape=2.0, learn_shape=conditional == "auto")
+    if not isinstance(conditional, str | bool) and conditional >= 1:
+        return InfoNCE(float(conditional))
+    if not isinstance(conditional, str) or conditional not in _SIMILARITIES:
+        raise DemixError(f"conditional must be {_KNOWN}, but got {conditional!r}.")
+    return InfoNCE(_SIMILARITIES[conditional])
+
+
+def encoder_settings(settings: dict[str, Any] | None, space: Space, dim_in: int) -> dict[str, Any]:
+    """Return the arguments of the encoder: those given, and defaults that suit space and input."""
+    if settings is not None and not isinstance(settings, dict):
+        raise DemixError(
+            "encoder must be None or a dict of settings of Encoder, e.g. "
+            f"{{'hidden': (64, 64)}}, but got {type(settings).__name__}."
+        )
+    own: dict[str, Any] = {"scale": _START[isinstance(space, Sphere)]}
+    if dim_in > _MANY:
+        own["components"] = _COMPONENTS
+    return own | (settings or {})
+
+
+# Inputs of more numbers are whitened in the directions of the largest variance only.
+_MANY, _COMPONENTS = 1024, 256

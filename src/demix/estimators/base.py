@@ -1,0 +1,200 @@
+"""What all estimators share: data in, an encoder trained and judged, latents out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from demix.data import Data, Findings, as_data, check_data
+from demix.encoders import Encoder
+from demix.errors import DemixError
+from demix.estimators.assumptions import assumed_space, encoder_settings
+from demix.estimators.encoding import encode
+from demix.estimators.fitting import Likelihood, Report, Source, default_recipe, fit_encoder
+from demix.estimators.gain import Gain
+from demix.spaces import Space
+from demix.training import Recipe, Record
+from demix.validation import check_share
+
+
+class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of the estimators; it fits an encoder to what a subclass makes of the data.
+
+    Attributes
+    ----------
+    encoder_ : Encoder
+        The trained model, a torch module.
+    gain_ : Gain
+        What it knows about held-out positives or labels.
+    history_ : list of dict
+        A record for each look during training.
+    best_step_ : int
+        The step whose weights were kept.
+    notes_ : list of str
+        What was odd about the data, and what the whitening did.
+    n_features_in_ : int
+        Numbers in a row.
+    """
+
+    n_latents: int
+    space: str | Space
+    encoder: dict[str, Any] | None
+    recipe: Recipe | None
+    validation: float
+    random_state: Any
+    device: str
+
+    encoder_: Encoder
+    objective_: Any
+    gain_: Gain
+    history_: list[Record]
+    best_step_: int
+    notes_: list[str]
+    n_features_in_: int
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the latents of new rows.
+
+        Parameters
+        ----------
+        X : array-like (N, d), images (N, C, H, W), or Data
+            Arrays larger than memory are read block by block.
+
+        Returns
+        -------
+        ndarray (N, n_latents) of float32
+            In the assumed space, scaled by its learnt size.
+        """
+        check_is_fitted(self, "encoder_")
+        return encode(self.encoder_, self._data(X, reset=False))
+
+    def save(self, folder: str | Path, *, about: Mapping[str, Any] | None = None) -> None:
+        """Write the model folder; :func:`demix.load_model` opens it again.
+
+        Parameters
+        ----------
+        folder : path
+            Made if it is missing.
+        about : mapping, optional
+            Further facts to keep, as plain data.
+        """
+        from demix.estimators.models import save_model
+
+        check_is_fitted(self, "encoder_")
+        save_model(self, folder, about=about)
+
+    def __sklearn_tags__(self) -> Any:
+        """Latents are float32 whatever the data are."""
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.encoder_.space.dim
+
+    def _space(self) -> Space:
+        if not isinstance(self.n_latents, int | np.integer) or self.n_latents < 1:
+            raise DemixError(f"n_latents must be a whole number >= 1, but got {self.n_latents!r}.")
+        check_share(self.validation, "validation")
+        return assumed_space(self.space, int(self.n_latents))
+
+    def _seed(self) -> int:
+        """Return the seed that ``random_state`` stands for."""
+        if isinstance(self.random_state, int | np.integer):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _data(self, X: Any, *, reset: bool) -> Data:
+        """Return what was given as rows; scikit-learn looks at plain matrices and frames first."""
+        zarr = sys.modules.get("zarr")
+        streamed = isinstance(X, Data) or (zarr is not None and isinstance(X, zarr.Array))
+        images = isinstance(X, np.ndarray) and X.ndim > 2
+        if not (streamed or images or torch.is_tensor(X)):
+            least = 2 if reset else 1
+            X = validate_data(
+                self, X, reset=reset, ensure_all_finite=False, ensure_min_samples=least
+            )
+            return as_data(X)
+        data = as_data(X)
+        features = int(np.prod(data.shape[1:]))
+        if reset:
+            self.n_features_in_ = features
+            self.__dict__.pop("feature_names_in_", None)
+        elif features != self.n_features_in_:
+            raise DemixError(
+                f"X has {features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        return data
+
+    def _checked(self, data: Data) -> Findings:
+        """Look at all rows, refuse what cannot be used, and warn of what is odd."""
+        found = check_data(data, batch=None if self.recipe is None else self.recipe.batch)
+        found.warn()
+        return found
+
+    def _new_encoder(self, space: Space) -> Encoder:
+        dim_in = self.n_features_in_
+        return Encoder(dim_in, space, **encoder_settings(self.encoder, space, dim_in))
+
+    def _fit(
+        self,
+        encoder: Encoder,
+        objective: Likelihood[Any],
+        source: Source[Any],
+        found: Findings,
+        *,
+        steps: int,
+        goes_on: bool,
+        report: Report | None,
+        checkpoint: str | Path | None,
+        digest: str,
+    ) -> Self:
+        """Train, and keep what came out."""
+        recipe = self.recipe or default_recipe(len(source), steps=steps)
+        device = torch.device(self.device)
+        if isinstance(objective, torch.nn.Module):
+            objective.to(device)
+        scales = torch.from_numpy(found.std)
+        repeat = self.n_features_in_ // len(scales)  # pixels of a channel
+        fit = fit_encoder(
+            encoder.to(device),
+            objective,
+            source,
+            recipe,
+            seed=self._seed(),
+            scales=scales.repeat_interleave(repeat),
+            goes_on=goes_on,
+            report=report,
+            checkpoint=None if checkpoint is None else Path(checkpoint),
+            about={"data": digest, "estimator": repr(self)},
+        )
+        self.encoder_, self.objective_ = encoder, objective
+        self.gain_, self.history_ = fit.gain, fit.training.history
+        self.best_step_ = fit.training.best_step or fit.training.steps
+        self.n_steps_, self.seconds_ = fit.training.steps, fit.training.seconds
+        self.notes_ = found.sentences() + _whitened(encoder, found)
+        self.digest_ = digest
+        return self
+
+
+def _whitened(encoder: Encoder, found: Findings) -> list[str]:
+    """Say what the whitening did to the data."""
+    moving = found.std[found.std > 0]
+    told = (
+        f"Columns, with standard deviations from {moving.min():.3g} to {moving.max():.3g}, were "
+        "centred, scaled and whitened"
+    )
+    kept = encoder.whitening.matrix.shape[1]
+    if kept < encoder.whitening.matrix.shape[0]:
+        return [f"{told}; the {kept} directions of the largest variance were kept."]
+    return [f"{told}."]

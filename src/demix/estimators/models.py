@@ -1,0 +1,140 @@
+"""Model folders of estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from demix.encoders import open_model, save_encoder
+from demix.errors import DemixError
+from demix.estimators.assumptions import pair_objective
+from demix.estimators.base import Demixer
+from demix.estimators.classifier import ClassifierDemixer
+from demix.estimators.contrastive import ContrastiveDemixer
+from demix.estimators.gain import Gain
+from demix.estimators.instance import InstanceDemixer
+from demix.objectives import Classification
+from demix.provenance import provenance
+from demix.spaces import Space
+from demix.training import Recipe
+
+ESTIMATORS: dict[str, type[Demixer]] = {
+    kind.__name__: kind for kind in (ContrastiveDemixer, ClassifierDemixer, InstanceDemixer)
+}
+
+
+def save_model(
+    demixer: Demixer, folder: str | Path, *, about: Mapping[str, Any] | None = None
+) -> None:
+    """Write a fitted estimator into a model folder; an augmentation is not kept."""
+    head = {}
+    if isinstance(demixer, ContrastiveDemixer | ClassifierDemixer) and isinstance(
+        demixer.objective_, nn.Module
+    ):
+        head = dict(demixer.objective_.state_dict())
+    facts: dict[str, Any] = {
+        "estimator": type(demixer).__name__,
+        "parameters": {name: _plain(v) for name, v in demixer.get_params(deep=False).items()},
+        "gain": asdict(demixer.gain_),
+        "history": demixer.history_,
+        "best_step": demixer.best_step_,
+        "steps": demixer.n_steps_,
+        "seconds": round(demixer.seconds_, 3),
+        "notes": demixer.notes_,
+        "data": demixer.digest_,
+        "provenance": provenance(),
+    }
+    if hasattr(demixer, "feature_names_in_"):
+        facts["feature_names"] = [str(name) for name in demixer.feature_names_in_]
+    if isinstance(demixer, ClassifierDemixer):
+        facts["classes"] = demixer.classes_.tolist()
+    save_encoder(demixer.encoder_, folder, head=head, about={**facts, **(about or {})})
+
+
+def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
+    """Open a model folder as the fitted estimator that wrote it; nothing in it is executed.
+
+    Parameters
+    ----------
+    folder : path
+        The model folder.
+    device : str
+        Where to put the model, wherever it was trained.
+
+    Returns
+    -------
+    ContrastiveDemixer, ClassifierDemixer or InstanceDemixer
+        Fitted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from demix import InstanceDemixer, load_model
+    >>> x = np.random.default_rng(0).normal(size=(100, 4))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     InstanceDemixer(n_latents=2).fit(x).save(folder)
+    ...     load_model(folder).transform(x).shape
+    (100, 2)
+    """
+    encoder, head, about = open_model(folder)
+    name = about.get("estimator")
+    if name not in ESTIMATORS:
+        raise DemixError(
+            f"{folder} holds a bare encoder and no estimator; open it with load_encoder."
+        )
+    try:
+        parameters = {name: _rich(name, value) for name, value in about["parameters"].items()}
+        demixer: Any = ESTIMATORS[name](**{**parameters, "device": device})
+        demixer.gain_ = Gain(**about["gain"])
+        demixer.history_, demixer.notes_ = list(about["history"]), list(about["notes"])
+        demixer.best_step_, demixer.n_steps_ = int(about["best_step"]), int(about["steps"])
+        demixer.seconds_, demixer.digest_ = float(about["seconds"]), str(about["data"])
+        demixer.encoder_ = encoder.to(device)
+        demixer.n_features_in_ = int(encoder.settings["dim_in"])
+        if "feature_names" in about:
+            demixer.feature_names_in_ = np.array(about["feature_names"], dtype=object)
+        if isinstance(demixer, ClassifierDemixer):
+            demixer.classes_ = np.array(about["classes"])
+            demixer.objective_ = Classification(
+                len(demixer.classes_),
+                encoder.space.dim,
+                unit_rows=demixer.unit_rows,
+                bias=True,
+                noise=demixer.noise,
+            )
+        elif isinstance(demixer, ContrastiveDemixer):
+            demixer.objective_ = pair_objective(demixer.conditional, encoder.space)
+        if head:
+            demixer.objective_.load_state_dict(head)
+            demixer.objective_.to(device)
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise DemixError(f"{folder} does not describe a fitted {name}: {reason}.") from error
+    return demixer
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as plain data; what cannot be is named."""
+    if isinstance(value, Space):
+        return value.to_dict()
+    if isinstance(value, Recipe):
+        return asdict(value)
+    if value is None or isinstance(value, str | int | float | bool | list | dict):
+        return value
+    if isinstance(value, tuple):
+        return list(value)
+    return None
+
+
+def _rich(name: str, value: Any) -> Any:
+    if name == "space" and isinstance(value, dict):
+        return Space.from_dict(value)
+    if name == "recipe" and isinstance(value, dict):
+        return Recipe(**value)
+    return tuple(value) if isinstance(value, list) else value
