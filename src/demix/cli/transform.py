@@ -1,0 +1,49 @@
+"""``demix transform``: latents of a file, by a model folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from demix.data import read_data
+from demix.encoders import load_encoder
+from demix.errors import DemixError
+from demix.estimators import encode
+
+
+def run_transform(
+    model: Path, file: Path, out: Path, *, key: str | None, columns: list[str] | None
+) -> None:
+    """Write the latents of every row, block by block."""
+    if out.suffix != ".npy" or not out.parent.is_dir():
+        raise DemixError(f"--out must name an .npy file in an existing folder, but got {out}.")
+    encoder = load_encoder(model)
+    data = read_data(file, key=key, columns=columns)
+    features = int(np.prod(data.shape[1:]))
+    if features != encoder.settings["dim_in"]:
+        raise DemixError(
+            f"{file} has {features} numbers in a row, but the model in {model} was fitted to "
+            f"{encoder.settings['dim_in']}; give data of the same kind."
+        )
+    # Beside its place first, so that a failure leaves no half of a file there.
+    part = out.with_name(f".{out.name}.part")
+    try:
+        latents = np.lib.format.open_memmap(
+            part, mode="w+", dtype=np.float32, shape=(len(data), encoder.space.dim)
+        )
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task("transform", total=len(data))
+            encode(
+                encoder, data, latents, report=lambda done: progress.update(task, completed=done)
+            )
+        latents.flush()
+        part.replace(out)
+    except OSError as error:
+        raise DemixError(f"Cannot write {out}: {error.strerror or error}.") from error
+    finally:
+        part.unlink(missing_ok=True)
+    typer.echo(f"Wrote {out}: {len(data)} rows of {encoder.space.dim} latents.")

@@ -1,0 +1,32 @@
+"""Warnings on a terminal: one line each, without the place in the code."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from demix.errors import DemixWarning
+
+
+@contextmanager
+def warnings_to(console: Console) -> Iterator[None]:
+    """Print every :class:`demix.DemixWarning` as a line; others take their usual way."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+            if issubclass(category, DemixWarning):
+                console.print(
+                    f"[yellow]warning[/]  {escape(str(message))}", highlight=False, soft_wrap=True
+                )
+            else:
+                usual(message, category, *rest)
+
+        warnings.simplefilter("always", DemixWarning)
+        warnings.showwarning = show
+        yield
