@@ -17,13 +17,15 @@ from demix.report.blocks import (
     Text,
     Verdict,
 )
-from demix.report.curves import comparison_bars, concentration_curve, training_curve
+from demix.report.curves import comparison_bars, concentration_curve
 from demix.report.figures import correlation_heatmap, recovered_scatter
 from demix.report.page import render, write_page
 from demix.report.panels import panels_svg, write_panels
 from demix.report.recovery import recovery_page
+from demix.report.sections import recovery_sections
 from demix.report.series import Panel, Series
 from demix.report.table import comparison_figure, table_markdown, table_page
+from demix.report.training import training_curve
 
 __all__ = [
     "Block",
@@ -44,6 +46,7 @@ __all__ = [
     "panels_svg",
     "recovered_scatter",
     "recovery_page",
+    "recovery_sections",
     "render",
     "table_markdown",
     "table_page",
