@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from demix.report.blocks import (
     Block,
+    Example,
     Facts,
     Figure,
+    Gallery,
     Page,
     Picture,
     Section,
@@ -17,8 +19,12 @@ from demix.report.blocks import (
     Text,
     Verdict,
 )
+from demix.report.comparison import compare_page
 from demix.report.curves import comparison_bars, concentration_curve
+from demix.report.examples import nearest_examples
 from demix.report.figures import correlation_heatmap, recovered_scatter
+from demix.report.fit import fit_page
+from demix.report.latents import pair_plot, time_courses
 from demix.report.page import render, write_page
 from demix.report.panels import panels_svg, write_panels
 from demix.report.recovery import recovery_page
@@ -29,8 +35,10 @@ from demix.report.training import training_curve
 
 __all__ = [
     "Block",
+    "Example",
     "Facts",
     "Figure",
+    "Gallery",
     "Page",
     "Panel",
     "Picture",
@@ -39,10 +47,14 @@ __all__ = [
     "Table",
     "Text",
     "Verdict",
+    "compare_page",
     "comparison_bars",
     "comparison_figure",
     "concentration_curve",
     "correlation_heatmap",
+    "fit_page",
+    "nearest_examples",
+    "pair_plot",
     "panels_svg",
     "recovered_scatter",
     "recovery_page",
@@ -50,6 +62,7 @@ __all__ = [
     "render",
     "table_markdown",
     "table_page",
+    "time_courses",
     "training_curve",
     "write_page",
     "write_panels",

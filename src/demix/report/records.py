@@ -1,4 +1,4 @@
-"""Numbers out of records, and few of many that still look the same."""
+"""Arrays and records as figures need them: checked, named, few enough to draw."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from demix.errors import DemixError
 
 
 def value_of(entry: Mapping[str, Any], key: str) -> float:
@@ -53,3 +55,62 @@ def thinned(values: NDArray[np.float64], most: int) -> NDArray[np.intp]:
     for stretch in np.array_split(np.arange(len(values)), max(1, most // 2 - 1)):
         kept |= {int(stretch[values[stretch].argmin()]), int(stretch[values[stretch].argmax()])}
     return np.array(sorted(kept), dtype=np.intp)
+
+
+def matrix_of(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Samples by columns, refused where they are not a filled matrix of finite numbers.
+
+    Examples
+    --------
+    >>> matrix_of([[1, 2]], "latents").shape
+    (1, 2)
+    """
+    try:
+        matrix = np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise DemixError(
+            f"{name} must be numbers in a matrix of shape (N, n), but are not: {error}; pass one "
+            "row per sample and one column per factor or latent"
+        ) from error
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise DemixError(
+            f"{name} must be a filled matrix of shape (N, n), but has shape {matrix.shape}; pass "
+            "one row per sample and one column per factor or latent"
+        )
+    if not np.isfinite(matrix).all():
+        raise DemixError(
+            f"{name} must be finite, but {int((~np.isfinite(matrix)).sum())} entries are not; "
+            "check whether the training diverged"
+        )
+    return matrix
+
+
+def names_of(names: Sequence[str] | None, n: int, kind: str) -> list[str]:
+    """Names of `n` columns, numbered where none are given.
+
+    Examples
+    --------
+    >>> names_of(None, 2, "latent")
+    ['latent 1', 'latent 2']
+    """
+    if names is None:
+        return [f"{kind} {j + 1}" for j in range(n)]
+    if len(names) != n:
+        raise DemixError(
+            f"there must be one name per {kind}, {n} in all, not {len(names)}; add or drop names"
+        )
+    return [str(name) for name in names]
+
+
+def correlation_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """Pearson correlation, NaN where a column is constant.
+
+    Examples
+    --------
+    >>> correlation_of(np.array([1.0, 2.0]), np.array([4.0, 2.0]))
+    -1.0
+    """
+    spread = float(x.std() * y.std())
+    if spread == 0:
+        return math.nan
+    return float(np.mean((x - x.mean()) * (y - y.mean())) / spread)

@@ -104,18 +104,16 @@ def training_curve(
     if panels == 2:
         draw("R²", score, 2, _marked(line("second"), score))
     if best_step is not None:
-        figure.add_vline(
-            x=best_step,
-            line={"color": colour("good"), "width": 1.5, "dash": "dot"},
-            annotation={
-                "text": f"kept: step {best_step:,}",
-                "font": {"size": 11, "color": colour("good")},
-                # Towards the middle, so that it stays inside the figure.
-                "xanchor": "right" if best_step > np.nanmean(steps) else "left",
-            },
-            annotation_position="top",
+        # A trace and not a shape, so that the legend names it and nothing is written over it.
+        heights = np.concatenate([loss, validation, [np.nan if null is None else null]])
+        figure.add_scatter(
+            x=np.array([best_step, best_step]),
+            y=np.array([np.nanmin(heights), np.nanmax(heights)]),
+            name=f"kept: step {best_step:,}",
+            hoverinfo="name",
             row=1,
             col=1,
+            **line("good", 1.6, dash="dot"),
         )
     figure.update_xaxes(axis(exponentformat="none", separatethousands=True))
     figure.update_xaxes(title=axis_title("step"), row=panels)
@@ -125,7 +123,8 @@ def training_curve(
     alone = panels == 1 and held_out
     figure.update_layout(**base_layout(height=340 if alone else 70 + 190 * panels, min_width=320))
     figure.update_layout(
-        showlegend=held_out or null is not None or bool(np.isfinite(optimum).any()),
+        # One line needs no legend.
+        showlegend=len(figure.data) > panels,
         legend={"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
     )
     return figure
