@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from demix.errors import DemixError
 from demix.report.blocks import Block, Figure, Page, Section, Table, Text
 from demix.report.figures import correlation_heatmap
 from demix.report.gains import Gain, gain_curves, gain_dots, gain_of
+from demix.report.records import numbers_of
 from demix.report.style import number, shown
 
 
@@ -140,7 +140,7 @@ def _numbers(
 
 
 def _agreement(agreement: ArrayLike, names: Sequence[str]) -> Figure:
-    table = np.asarray(agreement, dtype=float)
+    table = numbers_of(agreement, "agreement")
     if table.shape != (len(names), len(names)):
         raise DemixError(
             f"agreement must have one row and one column per run, ({len(names)}, {len(names)}), "

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from demix.errors import DemixError
 from demix.report.blocks import Example, Gallery
-from demix.report.records import matrix_of, names_of
+from demix.report.records import matrix_of, names_of, numbers_of
 from demix.report.style import number
 
 MOST_STRIPS = 8
@@ -20,7 +20,7 @@ IN_A_STRIP = 7
 _LOWEST = 0.02
 # Longest side of the images in pixels: the first at which all of them fit into the bytes below.
 _SIDES = (128, 96, 64, 48, 32)
-_BYTES = 360_000
+_BYTES = 270_000
 
 
 def nearest_examples(
@@ -74,7 +74,7 @@ def nearest_examples(
 
 
 def _checked(images: ArrayLike, count: int) -> NDArray[np.float32]:
-    pixels = np.asarray(images, dtype=np.float32)
+    pixels: NDArray[np.float32] = numbers_of(images, "images", np.float32)
     if pixels.ndim != 4 or pixels.shape[1] not in (1, 3) or 0 in pixels.shape:
         raise DemixError(
             "images must have shape (M, C, H, W) with 1 or 3 channels, but have shape "

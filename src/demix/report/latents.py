@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -11,7 +12,7 @@ from plotly.subplots import make_subplots
 
 from demix.errors import DemixError
 from demix.report.figures import MOST_POINTS
-from demix.report.records import correlation_of, matrix_of, names_of, thinned
+from demix.report.records import correlation_of, matrix_of, names_of, numbers_of, thinned
 from demix.report.style import axis, axis_title, base_layout, colour, number, plain
 
 # A 7th row of panels would make all of them too small to see anything in.
@@ -132,7 +133,7 @@ def time_courses(
     """
     values = matrix_of(latents, "latents")
     labels = [_short(name) for name in names_of(names, values.shape[1], "latent")]
-    when = np.asarray(time, dtype=float)
+    when: NDArray[np.floating[Any]] = numbers_of(time, "time")
     if when.shape != values.shape[:1] or not np.isfinite(when).all():
         raise DemixError(
             f"time must hold one finite number per row of the latents, {len(values)} in all, but "
@@ -147,13 +148,15 @@ def time_courses(
     # How many gaps lie before each row: two neighbours on a line must have the same number.
     usual = float(np.median(steps)) if steps.size else 0.0
     stretch = np.concatenate([[0], np.cumsum(steps > _GAP * usual)]) if usual > 0 else 0 * when
+    halved = when.astype(np.float32)
+    if np.array_equal(halved, when):
+        when = halved  # in half the bytes; row numbers above 16 million would not be whole
     n = min(values.shape[1], MOST_COURSES)
     figure = make_subplots(rows=n, cols=1, shared_xaxes=True, vertical_spacing=0.25 / (n + 5))
     for j in range(n):
-        kept = thinned(values[:, j], max_points)
+        kept = thinned(values[:, j], min(max_points, MOST_POINTS // n))
         breaks = np.flatnonzero(np.diff(stretch[kept])) + 1
         figure.add_scatter(
-            # Doubles, so that large row numbers stay whole.
             x=np.insert(when[kept], breaks, np.nan),
             y=np.insert(values[kept, j].astype(np.float32), breaks, np.nan),
             mode="lines",

@@ -57,6 +57,25 @@ def thinned(values: NDArray[np.float64], most: int) -> NDArray[np.intp]:
     return np.array(sorted(kept), dtype=np.intp)
 
 
+def numbers_of(values: ArrayLike, name: str, dtype: type = float) -> NDArray[Any]:
+    """Array of numbers, refused where the values are none.
+
+    Examples
+    --------
+    >>> numbers_of(["a"], "time")
+    Traceback (most recent call last):
+    ...
+    demix.errors.DemixError: time must hold numbers, but does not: could not convert ...
+    """
+    try:
+        return np.asarray(values, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise DemixError(
+            f"{name} must hold numbers, but does not: {reason}; convert the values first"
+        ) from error
+
+
 def matrix_of(values: ArrayLike, name: str) -> NDArray[np.float64]:
     """Samples by columns, refused where they are not a filled matrix of finite numbers.
 
@@ -65,13 +84,7 @@ def matrix_of(values: ArrayLike, name: str) -> NDArray[np.float64]:
     >>> matrix_of([[1, 2]], "latents").shape
     (1, 2)
     """
-    try:
-        matrix = np.asarray(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise DemixError(
-            f"{name} must be numbers in a matrix of shape (N, n), but are not: {error}; pass one "
-            "row per sample and one column per factor or latent"
-        ) from error
+    matrix = numbers_of(values, name)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise DemixError(
             f"{name} must be a filled matrix of shape (N, n), but has shape {matrix.shape}; pass "
