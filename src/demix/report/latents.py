@@ -203,6 +203,6 @@ def _write_correlations(figure: go.Figure, values: NDArray[np.float64]) -> None:
             )
 
 
-def _short(name: str, most: int = 20) -> str:
+def _short(name: str, most: int = 16) -> str:
     # Axes have little room; the tables and the text show names in full.
     return plain(name if len(name) <= most else name[: most - 1] + "…")
