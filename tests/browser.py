@@ -49,6 +49,13 @@ def screenshot(
     return target
 
 
+def print_pdf(path: str | Path, pdf: str | Path, dark: bool = False) -> bytes:
+    """The page as it goes to paper."""
+    target = Path(pdf).resolve()
+    _run(path, f"--print-to-pdf={target}", *([DARK] if dark else []))
+    return target.read_bytes()
+
+
 def _run(path: str | Path, *flags: str) -> subprocess.CompletedProcess[str]:
     chromium = shutil.which("chromium")
     if chromium is None:

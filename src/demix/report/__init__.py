@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from demix.report.blocks import (
     Block,
+    Example,
     Facts,
     Figure,
+    Gallery,
     Page,
     Picture,
     Section,
@@ -17,18 +19,26 @@ from demix.report.blocks import (
     Text,
     Verdict,
 )
-from demix.report.curves import comparison_bars, concentration_curve, training_curve
+from demix.report.comparison import compare_page
+from demix.report.curves import comparison_bars, concentration_curve
+from demix.report.examples import nearest_examples
 from demix.report.figures import correlation_heatmap, recovered_scatter
+from demix.report.fit import fit_page
+from demix.report.latents import pair_plot, time_courses
 from demix.report.page import render, write_page
 from demix.report.panels import panels_svg, write_panels
 from demix.report.recovery import recovery_page
+from demix.report.sections import recovery_sections
 from demix.report.series import Panel, Series
 from demix.report.table import comparison_figure, table_markdown, table_page
+from demix.report.training import training_curve
 
 __all__ = [
     "Block",
+    "Example",
     "Facts",
     "Figure",
+    "Gallery",
     "Page",
     "Panel",
     "Picture",
@@ -37,16 +47,22 @@ __all__ = [
     "Table",
     "Text",
     "Verdict",
+    "compare_page",
     "comparison_bars",
     "comparison_figure",
     "concentration_curve",
     "correlation_heatmap",
+    "fit_page",
+    "nearest_examples",
+    "pair_plot",
     "panels_svg",
     "recovered_scatter",
     "recovery_page",
+    "recovery_sections",
     "render",
     "table_markdown",
     "table_page",
+    "time_courses",
     "training_curve",
     "write_page",
     "write_panels",

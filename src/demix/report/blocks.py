@@ -70,6 +70,46 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Example:
+    """A small image, the words below it, and a description for those who cannot see it.
+
+    Examples
+    --------
+    >>> Example(b"GIF89a", "0.5", alt="A circle.")
+    Traceback (most recent call last):
+    ...
+    demix.errors.DemixError: an example must be the bytes of a PNG file, but ...
+    """
+
+    png: bytes
+    label: str
+    alt: str
+
+    def __post_init__(self) -> None:
+        if not self.png.startswith(b"\x89PNG\r\n\x1a\n"):
+            raise DemixError(
+                "an example must be the bytes of a PNG file, but these begin with "
+                f"{self.png[:8]!r}; encode the image as PNG first"
+            )
+
+
+@dataclass(frozen=True)
+class Gallery:
+    r"""Images in named rows, with one caption for all.
+
+    Examples
+    --------
+    >>> png = b"\x89PNG\r\n\x1a\n..."
+    >>> Gallery({"size": [Example(png, "small", alt="A small circle.")]}, "Circles.").tag
+    'gallery'
+    """
+
+    rows: Mapping[str, Sequence[Example]]
+    caption: str
+    tag: ClassVar[str] = "gallery"
+
+
+@dataclass(frozen=True)
 class Table:
     """A table of strings: ``rows`` has one entry per ``header`` cell in every row.
 
@@ -130,7 +170,7 @@ class Verdict:
             )
 
 
-Block = Text | Figure | Picture | Table | Facts | Verdict
+Block = Text | Figure | Picture | Gallery | Table | Facts | Verdict
 
 
 @dataclass(frozen=True)

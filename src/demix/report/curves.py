@@ -1,86 +1,16 @@
-"""Figures of numbers along a line: training over its steps, our scores beside the paper's."""
+"""Figures of scores: ours beside the paper's, and along a line of settings."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
-from plotly.subplots import make_subplots
 
 from demix.errors import DemixError
+from demix.report.records import value_of
 from demix.report.style import axis, axis_title, base_layout, colour, plain
-
-
-def training_curve(history: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """Loss, and score where it was measured, over the steps of training.
-
-    Parameters
-    ----------
-    history : sequence of dict
-        Entries with ``step``, ``seconds`` and ``loss``, and possibly ``score`` (R² in percent)
-        and ``optimum`` (the lowest possible loss, drawn too); a value that is missing, None or
-        not finite is left out.
-
-    Examples
-    --------
-    >>> figure = training_curve(
-    ...     [
-    ...         {"step": 0, "seconds": 0.0, "loss": 6.2, "score": 31.0},
-    ...         {"step": 100, "seconds": 1.5, "loss": 4.9},
-    ...     ]
-    ... )
-    >>> [trace.name for trace in figure.data]
-    ['loss', 'R²']
-    """
-    steps = np.array([_value(entry, "step") for entry in history], dtype=float)
-    seconds = np.array([_value(entry, "seconds") for entry in history], dtype=float)
-    loss = np.array([_value(entry, "loss") for entry in history], dtype=float)
-    score = np.array([_value(entry, "score") for entry in history], dtype=float)
-    optimum = np.array([_value(entry, "optimum") for entry in history], dtype=float)
-    if not np.any(np.isfinite(steps) & np.isfinite(loss)):
-        raise DemixError(
-            "the training history must hold at least one entry with a step and a finite loss, but "
-            f"none of its {len(history)} entries does; leave the curve out for such a run"
-        )
-    panels = 2 if np.isfinite(score).any() else 1
-    figure = make_subplots(rows=panels, cols=1, shared_xaxes=True, vertical_spacing=0.09)
-
-    def draw(name: str, values: NDArray[np.float64], row: int, look: dict[str, Any]) -> None:
-        known = np.isfinite(steps) & np.isfinite(values)
-        time = [f"{t:.1f} s" if np.isfinite(t) else "time unknown" for t in seconds[known]]
-        figure.add_scatter(
-            x=steps[known],
-            y=values[known],
-            name=name,
-            customdata=time,
-            hovertemplate=f"{name} %{{y:.4g}}<br>step %{{x:,}}, %{{customdata}}<extra></extra>",
-            row=row,
-            col=1,
-            **look,
-        )
-
-    if np.isfinite(optimum).any():
-        dotted = {"color": colour("soft"), "width": 1.3, "dash": "dot"}
-        draw("lowest possible loss", optimum, 1, {"mode": "lines", "line": dotted})
-    draw("loss", loss, 1, {"mode": "lines", "line": {"color": colour("accent"), "width": 1.8}})
-    if panels == 2:
-        line = {"color": colour("second"), "width": 1.8}
-        draw("R²", score, 2, {"mode": "lines+markers", "line": line, "marker": {"size": 5}})
-    figure.update_xaxes(axis(exponentformat="none", separatethousands=True))
-    figure.update_xaxes(title=axis_title("step"), row=panels)
-    figure.update_yaxes(axis(title=axis_title("loss (nats)"), nticks=6), row=1)
-    if panels == 2:
-        figure.update_yaxes(axis(title=axis_title("R² (percent)"), nticks=6), row=2)
-    figure.update_layout(**base_layout(height=70 + 190 * panels, min_width=320))
-    figure.update_layout(
-        showlegend=bool(np.isfinite(optimum).any()),
-        legend={"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
-    )
-    return figure
 
 
 def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
@@ -111,10 +41,10 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
         ("paper", colour("second"), colour("paper"), "diamond", 0.14),
         ("ours", colour("accent"), colour("accent"), "circle", -0.14),
     ):
-        spread = np.array([_value(row, f"{name}_std") for row in rows])
+        spread = np.array([value_of(row, f"{name}_std") for row in rows])
         told = [f" ± {std:.2f}" if np.isfinite(std) else "" for std in spread]
         figure.add_scatter(
-            x=np.array([_value(row, name) for row in rows]),
+            x=np.array([value_of(row, name) for row in rows]),
             y=np.arange(len(rows)) + shift,
             name=name,
             mode="markers",
@@ -183,7 +113,7 @@ def concentration_curve(points: Sequence[Mapping[str, Any]], conditional: float)
         ("score", "score", "ink", 1.0, "y"),
         ("mass difference", "difference", "accent", 100.0, "y2"),
     ):
-        values = [factor * _value(point, key) for point in points]
+        values = [factor * value_of(point, key) for point in points]
         figure.add_scatter(
             x=places,
             y=values,
@@ -211,8 +141,3 @@ def concentration_curve(points: Sequence[Mapping[str, Any]], conditional: float)
         margin={"r": 70},
     )
     return figure
-
-
-def _value(entry: Mapping[str, Any], key: str) -> float:
-    value = entry.get(key)
-    return math.nan if value is None else float(value)

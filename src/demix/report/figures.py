@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from plotly.subplots import make_subplots
 
 from demix.errors import DemixError
+from demix.report.records import correlation_of, matrix_of, names_of
 from demix.report.style import axis, axis_title, base_layout, colour, diverging_scale, number, plain
 
 # Browsers draw each point as one SVG element; beyond this many in one figure scrolling stutters.
@@ -45,18 +46,18 @@ def recovered_scatter(
     >>> figure.layout.annotations[0].text
     'factor 1<br>r = −1.000'
     """
-    true, found = _matrix(factors, "factors"), _matrix(latents, "latents")
+    true, found = matrix_of(factors, "factors"), matrix_of(latents, "latents")
     if true.shape != found.shape:
         raise DemixError(
             f"factors and latents must have one shape (N, n), but have {true.shape} and "
             f"{found.shape}; match the latents to the factors first"
         )
     count, n = true.shape
-    labels = _names(names, n, "factor")
+    labels = names_of(names, n, "factor")
     columns = n if n <= 4 else 5
     rows = math.ceil(n / columns)
     titles = [
-        f"{plain(label)}<br>r = {number(_correlation(true[:, j], found[:, j]), 3)}"
+        f"{plain(label)}<br>r = {number(correlation_of(true[:, j], found[:, j]), 3)}"
         for j, label in enumerate(labels)
     ]
     figure = make_subplots(
@@ -183,36 +184,6 @@ def correlation_heatmap(
         }
     )
     return figure
-
-
-def _matrix(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    matrix = np.asarray(values, dtype=float)
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise DemixError(
-            f"{name} must be a filled matrix of shape (N, n), but has shape {matrix.shape}; pass "
-            "one row per sample and one column per factor"
-        )
-    if not np.isfinite(matrix).all():
-        raise DemixError(
-            f"{name} must be finite, but {int((~np.isfinite(matrix)).sum())} entries are not; "
-            "check whether the training diverged"
-        )
-    return matrix
-
-
-def _names(names: Sequence[str] | None, n: int, kind: str) -> list[str]:
-    if names is None:
-        return [f"{kind} {j + 1}" for j in range(n)]
-    if len(names) != n:
-        raise DemixError(f"there must be one name per {kind}, {n} in all, not {len(names)}")
-    return list(names)
-
-
-def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    spread = float(x.std() * y.std())
-    if spread == 0:
-        return math.nan
-    return float(np.mean((x - x.mean()) * (y - y.mean())) / spread)
 
 
 def _ticks(count: int) -> list[int]:

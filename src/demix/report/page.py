@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -15,7 +16,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from demix.files import write_atomic
-from demix.report.blocks import Block, Figure, Page, Picture, Table
+from demix.report.blocks import Block, Figure, Gallery, Page, Picture, Table
 from demix.report.drawing import inlined
 from demix.report.style import palette_css, palette_variables
 
@@ -43,6 +44,9 @@ def render(page: Page) -> str:
             elif isinstance(block, Picture):
                 figures += 1
                 extra = _picture_spec(block.svg, figures)
+            elif isinstance(block, Gallery):
+                figures += 1
+                extra = {"number": figures}
             elif isinstance(block, Table):
                 tables += 1
                 extra = {"number": tables, "right": _numeric_columns(block)}
@@ -83,12 +87,17 @@ def write_page(page: Page, path: str | Path) -> Path:
 def _template() -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     environment.filters["paragraphs"] = _paragraphs
+    environment.filters["base64"] = _base64
     source = files("demix.report") / "template" / "page.html"
     return environment.from_string(source.read_text(encoding="utf-8"))
 
 
 def _paragraphs(text: str) -> list[str]:
     return [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
+
+
+def _base64(content: bytes) -> str:
+    return b64encode(content).decode("ascii")
 
 
 def _figure_spec(figure: go.Figure, number: int) -> dict[str, Any]:

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from demix.errors import DemixError
-from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Text, Verdict
-from demix.report.curves import training_curve
-from demix.report.figures import correlation_heatmap, recovered_scatter
-from demix.report.style import axis_title, number
-
-CERTIFICATE_HEADER = ("Score", "Value", "Chance", "What it certifies", "What it does not certify")
+from demix.report.blocks import Block, Facts, Page, Section, Verdict
+from demix.report.sections import recovery_sections, training_section
+from demix.report.style import shown
 
 
 def recovery_page(
@@ -33,7 +28,7 @@ def recovery_page(
     names: Sequence[str] | None = None,
     verdict: Verdict | None = None,
 ) -> Page:
-    """Page of one run: true against recovered, correlations, training, certificate, provenance.
+    """Page of one run: true against recovered, correlations, certificate, training, provenance.
 
     Parameters
     ----------
@@ -68,6 +63,7 @@ def recovery_page(
 
     Examples
     --------
+    >>> import numpy as np
     >>> z = np.random.default_rng(0).normal(size=(40, 2))
     >>> page = recovery_page(
     ...     title="Demo",
@@ -85,145 +81,20 @@ def recovery_page(
     >>> [section.title for section in page.sections][:2]
     ['Result', 'True against recovered']
     """
-    found, table = np.asarray(latents, dtype=float), np.asarray(correlation, dtype=float)
-    n, m = _checked_shape(np.shape(factors), found, table, assignment)
-    order = [int(column) for column in assignment]
-    rows = list(names) if names is not None else [f"factor {i + 1}" for i in range(n)]
-    scatter = recovered_scatter(factors, aligned_latents, names=rows)
-
     headline: list[Block] = [] if verdict is None else [verdict]
-    headline.append(Facts({name: _shown(value) for name, value in scores.items()}))
+    headline.append(Facts({name: shown(value) for name, value in scores.items()}))
     sections = [
         Section("Result", headline),
-        Section(
-            "True against recovered",
-            [
-                Figure(
-                    scatter,
-                    "Each panel sets one true factor (across) against the recovered latent matched "
-                    "to it (up). A factor that was recovered up to scale, sign and offset lies on "
-                    "a straight line; r is the correlation over all samples.",
-                    alt=f"{n} scatter plots of true factors against recovered latents.",
-                )
-            ],
+        *recovery_sections(
+            factors=factors,
+            latents=latents,
+            aligned_latents=aligned_latents,
+            correlation=correlation,
+            assignment=assignment,
+            certificate=certificate,
+            names=names,
         ),
-        Section("Which latent is which factor", _matching(rows, found, table, order, m)),
     ]
     if history:
-        sections.append(Section("Training", _training(history)))
-    if certificate:
-        sections.append(Section("What is certified, and what is not", [_certified(certificate)]))
+        sections.append(training_section(history))
     return Page(title, summary, sections, {name: str(value) for name, value in provenance.items()})
-
-
-def _checked_shape(
-    factors_shape: tuple[int, ...],
-    latents: NDArray[np.float64],
-    correlation: NDArray[np.float64],
-    assignment: Sequence[int],
-) -> tuple[int, int]:
-    if len(factors_shape) != 2 or latents.ndim != 2:
-        raise DemixError(
-            f"factors and latents must be matrices with one row per sample, but have shapes "
-            f"{factors_shape} and {latents.shape}; reshape them to (N, n) and (N, m)"
-        )
-    n, m = factors_shape[1], latents.shape[1]
-    if correlation.shape != (n, m):
-        raise DemixError(
-            f"correlation must have shape (factors, latents) = ({n}, {m}), but has "
-            f"{correlation.shape}; pass the correlations of the unmatched latents"
-        )
-    if len(assignment) != n or not all(0 <= column < m for column in assignment):
-        raise DemixError(
-            f"assignment must name one latent from 0 to {m - 1} for each of {n} factors, but is "
-            f"{list(assignment)}; pass the columns found by matching"
-        )
-    return n, m
-
-
-def _matching(
-    rows: list[str],
-    latents: NDArray[np.float64],
-    correlation: NDArray[np.float64],
-    order: list[int],
-    m: int,
-) -> list[Block]:
-    # Latents matched to no factor keep their place behind the matched ones.
-    rest = [column for column in range(m) if column not in order]
-    after = order + rest
-    spread = latents.std(axis=0)
-    lines = []
-    for i, (name, column) in enumerate(zip(rows, order, strict=True)):
-        others = np.delete(np.abs(correlation[i]), column)
-        runner_up = "–" if others.size == 0 else number(float(np.nanmax(others, initial=0.0)), 3)
-        matched = number(float(correlation[i, column]), 3)
-        lines.append([name, str(column + 1), matched, runner_up, number(float(spread[column]), 3)])
-    before_figure = correlation_heatmap(
-        correlation, rows, [str(column + 1) for column in range(m)], "Before matching"
-    )
-    after_figure = correlation_heatmap(
-        correlation[:, after], rows, [str(column + 1) for column in after], "After matching"
-    )
-    for figure in (before_figure, after_figure):
-        figure.update_xaxes(title=axis_title("recovered latent"))
-    return [
-        Text(
-            "Training cannot know in which order the factors are numbered, nor their signs. "
-            "Matching assigns to each factor the latent that belongs to it; it changes the order "
-            "of the columns, not their contents."
-        ),
-        Figure(
-            before_figure,
-            "Correlation of each factor (row) with each recovered latent (column) in the order in "
-            "which training left them.",
-            alt="Heat map of the correlations of factors and latents before matching.",
-            half=True,
-        ),
-        Figure(
-            after_figure,
-            "The same columns in matched order. Full recovery shows a diagonal of ±1 and nothing "
-            "beside it.",
-            alt="Heat map of the correlations of factors and latents after matching.",
-            half=True,
-        ),
-        Table(
-            ["Factor", "Matched latent", "Correlation", "Next largest |r|", "Spread of the latent"],
-            lines,
-            "The latent matched to each factor, its correlation with the factor, the largest "
-            "absolute correlation of the factor with any other latent, and the standard deviation "
-            "of the latent (near zero means that it collapsed).",
-        ),
-    ]
-
-
-def _training(history: Sequence[Mapping[str, Any]]) -> list[Block]:
-    caption = "Contrastive loss over the steps of training"
-    if any(entry.get("optimum") is not None for entry in history):
-        caption += ", with the lowest loss that any encoder can reach (dotted)"
-    if any(entry.get("score") is not None for entry in history):
-        caption += "; below it the score of the encoder as it was at that step"
-    return [
-        Figure(
-            training_curve(history),
-            f"{caption}.",
-            alt="Line plot of the loss, and of the score where measured, over training steps.",
-        )
-    ]
-
-
-def _certified(certificate: Sequence[Mapping[str, Any]]) -> Table:
-    keys = ("score", "value", "baseline", "certifies", "does_not_certify")
-    return Table(
-        CERTIFICATE_HEADER,
-        [[_shown(entry.get(key), ".4f") for key in keys] for entry in certificate],
-        "Each score beside its chance level (the same score for shuffled rows), what its best "
-        "value would certify, and what that would still leave open.",
-    )
-
-
-def _shown(value: object, form: str = ".4g") -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, float | np.floating):
-        return f"{float(value):{form}}".replace("-", "−")
-    return str(value)

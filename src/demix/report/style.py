@@ -10,6 +10,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+import numpy as np
+
 # name: (light, dark). No two light colours may be equal: the script looks colours up by value.
 PALETTE: dict[str, tuple[str, str]] = {
     "paper": ("#ffffff", "#14171b"),
@@ -113,6 +115,21 @@ def number(value: float, digits: int = 2) -> str:
     if float(text) == 0:
         text = text.lstrip("-")
     return text.replace("-", "−")
+
+
+def shown(value: object, form: str = ".4g") -> str:
+    """Value as text: a float in the given form with a typographic minus, a dash for None.
+
+    Examples
+    --------
+    >>> shown(-0.5), shown(12), shown(None), shown(99.3125, ".2f")
+    ('−0.5', '12', '–', '99.31')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, float | np.floating):
+        return f"{float(value):{form}}".replace("-", "−")
+    return str(value)
 
 
 def base_layout(height: int, min_width: int) -> dict[str, Any]:

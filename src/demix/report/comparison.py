@@ -1,0 +1,154 @@
+"""The page that sets several runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from demix.errors import DemixError
+from demix.report.blocks import Block, Figure, Page, Section, Table, Text
+from demix.report.figures import correlation_heatmap
+from demix.report.gains import Gain, gain_curves, gain_dots, gain_of
+from demix.report.records import numbers_of
+from demix.report.style import number, shown
+
+
+def compare_page(
+    title: str,
+    runs: Sequence[Mapping[str, Any]],
+    *,
+    summary: str = "",
+    agreement: ArrayLike | None = None,
+    notes: Sequence[str] = (),
+    provenance: Mapping[str, object] | None = None,
+) -> Page:
+    """Page of several runs: gains with intervals, what differs, held-out curves, agreement.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    runs : sequence of dict
+        At least two, each with a ``name`` of its own and a ``gain`` (see `fit_page`), and possibly
+        ``facts`` (a dict: space, conditional, latents, rows, seconds, seed) and ``history``
+        (records with ``step`` and ``validation``, the held-out loss in nats).
+    summary : str
+        Opening paragraph.
+    agreement : array_like, shape (R, R), optional
+        How well the latents of each two runs agree on the same rows, such as the mean correlation
+        after matching, from -1 to 1; NaN where two runs cannot be compared.
+    notes : sequence of str
+        Warnings, one sentence or paragraph each.
+    provenance : dict, optional
+        What is needed to make the page again.
+
+    Returns
+    -------
+    Page
+
+    Examples
+    --------
+    >>> gain = {"bits": 1.5, "low": 1.2, "high": 1.7, "loss": 5.2, "null": 6.24}
+    >>> page = compare_page(
+    ...     "Two spaces",
+    ...     [
+    ...         {"name": "first", "gain": gain, "facts": {"space": "box", "seed": 0}},
+    ...         {"name": "second", "gain": gain, "facts": {"space": "sphere", "seed": 0}},
+    ...     ],
+    ... )
+    >>> page.sections[0].body[0].text
+    'The same for all runs: seed 0.'
+    >>> page.sections[0].body[1].header[:2]
+    ['Run', 'space']
+    """
+    names = _checked_names(runs)
+    gains = [gain_of(run.get("gain") or {}) for run in runs]
+    dots = Figure(
+        gain_dots(names, gains),
+        "Gain of each run over the null with its interval; the dashed line is the null. Gains can "
+        "be compared where the runs were scored on the same held-out pairs.",
+        alt=f"Dot plot of the gains of {len(runs)} runs with their intervals.",
+    )
+    sections = [Section("Side by side", [*_numbers(runs, names, gains), dots])]
+    curves = gain_curves(names, gains, [run.get("history") or () for run in runs])
+    if curves is not None:
+        figure = Figure(
+            curves,
+            "Gain over the null on held-out rows over the steps of training; the dashed line is "
+            "the null.",
+            alt="Line plot of the held-out gain of each run over training steps.",
+        )
+        sections.append(Section("Training", [figure]))
+    if agreement is not None:
+        sections.append(Section("Agreement", [_agreement(agreement, names)]))
+    if notes:
+        paragraphs: list[Block] = [Text(note) for note in notes]
+        sections.append(Section("Notes", paragraphs))
+    origin = {name: str(value) for name, value in (provenance or {}).items()}
+    return Page(title, summary, sections, origin)
+
+
+def _checked_names(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    if len(runs) < 2:
+        raise DemixError(
+            f"a comparison needs at least two runs, but got {len(runs)}; read the page of a single "
+            "run instead"
+        )
+    names = [str(run.get("name") or "") for run in runs]
+    if "" in names:
+        raise DemixError(
+            f"every run needs a name, but run {names.index('')} has none; add one under 'name'"
+        )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DemixError(
+            f"every run needs a name of its own, but two are called {twice[0]!r}; rename one"
+        )
+    return names
+
+
+def _numbers(
+    runs: Sequence[Mapping[str, Any]], names: Sequence[str], gains: Sequence[Gain]
+) -> list[Block]:
+    facts = [
+        {str(key): shown(value) for key, value in (run.get("facts") or {}).items()} for run in runs
+    ]
+    keys = list(dict.fromkeys(key for entry in facts for key in entry))
+    cells = {key: [entry.get(key, "–") for entry in facts] for key in keys}
+    differing = [key for key in keys if len(set(cells[key])) > 1]
+    shared = [f"{key} {cells[key][0]}" for key in keys if key not in differing]
+    calls = {gain.interval_name for gain in gains}
+    interval = calls.pop() if len(calls) == 1 else "interval"
+    header = ["Run", *differing, "gain (bits)", interval, "loss (nats)", "null (nats)"]
+    rows = [
+        [
+            name,
+            *(cells[key][index] for key in differing),
+            number(gain.bits, 3),
+            gain.interval,
+            number(gain.loss, 3),
+            number(gain.null, 3),
+        ]
+        for index, (name, gain) in enumerate(zip(names, gains, strict=True))
+    ]
+    table = Table(header, rows, "What differs between the runs, and what each gained held out.")
+    if not shared:
+        return [table]
+    return [Text(f"The same for all runs: {', '.join(shared)}."), table]
+
+
+def _agreement(agreement: ArrayLike, names: Sequence[str]) -> Figure:
+    table = numbers_of(agreement, "agreement")
+    if table.shape != (len(names), len(names)):
+        raise DemixError(
+            f"agreement must have one row and one column per run, ({len(names)}, {len(names)}), "
+            f"but has shape {table.shape}; compare every run with every other"
+        )
+    return Figure(
+        correlation_heatmap(table, names, names, "Agreement of the latents"),
+        "How well the latents of each two runs agree on the same rows, 1 at best. Latents on "
+        "which independent runs do not agree should not be interpreted one by one.",
+        alt=f"Heat map of the agreement of {len(names)} runs.",
+    )

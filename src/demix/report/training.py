@@ -1,0 +1,137 @@
+"""The figure of training over its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+from plotly.subplots import make_subplots
+
+from demix.errors import DemixError
+from demix.report.records import column, thinned
+from demix.report.style import axis, axis_title, base_layout, colour
+
+# Points of a line; more would not be seen and would only make the file larger.
+MOST_STEPS = 1000
+
+
+def training_curve(
+    history: Sequence[Mapping[str, Any]],
+    null: float | None = None,
+    best_step: int | None = None,
+) -> go.Figure:
+    """Loss, held-out loss and score where they were measured, over the steps of training.
+
+    Parameters
+    ----------
+    history : sequence of dict
+        Entries with ``step``, ``seconds`` and ``loss``, and possibly ``validation`` (the held-out
+        loss), ``score`` (R² in percent) and ``optimum`` (the lowest possible loss, drawn too); a
+        value that is missing, None or not finite is left out.
+    null : float, optional
+        Held-out loss of an encoder that knows nothing, drawn as a dashed line.
+    best_step : int, optional
+        The step whose encoder was kept, marked by a vertical line.
+
+    Examples
+    --------
+    >>> figure = training_curve(
+    ...     [
+    ...         {"step": 0, "seconds": 0.0, "loss": 6.2, "score": 31.0},
+    ...         {"step": 100, "seconds": 1.5, "loss": 4.9},
+    ...     ]
+    ... )
+    >>> [trace.name for trace in figure.data]
+    ['loss', 'R²']
+    >>> history = [{"step": 0, "seconds": 0.0, "loss": 6.2, "validation": 6.3}]
+    >>> [trace.name for trace in training_curve(history, null=6.9).data]
+    ['null', 'training loss', 'held-out loss']
+    """
+    steps = column(history, "step")
+    seconds = column(history, "seconds")
+    loss, validation = column(history, "loss"), column(history, "validation")
+    score, optimum = column(history, "score"), column(history, "optimum")
+    drawn = np.isfinite(loss) | np.isfinite(validation)
+    if not np.any(np.isfinite(steps) & drawn):
+        raise DemixError(
+            "the training history must hold at least one entry with a step and a finite loss, but "
+            f"none of its {len(history)} entries does; leave the curve out for such a run"
+        )
+    held_out = bool(np.isfinite(validation).any())
+    panels = 2 if np.isfinite(score).any() else 1
+    figure = make_subplots(rows=panels, cols=1, shared_xaxes=True, vertical_spacing=0.09)
+
+    def draw(name: str, values: NDArray[np.float64], row: int, look: dict[str, Any]) -> None:
+        known = np.flatnonzero(np.isfinite(steps) & np.isfinite(values))
+        known = known[thinned(values[known], MOST_STEPS)]
+        time = [f"{t:.1f} s" if np.isfinite(t) else "time unknown" for t in seconds[known]]
+        figure.add_scatter(
+            x=steps[known],
+            y=values[known],
+            name=name,
+            customdata=time,
+            hovertemplate=f"{name} %{{y:.4g}}<br>step %{{x:,}}, %{{customdata}}<extra></extra>",
+            row=row,
+            col=1,
+            **look,
+        )
+
+    def line(shade: str, width: float = 1.8, **extra: Any) -> dict[str, Any]:
+        return {"mode": "lines", "line": {"color": colour(shade), "width": width, **extra}}
+
+    if null is not None:
+        ends = np.array([np.nanmin(steps), np.nanmax(steps)])
+        figure.add_scatter(
+            x=ends,
+            y=np.array([null, null]),
+            name="null",
+            hovertemplate="null %{y:.4g}<extra></extra>",
+            row=1,
+            col=1,
+            **line("ink", 1.3, dash="dash"),
+        )
+    if np.isfinite(optimum).any():
+        draw("lowest possible loss", optimum, 1, line("soft", 1.3, dash="dot"))
+    if np.isfinite(loss).any():
+        # Beside a held-out loss, that of training is the one of less interest.
+        first = line("soft", 1.3) if held_out else line("accent")
+        draw("training loss" if held_out else "loss", loss, 1, first)
+    if held_out:
+        draw("held-out loss", validation, 1, _marked(line("accent", 2.0), validation))
+    if panels == 2:
+        draw("R²", score, 2, _marked(line("second"), score))
+    if best_step is not None:
+        # A trace and not a shape, so that the legend names it and nothing is written over it.
+        heights = np.concatenate([loss, validation, [np.nan if null is None else null]])
+        figure.add_scatter(
+            x=np.array([best_step, best_step]),
+            y=np.array([np.nanmin(heights), np.nanmax(heights)]),
+            name=f"kept: step {best_step:,}",
+            hoverinfo="name",
+            row=1,
+            col=1,
+            **line("good", 1.6, dash="dot"),
+        )
+    figure.update_xaxes(axis(exponentformat="none", separatethousands=True))
+    figure.update_xaxes(title=axis_title("step"), row=panels)
+    figure.update_yaxes(axis(title=axis_title("loss (nats)"), nticks=6), row=1)
+    if panels == 2:
+        figure.update_yaxes(axis(title=axis_title("R² (percent)"), nticks=6), row=2)
+    alone = panels == 1 and held_out
+    figure.update_layout(**base_layout(height=340 if alone else 70 + 190 * panels, min_width=320))
+    figure.update_layout(
+        # One line needs no legend.
+        showlegend=len(figure.data) > panels,
+        legend={"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
+    )
+    return figure
+
+
+def _marked(look: dict[str, Any], values: NDArray[np.float64]) -> dict[str, Any]:
+    # Marks say where was measured, as long as they do not hide the line.
+    if np.isfinite(values).sum() > 60:
+        return look
+    return {**look, "mode": "lines+markers", "marker": {"size": 5}}

@@ -1,0 +1,78 @@
+"""The page that compares runs, by what it holds and what it refuses."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from fits import GAIN, runs
+
+from demix.errors import DemixError
+from demix.report import Figure, Table, Text, compare_page
+
+
+def blocks(page, kind):
+    return [block for section in page.sections for block in section.body if type(block) is kind]
+
+
+def test_what_differs_is_in_the_table_and_the_rest_in_a_sentence():
+    page = compare_page("T", runs("first", "second"), agreement=np.eye(2), notes=["A note."])
+    assert [section.title for section in page.sections] == [
+        "Side by side",
+        "Training",
+        "Agreement",
+        "Notes",
+    ]
+    assert blocks(page, Text)[0].text == "The same for all runs: conditional Laplace, seed 0."
+    (table,) = blocks(page, Table)
+    assert table.header == [
+        *("Run", "space", "gain (bits)", "95 % interval", "loss (nats)", "null (nats)")
+    ]
+    assert table.rows[1] == ["second", "space 1", "1.000", "1.800 to 2.100", "4.850", "6.240"]
+
+
+def test_a_fact_that_only_some_runs_have_is_a_difference():
+    first, second = runs("first", "second")
+    first = {**first, "facts": {"space": "box", "lag": 3}}
+    second = {**second, "facts": {"space": "box"}, "gain": {**GAIN, "level": None}}
+    (table,) = blocks(compare_page("T", [first, second]), Table)
+    assert table.header[:4] == ["Run", "lag", "gain (bits)", "interval"]
+    assert [row[1] for row in table.rows] == ["3", "–"]
+
+
+def test_figures_hold_gains_with_intervals_and_held_out_curves():
+    first, second = runs("first", "second")
+    page = compare_page("T", [first, {**second, "history": None}])
+    dots, curves = (block.figure for block in blocks(page, Figure))
+    assert dots.data[0].x.tolist() == [2.0, 1.0]
+    # An interval that leaves its gain out is drawn as far as it can be.
+    np.testing.assert_allclose(dots.data[0].error_x.array, [0.1, 1.1])
+    np.testing.assert_allclose(dots.data[0].error_x.arrayminus, [0.2, 0.0])
+    (line,) = curves.data
+    assert line.name == "first"
+    np.testing.assert_allclose(line.y[2], (6.24 - 4.85) / math.log(2))
+
+
+def test_only_names_and_gains_are_needed():
+    page = compare_page("T", [{"name": name, "gain": GAIN} for name in "ab"])
+    assert [section.title for section in page.sections] == ["Side by side"]
+    assert not blocks(page, Text)
+
+
+@pytest.mark.parametrize(
+    ("given", "extra", "message"),
+    [
+        (runs("one"), {}, "at least two runs, but got 1"),
+        (runs("same", "same"), {}, "two are called 'same'"),
+        ([{"gain": GAIN}, *runs("b")], {}, "run 0 has none"),
+        ([{"name": "a"}, *runs("b")], {}, "none for bits, low"),
+        (runs("a", "b"), {"agreement": np.eye(3)}, r"\(2, 2\)"),
+        (runs("a", "b"), {"agreement": np.eye(2) * 7}, "between -1 and 1"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_sentence(given, extra, message):
+    with pytest.raises(DemixError, match=message) as caught:
+        compare_page("T", given, **extra)
+    assert "\n" not in str(caught.value)
+    assert ". " not in str(caught.value)

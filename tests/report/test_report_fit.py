@@ -1,0 +1,226 @@
+"""The page of a fit, by what it holds and what it refuses."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import numpy as np
+import pytest
+from fits import GAIN, HISTORY, blobs, fit
+
+from demix.errors import DemixError
+from demix.report import (
+    Example,
+    Facts,
+    Figure,
+    Gallery,
+    Table,
+    Text,
+    fit_page,
+    nearest_examples,
+    pair_plot,
+    render,
+    time_courses,
+    training_curve,
+)
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(1)'>"
+
+
+def blocks(page, kind):
+    return [block for section in page.sections for block in section.body if type(block) is kind]
+
+
+def titles(page) -> list[str]:
+    return [section.title for section in page.sections]
+
+
+def test_every_part_has_its_section():
+    named = {"names": ["across", "down"]}
+    page = fit_page(**fit(n=2, **blobs(), **named))
+    assert titles(page) == [
+        "Result",
+        "Training",
+        "Latents",
+        "Time courses",
+        "Examples",
+        "True against recovered",
+        "Which latent is which factor",
+        "Notes",
+    ]
+    (facts,) = blocks(page, Facts)
+    assert facts.facts["gain over the null, bits per pair"] == "2.000"
+    assert facts.facts["95 % interval of the gain"] == "1.800 to 2.100"
+    assert blocks(page, Table)[0].rows == [["space", "real"], ["rows", "400"]]
+    assert blocks(page, Text)[-1].text == "Column 3 is constant."
+    assert list(blocks(page, Gallery)[0].rows) == ["across", "down"]
+    assert page.provenance == {"seed": "0", "data": "sha256 12ab"}
+
+
+def test_only_gain_and_latents_are_needed():
+    page = fit_page(
+        title="T", summary="", gain=GAIN, latents=[[0.0], [1.0]], facts={}, provenance={}
+    )
+    assert titles(page) == ["Result", "Latents"]
+    assert blocks(page, Figure)[0].caption == "Histogram of the latent over all 2 rows."
+
+
+def test_the_training_figure_holds_the_null_and_the_step_that_was_kept():
+    by_name = {trace.name: trace for trace in training_curve(HISTORY, 6.24, 300).data}
+    assert by_name["held-out loss"].x.tolist() == [0, 200, 300, 400]
+    assert by_name["training loss"].x.size == 5
+    assert set(by_name["null"].y) == {6.24}
+    assert by_name["kept: step 300"].x.tolist() == [300, 300]
+    one_held_out_loss = [{"step": 5, "seconds": None, "loss": None, "validation": 1.0}]
+    assert [trace.name for trace in training_curve(one_held_out_loss).data] == ["held-out loss"]
+
+
+def test_pair_plot_draws_some_points_but_counts_and_correlates_all():
+    latents = np.random.default_rng(0).normal(size=(5000, 9))
+    latents[:, 1] += latents[:, 0]
+    figure = pair_plot(latents)
+    kinds = [trace.type for trace in figure.data]
+    assert kinds.count("bar") == 6
+    assert kinds.count("scatter") == 15
+    assert sum(trace.x.size for trace in figure.data if trace.type == "scatter") <= 15_000
+    assert all(trace.y.sum() == 5000 for trace in figure.data if trace.type == "bar")
+    assert len(figure.layout.annotations) == 15
+    expected = np.corrcoef(latents[:, 0], latents[:, 1])[0, 1]
+    assert figure.layout.annotations[0].text == f"r = {expected:.2f}"
+    assert max(t.x.size for t in pair_plot(latents[:, :2]).data) == 2000
+    page = fit_page(**fit(n=9))
+    assert blocks(page, Figure)[1].caption.endswith("Shown are the first 6 of 9 latents.")
+
+
+def test_constant_latents_can_be_drawn():
+    figure = pair_plot(np.zeros((10, 2)))
+    assert figure.layout.annotations[0].text == "r = –"
+    render(fit_page(**fit(latents=np.zeros((400, 3)))))
+
+
+def test_time_courses_keep_peaks_and_stop_at_gaps():
+    values = np.zeros((50_000, 1))
+    values[31_234] = 9.0
+    time = np.arange(50_000)
+    time[20_000:] += 7000
+    (line,) = time_courses(values, time, time_label="frame").data
+    assert line.x.size <= 2001
+    assert line.y[np.flatnonzero(line.x == 38_234)] == [9.0]
+    assert np.isnan(line.y).sum() == 1
+    assert len(time_courses(np.zeros((5, 20)), [0, 0, 0, 0, 9]).data) == 12
+
+
+def test_examples_grow_along_their_latent_while_the_other_stays():
+    from PIL import Image
+
+    data = blobs(2000)
+    gallery = nearest_examples(data["images"], data["image_latents"], ["across", "down"])
+    for column, strip in enumerate(gallery.rows.values()):
+        rows = [int(re.match(r"Image (\d+), where", example.alt)[1]) for example in strip]
+        latents = data["image_latents"][rows]
+        assert len(rows) == 7
+        assert np.all(np.diff(latents[:, column]) > 0)
+        assert np.ptp(latents[:, column]) > 1.7
+        assert np.abs(latents[:, 1 - column]).max() < 0.15
+        drawn = np.asarray(Image.open(io.BytesIO(strip[0].png)))
+        np.testing.assert_allclose(
+            drawn / 255, np.moveaxis(data["images"][rows[0]], 0, -1), atol=0.003
+        )
+
+
+@pytest.mark.parametrize("count", [1, 2, 6, 7, 8, 20])
+def test_few_grey_images_are_shown_once_each(count):
+    data = blobs(count, channels=1)
+    for strip in nearest_examples(data["images"], data["image_latents"]).rows.values():
+        assert len({example.alt for example in strip}) == len(strip) == min(count, 7)
+
+
+@pytest.mark.parametrize("span", [1e-6, 1.0, 1e6])
+def test_values_below_images_differ_whatever_their_scale(span):
+    data = blobs(100)
+    data["image_latents"] = span * data["image_latents"]
+    for strip in nearest_examples(data["images"], data["image_latents"]).rows.values():
+        labels = [example.label for example in strip]
+        assert len(set(labels)) == 7
+        assert max(map(len, labels)) <= 11
+
+
+def test_a_large_fit_stays_below_six_megabytes():
+    rng = np.random.default_rng(0)
+    long = [
+        {"step": step, "seconds": step / 3, "loss": rng.normal(), "validation": rng.normal()}
+        for step in range(20_000)
+    ]
+    noise = {
+        "images": rng.random((80, 3, 200, 160), dtype=np.float32),
+        "image_latents": rng.normal(size=(80, 12)),
+    }
+    page = fit_page(**fit(rows=100_000, n=12, history=long, best_step=19_999, **noise))
+    assert len(render(page).encode()) < 6_000_000
+
+
+def test_names_and_words_are_escaped_wherever_they_stand():
+    words = {key: HOSTILE for key in ("title", "summary", "time_label")}
+    page = fit_page(
+        **fit(
+            n=2,
+            names=[HOSTILE, "b"],
+            **words,
+            **blobs(),
+        )
+        | {"facts": {HOSTILE: HOSTILE}, "notes": [HOSTILE], "provenance": {HOSTILE: HOSTILE}}
+    )
+    html = render(page)
+    assert "alert(1)</script>" not in html
+    text = re.sub(r"<script\b.*?</script>", "", html, flags=re.DOTALL)
+    assert "<img src=x" not in text
+    assert set(re.findall(r'\bsrc="(.{22})', text)) == {"data:image/png;base64,"}
+
+
+def test_rendering_is_repeatable():
+    arguments = fit(n=2, **blobs())
+    assert render(fit_page(**arguments)) == render(fit_page(**arguments))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"latents": np.zeros(3)}, "filled matrix"),
+        ({"latents": [["a", "b"]]}, "latents must hold numbers"),
+        ({"time": ["monday"] * 400}, "time must hold numbers"),
+        ({"latents": np.full((400, 3), np.nan)}, "finite"),
+        ({"names": ["a"]}, "one name per latent, 3 in all, not 1"),
+        ({"gain": {"bits": 1.0}}, "none for low, high, loss, null"),
+        ({"gain": {**GAIN, "bits": float("nan")}}, "none for bits"),
+        ({"gain": {**GAIN, "low": 3.0}}, "3 lies above 2.1"),
+        ({"gain": {**GAIN, "level": 95}}, "write 95 percent as 0.95"),
+        ({"time": [1, 2]}, "one finite number per row"),
+        ({"time": np.arange(400)[::-1]}, "may not run back"),
+        ({"history": [{"step": 0, "loss": None}]}, "none of its 1 entries"),
+        ({"images": blobs()["images"]}, "belong together"),
+        (blobs(3) | {"image_latents": np.zeros((2, 3))}, "3 images and 2 rows"),
+        (blobs(3) | {"image_latents": np.zeros((3, 2))}, "one name per latent"),
+        ({"images": np.zeros((2, 8, 8)), "image_latents": np.zeros((2, 3))}, "1 or 3 channels"),
+        (
+            {"images": np.zeros((2, 8, 8, 3)), "image_latents": np.zeros((2, 3))},
+            "move the channels",
+        ),
+        ({"images": np.full((2, 1, 4, 4), 255), "image_latents": np.zeros((2, 3))}, "from 0 to 1"),
+        ({"images": np.full((2, 1, 4, 4), np.nan), "image_latents": np.zeros((2, 3))}, "scale"),
+        (
+            {**blobs(2), "image_latents": np.zeros((2, 3)), "names": ["a", "a", "b"]},
+            "name of its own",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_sentence(changed, message):
+    with pytest.raises(DemixError, match=message) as caught:
+        fit_page(**fit(**changed))
+    assert "\n" not in str(caught.value)
+    assert ". " not in str(caught.value)
+
+
+def test_an_example_is_a_png():
+    with pytest.raises(DemixError, match="encode the image as PNG"):
+        Example(b"<svg/>", "", alt="")
