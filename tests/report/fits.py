@@ -10,7 +10,13 @@ from demix.report import Verdict, recovery_sections
 
 GAIN = {"bits": 2.0, "low": 1.8, "high": 2.1, "loss": 4.85, "null": 6.24, "level": 0.95}
 HISTORY = [
-    {"step": step, "seconds": step / 50, "loss": 6.2 - step / 500, "validation": held_out}
+    {
+        "step": step,
+        "seconds": step / 50,
+        "loss": 6.2 - step / 500,
+        "validation": held_out,
+        "null": 6.24,
+    }
     for step, held_out in ((0, 6.24), (100, None), (200, 5.5), (300, 4.85), (400, 4.9))
 ]
 

@@ -50,7 +50,7 @@ def test_every_part_has_its_section():
         "Notes",
     ]
     (facts,) = blocks(page, Facts)
-    assert facts.facts["gain over the null, bits per pair"] == "2.000"
+    assert facts.facts["gain over the null, bits per sample"] == "2.000"
     assert facts.facts["95 % interval of the gain"] == "1.800 to 2.100"
     assert blocks(page, Table)[0].rows == [["space", "real"], ["rows", "400"]]
     assert blocks(page, Text)[-1].text == "Column 3 is constant."
@@ -67,7 +67,7 @@ def test_only_gain_and_latents_are_needed():
 
 
 def test_the_training_figure_holds_the_null_and_the_step_that_was_kept():
-    by_name = {trace.name: trace for trace in training_curve(HISTORY, 6.24, 300).data}
+    by_name = {trace.name: trace for trace in training_curve(HISTORY, 300).data}
     assert by_name["held-out loss"].x.tolist() == [0, 200, 300, 400]
     assert by_name["training loss"].x.size == 5
     assert set(by_name["null"].y) == {6.24}

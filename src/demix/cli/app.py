@@ -108,6 +108,109 @@ def evaluate(
     run_evaluate(latents, factors, out=out, as_json=as_json)
 
 
+@app.command(epilog="Example:  demix fit series.csv --lag 1:5 --n-latents 3 --out model")
+def fit(
+    data: Annotated[
+        Path, typer.Argument(help="Rows: .npy, .npz, .csv, .parquet, .zarr or a folder of images.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for model, latents and report.")],
+    pairs: Annotated[
+        Path | None, typer.Option(help="Row numbers of positive pairs, (P, 2), .npy or .csv.")
+    ] = None,
+    lag: Annotated[
+        str | None, typer.Option(help="Rows are in time order; lag or range, e.g. 1:5. Default: 1.")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="The class of each row, .npy or .csv.")
+    ] = None,
+    instances: Annotated[
+        bool, typer.Option("--instances", help="Tell noisy views of each row from all others.")
+    ] = False,
+    time: Annotated[
+        Path | None, typer.Option(help="The time of each row, .npy or .csv, to check the order.")
+    ] = None,
+    space: Annotated[
+        str | None, typer.Option(help="sphere (default for pairs), box, l1_ball or real.")
+    ] = None,
+    conditional: Annotated[
+        str | None,
+        typer.Option(help="vmf, normal, laplace, a shape p, anisotropic or auto."),
+    ] = None,
+    n_latents: Annotated[int, typer.Option(help="Number of latents.")] = 3,
+    seed: Annotated[int, typer.Option(help="Seed of weights, batches and held-out parts.")] = 0,
+    key: Annotated[str | None, typer.Option(help="Which array of an .npz or .zarr file.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Which columns of a table, e.g. speed,height.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Recover latents from your own data: from pairs, time order, labels or rows alone.
+
+    Part of the data is held out; the model is compared with permuted pairs or labels. Writes a
+    model folder with latents.npy and report.html. A killed run goes on where it stopped.
+    """
+    from demix.cli.fit import run_fit
+
+    run_fit(
+        data,
+        out,
+        pairs=pairs,
+        lag=lag,
+        labels=labels,
+        instances=instances,
+        time=time,
+        key=key,
+        columns=None if columns is None else columns.split(","),
+        space=space,
+        conditional=conditional,
+        n_latents=n_latents,
+        seed=seed,
+        as_json=as_json,
+    )
+
+
+@app.command(epilog="Example:  demix transform model new.npy --out Z.npy")
+def transform(
+    model: Annotated[Path, typer.Argument(help="Model folder.")],
+    data: Annotated[Path, typer.Argument(help="Rows of the kind that it was fitted to.")],
+    out: Annotated[Path, typer.Option(help="The .npy file to write.")],
+    key: Annotated[str | None, typer.Option(help="Which array of an .npz or .zarr file.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Which columns of a table, e.g. speed,height.")
+    ] = None,
+) -> None:
+    """Write the latents of new rows; data may be larger than memory."""
+    from demix.cli.transform import run_transform
+
+    chosen = None if columns is None else columns.split(",")
+    run_transform(model, data, out, key=key, columns=chosen)
+
+
+@app.command(epilog="Example:  demix report model --factors true.csv --out report")
+def report(
+    model: Annotated[Path, typer.Argument(help="A folder that 'demix fit' wrote.")],
+    factors: Annotated[
+        Path | None, typer.Option(help="Known factors of the fitted rows, to compare with.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder; default: the model folder.")] = None,
+) -> None:
+    """Write report.html of a fit, one file that works offline."""
+    from demix.cli.reports import run_report
+
+    run_report(model, factors, out)
+
+
+@app.command(epilog="Example:  demix compare model-a model-b --out comparison")
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Folders that 'demix fit' wrote.")],
+    out: Annotated[Path, typer.Option(help="Folder for report.html.")] = Path("comparison"),
+) -> None:
+    """Put several fits side by side on one page."""
+    from demix.cli.reports import run_compare
+
+    run_compare(runs, out)
+
+
 @app.command(epilog="Example:  demix export demo-output/model --onnx model.onnx")
 def export(
     model: Annotated[Path, typer.Argument(help="Model folder, such as demo-output/model.")],

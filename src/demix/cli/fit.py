@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import replace
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,6 @@ def run_fit(
     conditional: str | None,
     n_latents: int,
     seed: int,
-    command: list[str],
     as_json: bool,
 ) -> None:
     """Fit the estimator that suits what is given beside the data; nothing is written before."""
@@ -53,7 +53,7 @@ def run_fit(
         raise DemixError(f"Pairs come from one source, but got {' and '.join(given)}; choose one.")
     data = read_data(file, key=key, columns=columns)
     _check_time(time, data)
-    check_data(data)  # here it refuses before anything is written; it warns when fitting
+    check_data(data)
     common: dict[str, Any] = {"n_latents": n_latents, "random_state": seed}
     common |= {} if space is None else {"space": space}
     beside: dict[str, Any] = {}
@@ -75,14 +75,20 @@ def run_fit(
         demixer = ContrastiveDemixer(**common, conditional=_conditional(conditional), lag=_lag(lag))
         if pairs is not None:
             beside = {"positives": read_pairs(pairs, len(data))}
-    demixer.check(data, **beside)
+    new = not out.exists()
     folder = claim_folder(out, "fit.json", command="demix fit")
-    origin = {"command": shlex.join(["demix", *command]), "data file": file.name}
+    origin = {"command": shlex.join(["demix", *sys.argv[1:]]), "data file": file.name}
     write_atomic(folder / "fit.json", json.dumps({"provenance": origin}, indent=2) + "\n")
-    with warnings_to(console), training_bar(console) as progress:
-        demixer.fit(
-            data, **beside, report=_bar(progress), checkpoint=folder / _CHECKPOINT
-        )
+    try:
+        with warnings_to(console), training_bar(console) as progress:
+            report = _bar(progress)
+            demixer.fit(data, **beside, report=report, checkpoint=folder / _CHECKPOINT)
+    except DemixError:
+        if new:  # what cannot be fitted leaves nothing behind
+            (folder / "fit.json").unlink(missing_ok=True)
+            with suppress(OSError):
+                folder.rmdir()
+        raise
     latents = np.lib.format.open_memmap(
         folder / LATENTS, mode="w+", dtype=np.float32, shape=(len(data), n_latents)
     )
@@ -128,7 +134,9 @@ def _lag(text: str | None) -> int | tuple[int, int]:
     try:
         return (int(first), int(last)) if colon else int(first)
     except ValueError:
-        raise DemixError(f"--lag takes a number or a range such as 1:5, but got {text!r}.") from None
+        raise DemixError(
+            f"--lag takes a number or a range such as 1:5, but got {text!r}."
+        ) from None
 
 
 def _check_time(file: Path | None, data: Data) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -70,12 +71,6 @@ def recovery_report(
     provenance: dict[str, Any],
 ) -> Page:
     """Lay scores and arrays out on a page."""
-    matching = scores["mean_correlation"].assignment
-    assert matching is not None
-    # Factors without a latent (fewer latents than factors) are left out of the pictures.
-    shown = np.flatnonzero(matching >= 0)
-    correlation = correlation_matrix(latents, factors)
-    signs = np.sign(correlation[shown, matching[shown]])
     headline: dict[str, float | str] = {
         "held-out R²": f"{100 * scores['affine_r2']:.2f} %",
         "held-out MCC": f"{100 * scores['mean_correlation']:.2f} %",
@@ -87,13 +82,33 @@ def recovery_report(
         title=title,
         summary=summary,
         scores=headline,
-        factors=factors[:, shown],
-        latents=latents,
-        aligned_latents=latents[:, matching[shown]] * np.where(signs == 0, 1, signs),
-        correlation=correlation[shown],
-        assignment=matching[shown].tolist(),
         history=history,
-        certificate=[
+        provenance=provenance,
+        **matched(latents, factors, scores),
+    )
+
+
+def matched(
+    latents: np.ndarray,
+    factors: np.ndarray,
+    scores: dict[str, Score],
+    names: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Return what a page shows of latents beside factors, as its arguments."""
+    matching = scores["mean_correlation"].assignment
+    assert matching is not None
+    # Factors without a latent (fewer latents than factors) are left out of the pictures.
+    shown = np.flatnonzero(matching >= 0)
+    correlation = correlation_matrix(latents, factors)
+    signs = np.sign(correlation[shown, matching[shown]])
+    called = names or [f"factor {i + 1}" for i in range(factors.shape[1])]
+    return {
+        "factors": factors[:, shown],
+        "latents": latents,
+        "aligned_latents": latents[:, matching[shown]] * np.where(signs == 0, 1, signs),
+        "correlation": correlation[shown],
+        "assignment": matching[shown].tolist(),
+        "certificate": [
             {
                 "score": _LABELS[name],
                 "value": float(score),
@@ -103,6 +118,5 @@ def recovery_report(
             }
             for name, score in scores.items()
         ],
-        provenance=provenance,
-        names=[f"factor {i + 1}" for i in shown],
-    )
+        "names": [called[i] for i in shown.tolist()],
+    }

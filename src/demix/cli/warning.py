@@ -19,13 +19,13 @@ def warnings_to(console: Console) -> Iterator[None]:
     with warnings.catch_warnings():
         usual = warnings.showwarning
 
-        def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+        def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
             if issubclass(category, DemixWarning):
                 console.print(
                     f"[yellow]warning[/]  {escape(str(message))}", highlight=False, soft_wrap=True
                 )
             else:
-                usual(message, category, *rest)
+                usual(message, category, *rest, **more)
 
         warnings.simplefilter("always", DemixWarning)
         warnings.showwarning = show

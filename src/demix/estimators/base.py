@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -43,6 +43,9 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_features_in_ : int
         Numbers in a row.
     """
+
+    teachers: ClassVar[str]
+    """What an encoder learns from, in one word."""
 
     n_latents: int
     space: str | Space

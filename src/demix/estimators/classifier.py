@@ -63,6 +63,8 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
     ((150, 2), True)
     """
 
+    teachers = "labels"
+
     def __init__(
         self,
         n_latents: int = 3,
@@ -171,7 +173,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
             checkpoint=checkpoint,
             digest=data.digest(),
         )
-        warn_of_no_gain(self.gain_, what="labels")
+        warn_of_no_gain(self.gain_, self.teachers)
         return self
 
     def _labels(self, y: Any, rows: int, classes: Any, *, goes_on: bool) -> Tensor:

@@ -83,6 +83,8 @@ class ContrastiveDemixer(Demixer):
     ((2000, 2), True)
     """
 
+    teachers = "positives"
+
     def __init__(
         self,
         n_latents: int = 3,
@@ -197,7 +199,7 @@ class ContrastiveDemixer(Demixer):
             checkpoint=checkpoint,
             digest=data.digest(),
         )
-        warn_of_no_gain(self.gain_, what="positives")
+        warn_of_no_gain(self.gain_, self.teachers)
         if self.gain_.above_zero and self.gain_.loss < _SATURATED:
             warn(
                 f"Held-out positives are told from all others almost surely (loss "

@@ -205,7 +205,7 @@ def derangement(size: int) -> Tensor:
     return order
 
 
-def warn_of_no_gain(gain: Gain, *, what: str) -> None:
+def warn_of_no_gain(gain: Gain, what: str) -> None:
     """Warn if held-out positives or labels are told no better than permuted ones."""
     if not gain.above_zero:
         warn(

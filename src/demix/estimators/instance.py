@@ -59,6 +59,7 @@ class InstanceDemixer(Demixer):
     (200, 2)
     """
 
+    teachers = "views"
     validation = 0.2
 
     def __init__(
@@ -130,7 +131,7 @@ class InstanceDemixer(Demixer):
             checkpoint=checkpoint,
             digest=data.digest(),
         )
-        warn_of_no_gain(self.gain_, what="views")
+        warn_of_no_gain(self.gain_, self.teachers)
         return self
 
     def _noise(self, found: Findings, shape: tuple[int, ...]) -> Augmentation:

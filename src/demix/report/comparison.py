@@ -72,7 +72,7 @@ def compare_page(
         alt=f"Dot plot of the gains of {len(runs)} runs with their intervals.",
     )
     sections = [Section("Side by side", [*_numbers(runs, names, gains), dots])]
-    curves = gain_curves(names, gains, [run.get("history") or () for run in runs])
+    curves = gain_curves(names, [run.get("history") or () for run in runs])
     if curves is not None:
         figure = Figure(
             curves,

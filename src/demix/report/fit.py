@@ -45,7 +45,7 @@ def fit_page(
     title, summary : str
         Heading and opening paragraph.
     gain : dict
-        ``bits``, ``low`` and ``high``, the gain over the null in bits per pair with its interval;
+        ``bits``, ``low`` and ``high``, the gain over the null in bits per sample with its interval;
         ``loss`` and ``null``, the held-out losses in nats; possibly ``level``, the coverage of the
         interval, such as 0.95.
     latents : array_like, shape (N, n)
@@ -106,7 +106,7 @@ def fit_page(
     found = gain_of(gain)
     sections = [Section("Result", _result(found, facts, verdict))]
     if history:
-        sections.append(training_section(history, found.null, best_step))
+        sections.append(training_section(history, best_step))
     sections.append(Section("Latents", [_pairs(values, labels)]))
     if time is not None:
         sections.append(Section("Time courses", [_courses(values, time, labels, time_label)]))
@@ -126,7 +126,7 @@ def _result(gain: Gain, facts: Mapping[str, object], verdict: Verdict | None) ->
     body.append(
         Facts(
             {
-                "gain over the null, bits per pair": number(gain.bits, 3),
+                "gain over the null, bits per sample": number(gain.bits, 3),
                 f"{gain.interval_name} of the gain": gain.interval,
                 "held-out loss, nats": number(gain.loss, 3),
                 "loss of the null, nats": number(gain.null, 3),

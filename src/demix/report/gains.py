@@ -22,12 +22,12 @@ _NEEDED = ("bits", "low", "high", "loss", "null")
 
 @dataclass(frozen=True)
 class Gain:
-    """How far the held-out loss lies below that of an encoder that knows nothing.
+    """How far the held-out loss lies below that of positives or labels exchanged at random.
 
     Attributes
     ----------
     bits, low, high : float
-        The gain in bits per pair, and the ends of its interval.
+        The gain in bits per sample, and the ends of its interval, which may be infinite.
     loss, null : float
         Held-out loss of the fit and of the null, in nats.
     level : float or None
@@ -61,7 +61,8 @@ def gain_of(gain: Mapping[str, float]) -> Gain:
     '1.200 to 1.700'
     """
     values = {key: value_of(gain, key) for key in _NEEDED}
-    missing = [key for key, value in values.items() if not math.isfinite(value)]
+    ends = ("low", "high")
+    missing = [k for k, v in values.items() if math.isnan(v) or (math.isinf(v) and k not in ends)]
     if missing:
         raise DemixError(
             f"a gain needs finite numbers {', '.join(_NEEDED)}, but has none for "
@@ -111,7 +112,7 @@ def gain_dots(names: Sequence[str], gains: Sequence[Gain]) -> go.Figure:
         )
     )
     figure.add_vline(x=0, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
-    figure.update_xaxes(axis(title=axis_title("gain over the null (bits per pair)")))
+    figure.update_xaxes(axis(title=axis_title("gain over the null (bits per sample)")))
     figure.update_yaxes(
         axis(
             tickvals=list(range(len(gains))),
@@ -131,23 +132,23 @@ def gain_dots(names: Sequence[str], gains: Sequence[Gain]) -> go.Figure:
 
 
 def gain_curves(
-    names: Sequence[str], gains: Sequence[Gain], histories: Sequence[Sequence[Mapping[str, Any]]]
+    names: Sequence[str], histories: Sequence[Sequence[Mapping[str, Any]]]
 ) -> go.Figure | None:
     """Held-out gain of each run over its steps; None where no history holds a held-out loss.
 
     Examples
     --------
-    >>> gain = Gain(1.5, 1.2, 1.7, 5.2, 6.24)
-    >>> figure = gain_curves(["box"], [gain], [[{"step": 0, "validation": 6.24}]])
+    >>> figure = gain_curves(["box"], [[{"step": 0, "validation": 6, "null": 6}]])
     >>> figure.data[0].y.tolist()
     [0.0]
-    >>> gain_curves(["box"], [gain], [[]]) is None
+    >>> gain_curves(["box"], [[]]) is None
     True
     """
     figure = go.Figure()
-    for index, (name, gain, history) in enumerate(zip(names, gains, histories, strict=True)):
+    for index, (name, history) in enumerate(zip(names, histories, strict=True)):
         steps, held_out = column(history, "step"), column(history, "validation")
-        known = np.flatnonzero(np.isfinite(steps) & np.isfinite(held_out))
+        null = column(history, "null")
+        known = np.flatnonzero(np.isfinite(steps) & np.isfinite(held_out) & np.isfinite(null))
         if known.size == 0:
             continue
         known = known[thinned(held_out[known], MOST_STEPS)]
@@ -155,7 +156,7 @@ def gain_curves(
         shade = colour(_COLOURS[index % len(_COLOURS)])
         figure.add_scatter(
             x=steps[known],
-            y=(gain.null - held_out[known]) / math.log(2),
+            y=(null - held_out)[known] / math.log(2),
             name=plain(name),
             mode="lines" if known.size > 1 else "markers",
             line={"color": shade, "width": 1.8, "dash": dash},
@@ -166,7 +167,7 @@ def gain_curves(
     figure.add_hline(y=0, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
     step = axis_title("step")
     figure.update_xaxes(axis(exponentformat="none", separatethousands=True, title=step))
-    figure.update_yaxes(axis(title=axis_title("held-out gain (bits per pair)"), nticks=6))
+    figure.update_yaxes(axis(title=axis_title("held-out gain (bits per sample)"), nticks=6))
     figure.update_layout(**base_layout(height=400, min_width=420))
     figure.update_layout(
         showlegend=True,

@@ -81,11 +81,7 @@ def recovery_sections(
     return sections
 
 
-def training_section(
-    history: Sequence[Mapping[str, Any]],
-    null: float | None = None,
-    best_step: int | None = None,
-) -> Section:
+def training_section(history: Sequence[Mapping[str, Any]], best_step: int | None = None) -> Section:
     """Training over its steps; see `training_curve` for the arguments.
 
     Examples
@@ -103,10 +99,11 @@ def training_section(
     if any(entry.get("score") is not None for entry in history):
         caption += "; below it the score of the encoder as it was at that step"
     caption += "."
-    if null is not None:
+    has_null = any(entry.get("null") is not None for entry in history)
+    if has_null:
         caption += (
-            " The dashed line is the null: the loss of an encoder that knows nothing about which "
-            "rows belong together. What was learnt is the distance below it."
+            " The dashed line is the null: the held-out loss of the same encoder with positives or "
+            "labels exchanged at random. What was learnt is the distance below it."
         )
     if best_step is not None:
         caption += (
@@ -114,11 +111,11 @@ def training_section(
             "held-out loss was lowest."
         )
     curve = Figure(
-        training_curve(history, null=null, best_step=best_step),
+        training_curve(history, best_step=best_step),
         caption,
         alt="Line plot of the loss"
         + (", the held-out loss" if held_out else "")
-        + (" and the null" if null is not None else "")
+        + (" and the null" if has_null else "")
         + ", and of the score where measured, over training steps.",
     )
     return Section("Training", [curve])

@@ -20,7 +20,6 @@ MOST_STEPS = 1000
 
 def training_curve(
     history: Sequence[Mapping[str, Any]],
-    null: float | None = None,
     best_step: int | None = None,
 ) -> go.Figure:
     """Loss, held-out loss and score where they were measured, over the steps of training.
@@ -29,10 +28,8 @@ def training_curve(
     ----------
     history : sequence of dict
         Entries with ``step``, ``seconds`` and ``loss``, and possibly ``validation`` (the held-out
-        loss), ``score`` (R² in percent) and ``optimum`` (the lowest possible loss, drawn too); a
-        value that is missing, None or not finite is left out.
-    null : float, optional
-        Held-out loss of an encoder that knows nothing, drawn as a dashed line.
+        loss), ``null`` (that of permuted positives), ``score`` (R² in percent) and ``optimum``
+        (the lowest possible loss); a value that is missing, None or not finite is left out.
     best_step : int, optional
         The step whose encoder was kept, marked by a vertical line.
 
@@ -46,14 +43,15 @@ def training_curve(
     ... )
     >>> [trace.name for trace in figure.data]
     ['loss', 'R²']
-    >>> history = [{"step": 0, "seconds": 0.0, "loss": 6.2, "validation": 6.3}]
-    >>> [trace.name for trace in training_curve(history, null=6.9).data]
+    >>> history = [{"step": 0, "seconds": 0.0, "loss": 6.2, "validation": 6.3, "null": 6.9}]
+    >>> [trace.name for trace in training_curve(history).data]
     ['null', 'training loss', 'held-out loss']
     """
     steps = column(history, "step")
     seconds = column(history, "seconds")
     loss, validation = column(history, "loss"), column(history, "validation")
     score, optimum = column(history, "score"), column(history, "optimum")
+    null = column(history, "null")
     drawn = np.isfinite(loss) | np.isfinite(validation)
     if not np.any(np.isfinite(steps) & drawn):
         raise DemixError(
@@ -82,17 +80,8 @@ def training_curve(
     def line(shade: str, width: float = 1.8, **extra: Any) -> dict[str, Any]:
         return {"mode": "lines", "line": {"color": colour(shade), "width": width, **extra}}
 
-    if null is not None:
-        ends = np.array([np.nanmin(steps), np.nanmax(steps)])
-        figure.add_scatter(
-            x=ends,
-            y=np.array([null, null]),
-            name="null",
-            hovertemplate="null %{y:.4g}<extra></extra>",
-            row=1,
-            col=1,
-            **line("ink", 1.3, dash="dash"),
-        )
+    if np.isfinite(null).any():
+        draw("null", null, 1, line("ink", 1.3, dash="dash"))
     if np.isfinite(optimum).any():
         draw("lowest possible loss", optimum, 1, line("soft", 1.3, dash="dot"))
     if np.isfinite(loss).any():
@@ -105,7 +94,7 @@ def training_curve(
         draw("R²", score, 2, _marked(line("second"), score))
     if best_step is not None:
         # A trace and not a shape, so that the legend names it and nothing is written over it.
-        heights = np.concatenate([loss, validation, [np.nan if null is None else null]])
+        heights = np.concatenate([loss, validation, null])
         figure.add_scatter(
             x=np.array([best_step, best_step]),
             y=np.array([np.nanmin(heights), np.nanmax(heights)]),

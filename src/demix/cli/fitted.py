@@ -1,0 +1,132 @@
+"""What ``fit``, ``report`` and ``compare`` make of a model folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from demix.cli.recovery import all_scores, matched
+from demix.encoders import Model, open_model
+from demix.errors import DemixError
+from demix.estimators import Gain
+from demix.estimators.assumptions import default_conditional
+from demix.report import Section, Verdict, fit_page, recovery_sections, write_page
+
+LATENTS = "latents.npy"
+# What is shown of very many rows.
+_SHOWN = 100_000
+
+
+def opened(folder: Path) -> Model:
+    """Open the folder of a fit."""
+    model = open_model(folder)
+    if "gain" not in model.about:
+        raise DemixError(
+            f"{folder} holds a bare encoder; expected a folder that 'demix fit' wrote."
+        )
+    return model
+
+
+def latents_of(folder: Path) -> np.ndarray:
+    """Return the latents of the fitted rows, on disk."""
+    try:
+        latents: np.ndarray = np.load(folder / LATENTS, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise DemixError(
+            f"Expected {LATENTS} in {folder}, but it cannot be read: {error}; run 'demix fit' "
+            "again."
+        ) from error
+    return latents
+
+
+def told(folder: Path) -> dict[str, Any]:
+    """Return what is worth knowing of a fit, as plain data."""
+    about = opened(folder).about
+    keys = ("estimator", "parameters", "gain", "steps", "best_step", "seconds", "rows", "notes")
+    return {key: about[key] for key in keys if key in about}
+
+
+def facts_of(model: Model) -> dict[str, str]:
+    """Return what was assumed and used, in words."""
+    parameters, about = model.about["parameters"], model.about
+    conditional = None
+    if about["estimator"] == "ContrastiveDemixer":
+        conditional = parameters["conditional"] or default_conditional(model.encoder.space)
+    facts = {
+        "estimator": about["estimator"],
+        "space": repr(model.encoder.space),
+        "conditional": conditional,
+        "lag": parameters.get("lag") if about.get("time_order") else None,
+        "latents": model.encoder.space.dim,
+        "rows": about.get("rows"),
+        "numbers in a row": model.encoder.settings["dim_in"],
+        "steps": f"{about['steps']}, the best after {about['best_step']}",
+        "training": f"{about['seconds']:.0f} s",
+        "seed": parameters.get("random_state"),
+    }
+    return {name: str(value) for name, value in facts.items() if value is not None}
+
+
+def write_report(
+    folder: Path, out: Path | None = None, factors: np.ndarray | None = None, names: Any = None
+) -> Path:
+    """Write ``report.html`` of a fit, with known factors if there are some."""
+    model = opened(folder)
+    about, latents = model.about, latents_of(folder)
+    gain = Gain(**about["gain"])
+    rows = np.arange(len(latents))
+    if len(rows) > _SHOWN:
+        rows = np.linspace(0, len(latents) - 1, _SHOWN).round().astype(int)
+    shown = np.asarray(latents[rows])
+    recovery: list[Section] = []
+    if factors is not None:
+        found = np.asarray(latents, dtype=float)
+        scores = all_scores(found, factors)
+        recovery = recovery_sections(**matched(found, factors, scores, names))
+    page = fit_page(
+        title=f"{model.encoder.space.dim} latents of {about.get('rows', len(latents))} rows",
+        summary=_summary(model, gain),
+        verdict=_verdict(gain),
+        gain={**about["gain"], "level": 0.95},
+        latents=shown,
+        facts=facts_of(model),
+        history=about["history"],
+        best_step=about["best_step"],
+        time=rows if about.get("time_order") else None,
+        recovery=recovery,
+        notes=about["notes"],
+        provenance={
+            **about.get("origin", {}),
+            "data": f"sha256 {about['data']}",
+            "seed": about["parameters"].get("random_state"),
+            **about["provenance"],
+        },
+    )
+    return write_page(page, (out or folder) / "report.html")
+
+
+def _verdict(gain: Gain) -> Verdict:
+    if gain.above_zero:
+        return Verdict("good", f"Better than chance on held-out data: {gain} over the null.")
+    return Verdict(
+        "bad",
+        f"Not better than chance on held-out data: {gain} over the null. These latents say nothing "
+        "about new data.",
+    )
+
+
+def _summary(model: Model, gain: Gain) -> str:
+    about = model.about
+    from_what = {
+        "ContrastiveDemixer": "pairs of rows",
+        "ClassifierDemixer": "class labels",
+        "InstanceDemixer": "rows alone",
+    }[about["estimator"]]
+    return (
+        f"{about['estimator']} learnt {model.encoder.space.dim} latents in "
+        f"{model.encoder.space!r} from {from_what}. On data that neither training nor the choice "
+        f"of the weights has seen, the loss is {gain.loss:.3f} nats, and {gain.null:.3f} nats with "
+        "positives or labels exchanged at random."
+    )

@@ -1,0 +1,72 @@
+"""``demix report`` and ``demix compare``: pages about fits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import typer
+
+from demix.cli.fitted import facts_of, latents_of, opened, write_report
+from demix.data import read_data
+from demix.errors import DemixError
+from demix.files import claim_folder
+from demix.provenance import provenance
+from demix.report import compare_page, write_page
+from demix.scores import affine_r2
+from demix.validation import check_matrix
+
+
+def run_report(model: Path, factors: Path | None, out: Path | None) -> None:
+    """Write the report of a fit again, beside known factors if they are given."""
+    latents = latents_of(model)
+    known, names = None, None
+    if factors is not None:
+        data = read_data(factors)
+        if data.shape[0] != len(latents) or len(data.shape) != 2:
+            raise DemixError(
+                f"Factors must be a matrix with a row for each of the {len(latents)} fitted rows, "
+                f"but {factors} has shape {data.shape}."
+            )
+        blocks = [block.numpy() for _, block in data.blocks()]
+        known, names = check_matrix(np.concatenate(blocks), "factors"), data.names
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+    typer.echo(f"Wrote {write_report(model, out, known, names)}")
+
+
+def run_compare(runs: list[Path], out: Path) -> None:
+    """Write one page about several fits."""
+    if len(runs) < 2:
+        raise DemixError("A comparison needs at least 2 runs; name several folders of 'demix fit'.")
+    models = [opened(run) for run in runs]
+    latents = [latents_of(run) for run in runs]
+    names = [run.name if [r.name for r in runs].count(run.name) == 1 else str(run) for run in runs]
+    folder = claim_folder(out, "report.html")
+    page = compare_page(
+        f"{len(runs)} fits side by side",
+        [
+            {
+                "name": name,
+                "gain": {**model.about["gain"], "level": 0.95},
+                "facts": facts_of(model),
+                "history": model.about["history"],
+            }
+            for name, model in zip(names, models, strict=True)
+        ],
+        summary="Every gain is held out; see the report of each fit for what it rests on.",
+        agreement=_agreement(latents),
+        provenance={"command": "demix compare", **provenance()},
+    )
+    typer.echo(f"Wrote {write_page(page, folder / 'report.html')}")
+
+
+def _agreement(latents: list[np.ndarray]) -> np.ndarray | None:
+    """Return the held-out R² of reading each run's latents (down) out of another's (across)."""
+    if len({len(z) for z in latents}) > 1 or len(latents[0]) < 10:
+        return None  # not the same rows
+    step = max(1, len(latents[0]) // 20_000)
+    thin = [np.asarray(z[::step], dtype=float) for z in latents]
+    return np.array(
+        [[1.0 if a is b else max(-1.0, float(affine_r2(b, a))) for b in thin] for a in thin]
+    )
