@@ -36,8 +36,11 @@ def body(name: str, root: Path) -> str:
         return search(root)
     results = root / "results"
     if name.startswith("bench/"):
-        data = json.loads((results / "bench" / "bench.json").read_text(encoding="utf-8"))
-        return table_markdown(*tables_of(data)[name.removeprefix("bench/")])
+        section = name.removeprefix("bench/")
+        # Estimators are measured in a run of their own, which takes long.
+        file = results / "bench" / f"{'estimators' if section == 'estimators' else 'bench'}.json"
+        data = json.loads(file.read_text(encoding="utf-8"))
+        return table_markdown(*tables_of(data)[section])
     return (results / name / "table.md").read_text(encoding="utf-8")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from demix.bench.estimators import CEBRA, OURS
 from demix.bench.losses import PEER
 from demix.bench.sizes import Sizes
 from demix.objectives import Kind
@@ -17,7 +18,7 @@ def judge(sections: dict[str, Any], sizes: Sizes) -> list[dict[str, Any]]:
     Parameters
     ----------
     sections : dict
-        The sections ``contrast``, ``step`` and ``convergence``.
+        The sections that were measured.
     sizes : Sizes
         Where the bars are measured; only those of full size are judged.
 
@@ -27,16 +28,22 @@ def judge(sections: dict[str, Any], sizes: Sizes) -> list[dict[str, Any]]:
         ``name``, ``sense`` (``"at least"`` or ``"at most"``), ``bar``, ``measured``, ``unit``,
         ``met`` (None where nothing was measured or it is not judged) and ``note``.
     """
-    contrast = sections["contrast"]
-    bars = [
-        _speed(contrast, "dot", sizes.paper_batch, 8.0),
-        _speed(contrast, 1, sizes.power_batch, 20.0),
-        _speed(contrast, 3, sizes.power_batch, 20.0),
-        _large(contrast, sizes.large_batch),
-        *_peer(contrast, sizes.power_batch),
-        *_scores(sections["convergence"]),
-        *_shares(sections["step"]),
-    ]
+    bars = []
+    if "contrast" in sections:
+        contrast = sections["contrast"]
+        bars += [
+            _speed(contrast, "dot", sizes.paper_batch, 8.0),
+            _speed(contrast, 1, sizes.power_batch, 20.0),
+            _speed(contrast, 3, sizes.power_batch, 20.0),
+            _large(contrast, sizes.large_batch),
+            *_peer(contrast, sizes.power_batch),
+        ]
+    if "convergence" in sections:
+        bars += _scores(sections["convergence"])
+    if "step" in sections:
+        bars += _shares(sections["step"])
+    if "estimators" in sections:
+        bars += _recovery(sections["estimators"]["entries"])
     for bar in bars:
         bar["met"] = None if sizes.name != "full" else _met(bar)
     return bars
@@ -134,3 +141,33 @@ def _shares(step: dict[str, Any]) -> list[dict[str, Any]]:
         )
         for entry in step["entries"]
     ]
+
+
+def _recovery(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Compare the estimator with its peer: recovery, agreement between seeds, and time."""
+    bars = []
+    for data in dict.fromkeys(entry["data"] for entry in entries):
+        found = {entry["method"]: entry for entry in entries if entry["data"] == data}
+        ours, peer = found[OURS], found.get(CEBRA)
+        if data == "walk on a sphere":
+            bars.append(_bar(f"held-out R², {data}", "at least", 98.5, 100 * ours["r2"], "%"))
+        if peer is None:
+            continue
+        for key in ("r2", "consistency"):
+            if ours[key] is not None and peer[key] is not None:
+                name = {"r2": "held-out R²", "consistency": "agreement between seeds"}[key]
+                bars.append(
+                    _bar(
+                        f"{name}, {data}, CEBRA's",
+                        "at least",
+                        100 * peer[key],
+                        100 * ours[key],
+                        "%",
+                    )
+                )
+        bars.append(
+            _bar(
+                f"time of a fit, {data}, CEBRA's", "at most", peer["seconds"], ours["seconds"], "s"
+            )
+        )
+    return bars

@@ -72,7 +72,7 @@ def _measure(task: str) -> int:
     gc.collect()
     before = _start()
     call()
-    return max(0, _peak() - before)
+    return max(0, peak_memory() - before)
 
 
 def _start() -> int:
@@ -84,7 +84,8 @@ def _start() -> int:
         return _highest()
 
 
-def _peak() -> int:
+def peak_memory() -> int:
+    """Return the most bytes that this process has had in use."""
     try:
         return _status("VmHWM")
     except OSError:

@@ -40,6 +40,10 @@ class Sizes:
         Rows drawn from each sampler.
     scored : int
         Rows that are scored.
+    series : int
+        Rows that estimators are fitted to.
+    iterations : int
+        Steps of the peer.
     scaled_batches, scaled_latents, scaled_widths : tuple of int
         Along which the cost of a step is followed.
     """
@@ -59,6 +63,8 @@ class Sizes:
     looks: int
     samples: int
     scored: int
+    series: int
+    iterations: int
     scaled_batches: tuple[int, ...]
     scaled_latents: tuple[int, ...]
     scaled_widths: tuple[int, ...]
@@ -80,6 +86,8 @@ FULL = Sizes(
     looks=60,
     samples=16_384,
     scored=10_000,
+    series=16_000,
+    iterations=5000,
     scaled_batches=(256, 512, 1024, 2048, 4096, 8192),
     scaled_latents=(2, 5, 10, 20, 40),
     scaled_widths=(32, 64, 128, 256, 512),
@@ -101,6 +109,8 @@ QUICK = Sizes(
     looks=6,
     samples=256,
     scored=500,
+    series=300,
+    iterations=20,
     scaled_batches=(32, 64, 128, 256),
     scaled_latents=(2, 3, 4, 5),
     scaled_widths=(8, 16, 32, 64),

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 from demix.bench.bars import judge
 from demix.bench.convergence import measure_convergence
+from demix.bench.estimators import measure_estimators
 from demix.bench.losses import measure_losses
 from demix.bench.samplers import measure_samplers
 from demix.bench.scaling import measure_scaling
 from demix.bench.scoring import measure_scores
 from demix.bench.sizes import Sizes
 from demix.bench.step import measure_steps
+from demix.errors import DemixError
 from demix.objectives import kernel_name
 from demix.provenance import provenance
 
-SECTIONS = ("contrast", "step", "convergence", "samplers", "scores", "scaling")
+SECTIONS = ("contrast", "step", "convergence", "samplers", "scores", "scaling", "estimators")
 
 
 class Watcher(Protocol):
@@ -29,8 +33,8 @@ class Watcher(Protocol):
         """Hear what is measured next."""
 
 
-def run_suite(sizes: Sizes, watcher: Watcher) -> dict[str, Any]:
-    """Measure everything and judge it.
+def run_suite(sizes: Sizes, watcher: Watcher, sections: Sequence[str] = SECTIONS) -> dict[str, Any]:
+    """Measure everything, or some sections, and judge it.
 
     Parameters
     ----------
@@ -38,11 +42,13 @@ def run_suite(sizes: Sizes, watcher: Watcher) -> dict[str, Any]:
         How large.
     watcher : Watcher
         Told before every measurement.
+    sections : sequence of str
+        Which of `SECTIONS`; ``"convergence"`` needs ``"step"``.
 
     Returns
     -------
     dict
-        A section for each of `SECTIONS`, the ``bars``, ``size``, ``rounds`` and ``provenance``;
+        The sections, the ``bars``, ``size``, ``rounds`` and ``provenance``;
         all of it plain data.
     """
     data: dict[str, Any] = {
@@ -52,7 +58,7 @@ def run_suite(sizes: Sizes, watcher: Watcher) -> dict[str, Any]:
             "command": "demix bench",
             **provenance(),
             "kernel": kernel_name(),
-            **_peer_version(),
+            **_peer_versions(),
         },
     }
     simple = {
@@ -61,8 +67,15 @@ def run_suite(sizes: Sizes, watcher: Watcher) -> dict[str, Any]:
         "samplers": measure_samplers,
         "scores": measure_scores,
         "scaling": measure_scaling,
+        "estimators": measure_estimators,
     }
-    for name in SECTIONS:
+    unknown = [name for name in sections if name not in SECTIONS]
+    if unknown or ("convergence" in sections and "step" not in sections):
+        raise DemixError(
+            f"Sections are {', '.join(SECTIONS)}, and convergence needs step, but got "
+            f"{', '.join(sections)}."
+        )
+    for name in [name for name in SECTIONS if name in sections]:
         watcher.section(name)
         if name == "convergence":
             # In units of a step that was measured just before.
@@ -73,8 +86,9 @@ def run_suite(sizes: Sizes, watcher: Watcher) -> dict[str, Any]:
     return data | {"bars": judge(data, sizes)}
 
 
-def _peer_version() -> dict[str, str]:
-    try:
-        return {"pytorch-metric-learning": version("pytorch-metric-learning")}
-    except PackageNotFoundError:
-        return {}
+def _peer_versions() -> dict[str, str]:
+    found = {}
+    for name in ("pytorch-metric-learning", "cebra"):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found

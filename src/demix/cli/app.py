@@ -233,15 +233,18 @@ def bench(
     quick: Annotated[
         bool, typer.Option("--quick", help="Tiny sizes, to see it work; no bar is judged.")
     ] = False,
+    sections: Annotated[
+        str | None, typer.Option(help="Only some sections, e.g. contrast,step or estimators.")
+    ] = None,
 ) -> None:
-    """Measure losses, steps, samplers and scores beside their peers.
+    """Measure losses, steps, samplers, scores and estimators beside their peers.
 
     Everything is timed side by side in one run, beside the bars it must pass. In full this takes
     about a quarter of an hour on two cores, which should have nothing else to do.
     """
     from demix.cli.benchmark import run_bench
 
-    run_bench(json_file, quick=quick)
+    run_bench(json_file, quick=quick, sections=None if sections is None else sections.split(","))
 
 
 def _numbers(text: str, option: str) -> list[int]:

@@ -47,7 +47,7 @@ class _Bar:
             self.drawn = time.monotonic()
 
 
-def run_bench(json_file: Path | None, *, quick: bool) -> None:
+def run_bench(json_file: Path | None, *, quick: bool, sections: list[str] | None) -> None:
     """Measure everything, print the tables and write the file."""
     if json_file is not None:
         _check_writable(json_file)
@@ -64,7 +64,7 @@ def run_bench(json_file: Path | None, *, quick: bool) -> None:
     )
     try:
         with progress:
-            data = run_suite(QUICK if quick else FULL, _Bar(progress))
+            data = run_suite(QUICK if quick else FULL, _Bar(progress), sections or SECTIONS)
     except KeyboardInterrupt:
         Console(stderr=True).print("Interrupted; nothing was written.")
         raise typer.Exit(130) from None
