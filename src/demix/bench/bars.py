@@ -155,19 +155,9 @@ def _recovery(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
             continue
         for key in ("r2", "consistency"):
             if ours[key] is not None and peer[key] is not None:
-                name = {"r2": "held-out R²", "consistency": "agreement between seeds"}[key]
-                bars.append(
-                    _bar(
-                        f"{name}, {data}, CEBRA's",
-                        "at least",
-                        100 * peer[key],
-                        100 * ours[key],
-                        "%",
-                    )
-                )
-        bars.append(
-            _bar(
-                f"time of a fit, {data}, CEBRA's", "at most", peer["seconds"], ours["seconds"], "s"
-            )
-        )
+                what = {"r2": "held-out R²", "consistency": "agreement between seeds"}[key]
+                name = f"{what}, {data}, beside CEBRA"
+                bars.append(_bar(name, "at least", 100 * peer[key], 100 * ours[key], "%"))
+        name = f"time of a fit, {data}, beside CEBRA"
+        bars.append(_bar(name, "at most", peer["seconds"], ours["seconds"], "s"))
     return bars

@@ -94,7 +94,7 @@ def _run(
 def _fit(task: str) -> dict[str, Any]:
     """Fit in this process."""
     name, method, seed, rows, iterations, budget, file = json.loads(task)
-    series = DATA[name](rows, seed)
+    series = DATA[name](rows)
     methods: dict[str, Callable[..., np.ndarray]] = {OURS: _ours, FAST_ICA: _fast_ica}
     start = time.perf_counter()
     if method in methods:

@@ -185,10 +185,8 @@ def _estimators(data: dict[str, Any]) -> BenchTable:
         [
             entry["data"],
             entry["method"],
-            *(
-                "–" if entry[k] is None else f"{100 * entry[k]:.2f} %"
-                for k in ("r2", "consistency")
-            ),
+            _percent(entry["r2"]),
+            _percent(entry["consistency"]),
             _seconds(entry["seconds"]),
             _mib(entry["bytes"]),
         ]
@@ -196,10 +194,10 @@ def _estimators(data: dict[str, Any]) -> BenchTable:
     ]
     header = ["series", "method", "held-out R²", "agreement of seeds", "time", "peak memory"]
     notes = [
-        f"Medians over seeds {', '.join(map(str, section['seeds']))}; {section['rows']} rows to "
-        "fit, a quarter more held out (EEG: 796 rows in all). Agreement: held-out R² of reading "
-        "one seed's latents out of another's; walks have another mixing for each seed and agree "
-        "by chance only. Peak memory is that of the process, libraries included.",
+        f"Medians over seeds {', '.join(map(str, section['seeds']))} of the methods on the same "
+        f"data; {section['rows']} rows to fit, a quarter more held out (EEG: 796 rows in all). "
+        "Agreement: held-out R² of reading one seed's latents out of another's. Peak memory is "
+        "that of the process, libraries included.",
         "CEBRA with its defaults for single rows and 5000 iterations, and again stopped after the "
         "time that ContrastiveDemixer took.",
     ]
@@ -239,6 +237,10 @@ def _seconds(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{_figure(value)} s" if value >= 1 else f"{_figure(1000 * value)} ms"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.2f} %"
 
 
 def _mib(value: int | None) -> str:
