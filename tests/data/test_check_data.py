@@ -123,5 +123,5 @@ def test_scales_that_differ_wildly_are_found_past_constant_columns():
         found.warn()
     assert len(told) == 2
     assert "in column c" in str(told[1].message)
-    assert "in column b); whiten or rescale" in str(told[1].message)
+    assert "in column b); a fit brings them to one scale" in str(told[1].message)
     assert check_data(as_data(MATRIX * [1, 1e2, 1e-1])).sentences() == []

@@ -92,8 +92,8 @@ def reproduce(
 
 @app.command(epilog="Example:  demix evaluate --latents Z.npy --factors F.npy --out scores")
 def evaluate(
-    latents: Annotated[Path, typer.Option(help="Recovered latents, .npy (samples, latents).")],
-    factors: Annotated[Path, typer.Option(help="True factors, .npy (samples, factors).")],
+    latents: Annotated[Path, typer.Option(help="Recovered latents, a row for each sample.")],
+    factors: Annotated[Path, typer.Option(help="True factors, a row for each sample.")],
     out: Annotated[
         Path | None, typer.Option(help="Folder for scores.json and report.html.")
     ] = None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import typer
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from demix.cli.recovery import all_scores, meaning, recovery_report, scores_as_data
-from demix.errors import DemixError
+from demix.data import read_data
 from demix.files import claim_folder, write_atomic
 from demix.provenance import provenance
 from demix.report import write_page
@@ -67,17 +66,7 @@ def run_evaluate(latents: Path, factors: Path, *, out: Path | None, as_json: boo
 
 
 def _read(path: Path) -> np.ndarray:
-    try:
-        array = np.load(path, allow_pickle=False)
-    except FileNotFoundError as error:
-        raise DemixError(f"Expected an .npy file, but {path} does not exist.") from error
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
-        raise DemixError(
-            f"Expected an .npy file of numbers, but {path} cannot be read as one: {error}."
-        ) from error
-    if not isinstance(array, np.ndarray):
-        raise DemixError(f"Expected one array in an .npy file, but {path} is an .npz archive.")
-    return array
+    return np.concatenate([block.numpy() for _, block in read_data(path).blocks()])
 
 
 def _digest(path: Path) -> str:

@@ -71,7 +71,8 @@ class Findings:
             told.append(
                 f"Columns of {self.source} differ in scale by a factor of {self.ratio:.1e} (std "
                 f"{self.std[large]:.3g} in column {self.names[large]}, {self.std[small]:.3g} in "
-                f"column {self.names[small]}); whiten or rescale them, or the small ones are lost."
+                f"column {self.names[small]}); a fit brings them to one scale, so look whether the "
+                "small ones are more than noise."
             )
         return told
 
