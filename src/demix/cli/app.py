@@ -192,12 +192,15 @@ def report(
     factors: Annotated[
         Path | None, typer.Option(help="Known factors of the fitted rows, to compare with.")
     ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The fitted images, to show examples along each latent.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder; default: the model folder.")] = None,
 ) -> None:
     """Write report.html of a fit, one file that works offline."""
     from demix.cli.reports import run_report
 
-    run_report(model, factors, out)
+    run_report(model, factors, data, out)
 
 
 @app.command(epilog="Example:  demix compare model-a model-b --out comparison")

@@ -83,6 +83,9 @@ def run_fit(
         with warnings_to(console), training_bar(console) as progress:
             report = _bar(progress)
             demixer.fit(data, **beside, report=report, checkpoint=folder / _CHECKPOINT)
+    except KeyboardInterrupt:
+        console.print("Interrupted; the same command goes on where it stopped.")
+        raise typer.Exit(130) from None
     except DemixError:
         if new:  # what cannot be fitted leaves nothing behind
             (folder / "fit.json").unlink(missing_ok=True)
@@ -97,7 +100,7 @@ def run_fit(
     about = {"origin": origin, "rows": len(data), "time_order": not given or given == ["--lag"]}
     demixer.save(folder, about=about)
     (folder / _CHECKPOINT).unlink(missing_ok=True)
-    write_report(folder)
+    write_report(folder, data=data)
     if as_json:
         print(json.dumps(told(folder), indent=2))
         return

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from demix.cli.recovery import all_scores, matched
+from demix.data import Data
 from demix.encoders import Model, open_model
 from demix.errors import DemixError
 from demix.estimators import Gain
@@ -16,7 +19,7 @@ from demix.report import Section, Verdict, fit_page, recovery_sections, write_pa
 
 LATENTS = "latents.npy"
 # What is shown of very many rows.
-_SHOWN = 100_000
+_SHOWN, _IMAGES = 100_000, 2000
 
 
 def opened(folder: Path) -> Model:
@@ -70,9 +73,14 @@ def facts_of(model: Model) -> dict[str, str]:
 
 
 def write_report(
-    folder: Path, out: Path | None = None, factors: np.ndarray | None = None, names: Any = None
+    folder: Path,
+    out: Path | None = None,
+    *,
+    factors: np.ndarray | None = None,
+    names: Sequence[str] | None = None,
+    data: Data | None = None,
 ) -> Path:
-    """Write ``report.html`` of a fit, with known factors if there are some."""
+    """Write ``report.html`` of a fit, with known factors and examples of images if given."""
     model = opened(folder)
     about, latents = model.about, latents_of(folder)
     gain = Gain(**about["gain"])
@@ -96,6 +104,7 @@ def write_report(
         best_step=about["best_step"],
         time=rows if about.get("time_order") else None,
         recovery=recovery,
+        **_examples(data, latents),
         notes=about["notes"],
         provenance={
             **about.get("origin", {}),
@@ -105,6 +114,19 @@ def write_report(
         },
     )
     return write_page(page, (out or folder) / "report.html")
+
+
+def _examples(data: Data | None, latents: np.ndarray) -> dict[str, Any]:
+    """Return some images and their latents, if the data are images."""
+    if data is None or len(data.shape) != 4:
+        return {}
+    rows = np.linspace(0, len(data) - 1, min(_IMAGES, len(data))).round().astype(np.int64)
+    images = data.take(torch.from_numpy(rows)).numpy()
+    low, high = float(images.min()), float(images.max())
+    # Files of images come from 0 to 1 already; other arrays are brought there.
+    if low < 0 or high > 1:
+        images = (images - low) / max(high - low, 1e-12)
+    return {"images": images, "image_latents": np.asarray(latents[rows])}
 
 
 def _verdict(gain: Gain) -> Verdict:

@@ -17,8 +17,8 @@ from demix.scores import affine_r2
 from demix.validation import check_matrix
 
 
-def run_report(model: Path, factors: Path | None, out: Path | None) -> None:
-    """Write the report of a fit again, beside known factors if they are given."""
+def run_report(model: Path, factors: Path | None, file: Path | None, out: Path | None) -> None:
+    """Write the report of a fit again, beside known factors and images if they are given."""
     latents = latents_of(model)
     known, names = None, None
     if factors is not None:
@@ -30,9 +30,15 @@ def run_report(model: Path, factors: Path | None, out: Path | None) -> None:
             )
         blocks = [block.numpy() for _, block in data.blocks()]
         known, names = check_matrix(np.concatenate(blocks), "factors"), data.names
+    images = None if file is None else read_data(file)
+    if images is not None and len(images) != len(latents):
+        raise DemixError(
+            f"{model} was fitted to {len(latents)} rows, but {file} has {len(images)}; give the "
+            "same data."
+        )
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-    typer.echo(f"Wrote {write_report(model, out, known, names)}")
+    typer.echo(f"Wrote {write_report(model, out, factors=known, names=names, data=images)}")
 
 
 def run_compare(runs: list[Path], out: Path) -> None:

@@ -157,6 +157,9 @@ def fit_encoder(
         checkpoint=checkpoint,
         about=about,
     )
+    if training.interrupted:
+        # A search over many fits must end, too; a checkpoint keeps what was learnt.
+        raise KeyboardInterrupt
     return Fit(training, judged(encoder, objective, source, recipe.batch, parts=("judge",)))
 
 
