@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def write_report(
     """Write ``report.html`` of a fit, with known factors and examples of images if given."""
     model = opened(folder)
     about, latents = model.about, latents_of(folder)
-    gain = Gain(**about["gain"])
+    gain = Gain.from_dict(about["gain"])
     rows = np.arange(len(latents))
     if len(rows) > _SHOWN:
         rows = np.linspace(0, len(latents) - 1, _SHOWN).round().astype(int)
@@ -97,7 +98,7 @@ def write_report(
         title=f"{model.encoder.space.dim} latents of {about.get('rows', len(latents))} rows",
         summary=_summary(model, gain),
         verdict=_verdict(gain),
-        gain={**about["gain"], "level": 0.95},
+        gain={**asdict(gain), "level": 0.95},
         latents=shown,
         facts=facts_of(model),
         history=about["history"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import typer
 from demix.cli.fitted import facts_of, latents_of, opened, write_report
 from demix.data import read_data
 from demix.errors import DemixError
+from demix.estimators import Gain
 from demix.files import claim_folder
 from demix.provenance import provenance
 from demix.report import compare_page, write_page
@@ -54,7 +56,7 @@ def run_compare(runs: list[Path], out: Path) -> None:
         [
             {
                 "name": name,
-                "gain": {**model.about["gain"], "level": 0.95},
+                "gain": {**asdict(Gain.from_dict(model.about["gain"])), "level": 0.95},
                 "facts": facts_of(model),
                 "history": model.about["history"],
             }

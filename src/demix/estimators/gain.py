@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from scipy import stats
@@ -32,6 +33,16 @@ class Gain:
     def above_zero(self) -> bool:
         """Whether the whole interval is."""
         return self.low > 0
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Return it as plain data; JSON has no infinity, so that an infinite end is None."""
+        return {k: v if math.isfinite(v) else None for k, v in asdict(self).items()}
+
+    @staticmethod
+    def from_dict(data: Mapping[str, float | None]) -> Gain:
+        """Return what :meth:`to_dict` was made of."""
+        ends = {"low": -math.inf, "high": math.inf}
+        return Gain(**{k: ends[k] if v is None else float(v) for k, v in data.items()})
 
     def __str__(self) -> str:
         return f"{self.bits:.3f} bits (95 % interval {self.low:.3f} to {self.high:.3f})"

@@ -120,6 +120,8 @@ class InstanceDemixer(Demixer):
             unit_rows=self.unit_rows,
             sampled="batch" if len(data) > _EXACT else None,
         )
+        # An encoder that goes on is not drawn anew, but its new rows are.
+        objective.initialise(torch.Generator().manual_seed(self._seed()))
         self._fit(
             self.encoder_ if goes_on else self._new_encoder(space),
             objective,

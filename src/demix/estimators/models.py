@@ -40,7 +40,7 @@ def save_model(
     facts: dict[str, Any] = {
         "estimator": type(demixer).__name__,
         "parameters": {name: _plain(v) for name, v in demixer.get_params(deep=False).items()},
-        "gain": asdict(demixer.gain_),
+        "gain": demixer.gain_.to_dict(),
         "history": demixer.history_,
         "best_step": demixer.best_step_,
         "steps": demixer.n_steps_,
@@ -91,7 +91,7 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
     try:
         parameters = {name: _rich(name, value) for name, value in about["parameters"].items()}
         demixer: Any = ESTIMATORS[name](**{**parameters, "device": device})
-        demixer.gain_ = Gain(**about["gain"])
+        demixer.gain_ = Gain.from_dict(about["gain"])
         demixer.history_, demixer.notes_ = list(about["history"]), list(about["notes"])
         demixer.best_step_, demixer.n_steps_ = int(about["best_step"]), int(about["steps"])
         demixer.seconds_, demixer.digest_ = float(about["seconds"]), str(about["data"])
