@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +43,11 @@ def latents_of(folder: Path) -> np.ndarray:
 
 
 def told(folder: Path) -> dict[str, Any]:
-    """Return what is worth knowing of a fit, as plain data."""
+    """Return what is worth knowing of a fit, as plain data; infinity, which JSON lacks, is None."""
     about = opened(folder).about
     keys = ("estimator", "parameters", "gain", "steps", "best_step", "seconds", "rows", "notes")
-    return {key: about[key] for key in keys if key in about}
+    gain = {key: x if math.isfinite(x) else None for key, x in about["gain"].items()}
+    return {key: about[key] for key in keys if key in about} | {"gain": gain}
 
 
 def facts_of(model: Model) -> dict[str, str]:
