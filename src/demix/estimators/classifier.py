@@ -172,6 +172,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
             report=report,
             checkpoint=checkpoint,
             digest=data.digest(),
+            beside=labels,
         )
         warn_of_no_gain(self.gain_, self.teachers)
         return self
