@@ -21,6 +21,7 @@ from demix.estimators.assumptions import assumed_space, encoder_settings
 from demix.estimators.encoding import encode
 from demix.estimators.fitting import Likelihood, Report, Source, default_recipe, fit_encoder
 from demix.estimators.gain import Gain
+from demix.estimators.seeding import seeded
 from demix.spaces import Space
 from demix.training import Recipe, Record
 from demix.validation import check_share
@@ -155,7 +156,8 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _new_encoder(self, space: Space) -> Encoder:
         dim_in = self.n_features_in_
-        return Encoder(dim_in, space, **encoder_settings(self.encoder, space, dim_in))
+        with seeded(self._seed()):  # a recipe may leave the weights that torch draws
+            return Encoder(dim_in, space, **encoder_settings(self.encoder, space, dim_in))
 
     def _fit(
         self,
