@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 # Whatever makes rich and typer draw differently than into a plain file.
 DRAWING = {"FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
@@ -35,7 +39,11 @@ def run_demix(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 def refusal(*arguments: object) -> str:
     """Run `demix` on bad input and return its one sentence; anything else fails."""
-    done = run_demix(*arguments)
+    return one_sentence(run_demix(*arguments))
+
+
+def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the sentence that a command refused with."""
     assert done.returncode == 2, done
     assert done.stdout.strip() == ""
     assert "Traceback" not in done.stderr
@@ -44,3 +52,81 @@ def refusal(*arguments: object) -> str:
     assert lines[0].startswith("Error: ")
     assert lines[0].endswith(".")
     return lines[0]
+
+
+# A process that has imported what the commands need and forks a child for each of them. A child is
+# a process like any other, with a number to kill it by, but is there at once.
+SERVER = """
+import json, os, sys, traceback
+import plotly.io, torch._dynamo  # which torch's optimisers import when they are first used
+import demix.cli.fit, demix.cli.transform, demix.cli.reports
+from demix.cli import main
+
+for line in sys.stdin:
+    arguments, out, errors = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        for number, name, flags in [
+            (0, os.devnull, os.O_RDONLY),
+            (1, out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+            (2, errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+        ]:
+            os.dup2(os.open(name, flags), number)
+        sys.argv = ["demix", *arguments]
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        except BaseException:
+            traceback.print_exc()
+            code = 1
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)  # tidying up all that was imported would take longer than the command
+    print(child, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+class Commands:
+    """`demix` in processes that share the seconds of importing it; one runs at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        if not hasattr(os, "fork"):
+            pytest.skip("this system cannot fork")
+        self._files = folder / "stdout", folder / "stderr"
+        kept = {name: value for name, value in os.environ.items() if name not in DRAWING}
+        self._server = subprocess.Popen(
+            [sys.executable, "-c", SERVER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=kept | {"OMP_NUM_THREADS": "1", "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"},
+        )
+
+    def close(self) -> None:
+        """End the server."""
+        self._server.communicate(timeout=60)
+
+    def start(self, *arguments: object) -> int:
+        """Start `demix` and return the number of its process."""
+        line = json.dumps([[*map(str, arguments)], *map(str, self._files)])
+        self._server.stdin.write(f"{line}\n")
+        self._server.stdin.flush()
+        return int(self._server.stdout.readline())
+
+    def wait(self) -> subprocess.CompletedProcess[str]:
+        """Wait for the end of what was started."""
+        code = int(self._server.stdout.readline())
+        told = [file.read_text(encoding="utf-8") for file in self._files]
+        return subprocess.CompletedProcess("demix", code, *told)
+
+    def run(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        """Run `demix` to its end."""
+        self.start(*arguments)
+        return self.wait()
+
+    def refusal(self, *arguments: object) -> str:
+        """Run `demix` on bad input and return its one sentence; anything else fails."""
+        return one_sentence(self.run(*arguments))

@@ -11,7 +11,8 @@ import pytest
 
 from command import refusal, run_demix
 
-COMMANDS = ["demo", "list", "reproduce", "evaluate", "export", "bench"]
+COMMANDS = ["demo", "list", "reproduce", "evaluate", "fit", "transform"]
+COMMANDS += ["report", "compare", "export", "bench"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -24,7 +24,7 @@ from demix.files import claim_folder, write_atomic
 from demix.training import Record
 from demix.validation import check_seed
 
-_CHECKPOINT = "checkpoint.safetensors"
+_MARKER, _CHECKPOINT = "fit.json", "checkpoint.safetensors"
 
 
 def run_fit(
@@ -75,10 +75,12 @@ def run_fit(
         demixer = ContrastiveDemixer(**common, conditional=_conditional(conditional), lag=_lag(lag))
         if pairs is not None:
             beside = {"positives": read_pairs(pairs, len(data))}
-    new = not out.exists()
-    folder = claim_folder(out, "fit.json", command="demix fit")
+    new = [place for place in (out, *out.parents) if not place.exists()]
+    folder = claim_folder(out, _MARKER, command="demix fit")
+    marker = folder / _MARKER
+    before = marker.read_bytes() if marker.exists() else None
     origin = {"command": shlex.join(["demix", *sys.argv[1:]]), "data file": file.name}
-    write_atomic(folder / "fit.json", json.dumps({"provenance": origin}, indent=2) + "\n")
+    write_atomic(marker, json.dumps({"provenance": origin}, indent=2) + "\n")
     try:
         with warnings_to(console), training_bar(console) as progress:
             report = _bar(progress)
@@ -87,10 +89,7 @@ def run_fit(
         console.print("Interrupted; the same command goes on where it stopped.")
         raise typer.Exit(130) from None
     except DemixError:
-        if new:  # what cannot be fitted leaves nothing behind
-            (folder / "fit.json").unlink(missing_ok=True)
-            with suppress(OSError):
-                folder.rmdir()
+        _take_back(folder, before, new)
         raise
     latents = np.lib.format.open_memmap(
         folder / LATENTS, mode="w+", dtype=np.float32, shape=(len(data), n_latents)
@@ -110,6 +109,18 @@ def run_fit(
         f"over permuted {demixer.teachers}: {gain}, held out.\n"
         f"Open {folder / 'report.html'}; the model and {LATENTS} are beside it."
     )
+
+
+def _take_back(folder: Path, before: bytes | None, new: list[Path]) -> None:
+    """Leave a folder as it was before what cannot be fitted; ``new`` are folders that were made."""
+    if before is not None:
+        write_atomic(folder / _MARKER, before)
+        return
+    for name in (_MARKER, _CHECKPOINT):
+        (folder / name).unlink(missing_ok=True)
+    for place in new:
+        with suppress(OSError):
+            place.rmdir()
 
 
 def _bar(progress: Any) -> Report:

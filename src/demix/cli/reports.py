@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,11 +15,13 @@ from demix.cli.fitted import facts_of, latents_of, opened, write_report
 from demix.data import read_data
 from demix.errors import DemixError
 from demix.estimators import Gain
-from demix.files import claim_folder
+from demix.files import claim_folder, write_atomic
 from demix.provenance import provenance
 from demix.report import compare_page, write_page
 from demix.scores import affine_r2
 from demix.validation import check_matrix
+
+_MARKER = "compare.json"
 
 
 def run_report(model: Path, factors: Path | None, file: Path | None, out: Path | None) -> None:
@@ -38,8 +43,6 @@ def run_report(model: Path, factors: Path | None, file: Path | None, out: Path |
             f"{model} was fitted to {len(latents)} rows, but {file} has {len(images)}; give the "
             "same data."
         )
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
     typer.echo(f"Wrote {write_report(model, out, factors=known, names=names, data=images)}")
 
 
@@ -50,7 +53,10 @@ def run_compare(runs: list[Path], out: Path) -> None:
     models = [opened(run) for run in runs]
     latents = [latents_of(run) for run in runs]
     names = [run.name if [r.name for r in runs].count(run.name) == 1 else str(run) for run in runs]
-    folder = claim_folder(out, "report.html")
+    # A marker of its own: a fit has a report.html, too, which must not be lost.
+    folder = claim_folder(out, _MARKER, command="demix compare")
+    origin = {"command": shlex.join(["demix", *sys.argv[1:]])}
+    write_atomic(folder / _MARKER, json.dumps({"provenance": origin}, indent=2) + "\n")
     page = compare_page(
         f"{len(runs)} fits side by side",
         [
@@ -64,7 +70,7 @@ def run_compare(runs: list[Path], out: Path) -> None:
         ],
         summary="Every gain is held out; see the report of each fit for what it rests on.",
         agreement=_agreement(latents),
-        provenance={"command": "demix compare", **provenance()},
+        provenance={**origin, **provenance()},
     )
     typer.echo(f"Wrote {write_page(page, folder / 'report.html')}")
 

@@ -86,6 +86,7 @@ def save_encoder(
         "about": about or {},
     }
     try:
+        description["about_sha256"] = _digest(b"", json.loads(json.dumps(about or {})))
         text = json.dumps(description, indent=2) + "\n"
     except (TypeError, ValueError) as error:
         raise DemixError(f"about of a model must be plain data for JSON: {error}.") from error
@@ -138,6 +139,8 @@ def open_model(folder: str | Path) -> Model:
         model = {name: description[name] for name in ("space", "encoder")}
         model |= {"head": description["head"]} if "head" in description else {}
         about = dict(description["about"])
+        # Folders from before there was one have no checksum of what they say about themselves.
+        told = description.get("about_sha256", _digest(b"", about))
         size = (folder / "model.safetensors").stat().st_size
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DemixError(f"{folder} is not a demix model folder: {error}.") from error
@@ -151,7 +154,7 @@ def open_model(folder: str | Path) -> Model:
         encoder, head = outline(model["space"], model["encoder"], model.get("head", {}), size)
         weights = read_at_most(folder / "model.safetensors", size)
         sealed = _digest(weights, model)
-    if sealed != digest:
+    if sealed != digest or told != _digest(b"", about):
         raise DemixError(
             f"{folder} is damaged: model.safetensors and model.json do not match their checksum; "
             "copy or save it again."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import Any
 
 from demix.errors import DemixError
@@ -74,7 +76,7 @@ def pair_objective(conditional: str | float | None, space: Space) -> InfoNCE | S
         )
     if conditional in ("anisotropic", "auto"):
         return ShapedInfoNCE(space.dim, shape=2.0, learn_shape=conditional == "auto")
-    if not isinstance(conditional, str | bool) and conditional >= 1:
+    if isinstance(conditional, Real) and conditional is not True and 1 <= conditional < math.inf:
         return InfoNCE(float(conditional))
     if not isinstance(conditional, str) or conditional not in _SIMILARITIES:
         raise DemixError(f"conditional must be {_KNOWN}, but got {conditional!r}.")

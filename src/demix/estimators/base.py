@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from demix.estimators.assumptions import assumed_space, encoder_settings
 from demix.estimators.encoding import encode
 from demix.estimators.fitting import Likelihood, Report, Source, default_recipe, fit_encoder
 from demix.estimators.gain import Gain
+from demix.estimators.seeding import seeded
 from demix.spaces import Space
 from demix.training import Recipe, Record
 from demix.validation import check_share
@@ -145,9 +147,17 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         found.warn()
         return found
 
+    def _settings(self) -> dict[str, str]:
+        """Return what tells this estimator from others, in the same words in every process."""
+        parameters = self.get_params(deep=False)
+        parameters.pop("random_state")  # the seed that came of it is kept already
+        told = {name: _name(x) if callable(x) else repr(x) for name, x in parameters.items()}
+        return {"estimator": type(self).__name__, **told}
+
     def _new_encoder(self, space: Space) -> Encoder:
         dim_in = self.n_features_in_
-        return Encoder(dim_in, space, **encoder_settings(self.encoder, space, dim_in))
+        with seeded(self._seed()):  # a recipe may leave the weights that torch draws
+            return Encoder(dim_in, space, **encoder_settings(self.encoder, space, dim_in))
 
     def _fit(
         self,
@@ -161,8 +171,9 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         report: Report | None,
         checkpoint: str | Path | None,
         digest: str,
+        beside: torch.Tensor | None = None,
     ) -> Self:
-        """Train, and keep what came out."""
+        """Train, and keep what came out; ``beside`` are the pairs or labels of the data."""
         recipe = self.recipe or default_recipe(len(source), steps=steps)
         device = torch.device(self.device)
         if isinstance(objective, torch.nn.Module):
@@ -179,7 +190,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             goes_on=goes_on,
             report=report,
             checkpoint=None if checkpoint is None else Path(checkpoint),
-            about={"data": digest, "estimator": repr(self)},
+            about={"data": digest, "beside": _digest(beside), **self._settings()},
         )
         self.encoder_, self.objective_ = encoder, objective
         self.gain_, self.history_ = fit.gain, fit.training.history
@@ -188,6 +199,15 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.notes_ = found.sentences() + _whitened(encoder, found)
         self.digest_ = digest
         return self
+
+
+def _name(function: Any) -> str:
+    """Name a callable; its repr would have a place in memory in it."""
+    return getattr(function, "__qualname__", type(function).__qualname__)
+
+
+def _digest(beside: torch.Tensor | None) -> str | None:
+    return None if beside is None else hashlib.sha256(beside.numpy().tobytes()).hexdigest()
 
 
 def _whitened(encoder: Encoder, found: Findings) -> list[str]:

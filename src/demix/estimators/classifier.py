@@ -17,6 +17,7 @@ from demix.errors import DemixError
 from demix.estimators.base import Demixer
 from demix.estimators.examples import LabelledRows
 from demix.estimators.fitting import Report, warn_of_no_gain
+from demix.estimators.seeding import seeded
 from demix.objectives import Classification
 from demix.objectives.labels import warn_of_single
 from demix.spaces import Space
@@ -156,9 +157,10 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         warn_of_single(counts)
         if not goes_on:
             encoder = self._new_encoder(space)
-            objective = Classification(
-                len(counts), space.dim, unit_rows=self.unit_rows, bias=True, noise=self.noise
-            )
+            with seeded(self._seed()):
+                objective = Classification(
+                    len(counts), space.dim, unit_rows=self.unit_rows, bias=True, noise=self.noise
+                )
         else:
             encoder, objective = self.encoder_, self.objective_
         source = LabelledRows(data, labels, share=self.validation, seed=self._seed())
@@ -172,6 +174,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
             report=report,
             checkpoint=checkpoint,
             digest=data.digest(),
+            beside=labels,
         )
         warn_of_no_gain(self.gain_, self.teachers)
         return self

@@ -198,6 +198,7 @@ class ContrastiveDemixer(Demixer):
             report=report,
             checkpoint=checkpoint,
             digest=data.digest(),
+            beside=pairs,
         )
         warn_of_no_gain(self.gain_, self.teachers)
         if self.gain_.above_zero and self.gain_.loss < _SATURATED:

@@ -13,6 +13,7 @@ from demix.errors import DemixError
 from demix.estimators.base import Demixer
 from demix.estimators.examples import InstanceRows
 from demix.estimators.fitting import Report, warn_of_no_gain
+from demix.estimators.seeding import seeded
 from demix.estimators.views import Augmentation
 from demix.objectives import InstanceDiscrimination
 from demix.spaces import Space
@@ -114,14 +115,13 @@ class InstanceDemixer(Demixer):
         space = self._space()
         data = self._data(X, reset=not goes_on)
         found = self._checked(data)
-        objective = InstanceDiscrimination(
-            len(data),
-            space.dim,
-            unit_rows=self.unit_rows,
-            sampled="batch" if len(data) > _EXACT else None,
-        )
-        # An encoder that goes on is not drawn anew, but its new rows are.
-        objective.initialise(torch.Generator().manual_seed(self._seed()))
+        with seeded(self._seed()):
+            objective = InstanceDiscrimination(
+                len(data),
+                space.dim,
+                unit_rows=self.unit_rows,
+                sampled="batch" if len(data) > _EXACT else None,
+            )
         self._fit(
             self.encoder_ if goes_on else self._new_encoder(space),
             objective,

@@ -110,9 +110,12 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
             )
         elif isinstance(demixer, ContrastiveDemixer):
             demixer.objective_ = pair_objective(demixer.conditional, encoder.space)
-        if head:
-            demixer.objective_.load_state_dict(head)
-            demixer.objective_.to(device)
+        objective = getattr(demixer, "objective_", None)
+        if isinstance(objective, nn.Module):
+            objective.load_state_dict(head)
+            objective.to(device)
+        elif head:
+            raise ValueError(f"it has no use for {', '.join(head)}")
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise DemixError(f"{folder} does not describe a fitted {name}: {reason}.") from error
@@ -120,7 +123,9 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a parameter as plain data; what cannot be is named."""
+    """Return a parameter as plain data; what cannot be is left out."""
+    if isinstance(value, np.generic):  # as of a grid over an array
+        value = value.item()
     if isinstance(value, Space):
         return value.to_dict()
     if isinstance(value, Recipe):
@@ -128,7 +133,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | int | float | bool | list | dict):
         return value
     if isinstance(value, tuple):
-        return list(value)
+        return [_plain(part) for part in value]
     return None
 
 

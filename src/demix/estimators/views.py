@@ -15,6 +15,7 @@ from torch import Tensor
 
 from demix.data import Data
 from demix.errors import DemixError
+from demix.estimators.seeding import seeded
 from demix.estimators.split import PARTS, Part, pick, thin, three_parts
 
 # Time is cut into so many blocks at most; pairs never reach from one into another.
@@ -217,8 +218,7 @@ class AugmentedPairs(PairSource):
 def augmented(x: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
     """Return new views of rows, the same ones for the same state of the generator."""
     seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         made = augmentation(x)
     if not torch.is_tensor(made) or made.shape != x.shape:
         got = f"shape {tuple(made.shape)}" if torch.is_tensor(made) else type(made).__name__

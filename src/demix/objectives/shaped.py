@@ -71,7 +71,7 @@ class ShapedInfoNCE(nn.Module):
     @property
     def shape(self) -> float:
         """The shape ``p``."""
-        return self.fixed if self.fixed is not None else float(self._shape())
+        return self.fixed if self.fixed is not None else float(self._shape().detach())
 
     def _shape(self) -> Tensor:
         assert self.raw_shape is not None

@@ -1,0 +1,26 @@
+"""Commands without the seconds of importing, and small data to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from command import Commands
+
+
+@pytest.fixture(scope="session")
+def demix(tmp_path_factory) -> Iterator[Commands]:
+    """The `demix` command."""
+    commands = Commands(tmp_path_factory.mktemp("commands"))
+    yield commands
+    commands.close()
+
+
+@pytest.fixture(scope="session")
+def walk() -> np.ndarray:
+    """A walk on a circle, seen through a nonlinear map, in float32."""
+    angle = np.cumsum(np.random.default_rng(0).normal(0, 0.5, 400))
+    columns = [np.cos(angle), np.sin(angle), np.cos(2 * angle)]
+    return np.stack(columns, axis=1).astype(np.float32)

@@ -1,0 +1,99 @@
+"""A fit that was killed at any moment ends, by the same command, with the same bits."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+def gain_in(folder: Path) -> dict:
+    return json.loads((folder / "model.json").read_text())["about"]["gain"]
+
+
+def history_in(folder: Path) -> list[dict]:
+    records = json.loads((folder / "model.json").read_text())["about"]["history"]
+    return [{k: v for k, v in record.items() if k != "seconds"} for record in records]
+
+
+def kill_when(demix, moment, *arguments: object) -> None:
+    """Start a command, and kill it as soon as the moment has come."""
+    process = demix.start(*arguments)
+    stop = time.monotonic() + 600
+    while not moment():
+        assert time.monotonic() < stop
+        time.sleep(0.002)
+    os.kill(process, signal.SIGKILL)
+    assert demix.wait().returncode == -signal.SIGKILL
+
+
+def written(path: Path, times: int):
+    """Return whether a file has been written so many times since now."""
+    seen = {path.stat().st_mtime_ns if path.exists() else 0}
+    before = len(seen)
+
+    def moment() -> bool:
+        if path.exists():
+            seen.add(path.stat().st_mtime_ns)
+        return len(seen) >= before + times
+
+    return moment
+
+
+@pytest.fixture(scope="module")
+def labels(walk) -> np.ndarray:
+    """Which quarter of the circle each row is in."""
+    return (np.arctan2(walk[:, 1], walk[:, 0]) // (np.pi / 2)).astype(int)
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_ends_with_the_same_bits(demix, walk, tmp_path):
+    np.save(tmp_path / "x.npy", walk)
+    command = ["fit", tmp_path / "x.npy", "--n-latents", 2, "--conditional", "auto"]
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    assert demix.run(*command, "--out", whole).returncode == 0
+    checkpoint = cut / "checkpoint.safetensors"
+    for file, times in [
+        (cut / "fit.json", 1),
+        (checkpoint, 1),
+        (checkpoint, 3),
+        (cut / "latents.npy", 1),
+        (cut / "model.safetensors", 1),
+    ]:
+        kill_when(demix, written(file, times), *command, "--out", cut)
+    done = demix.run(*command, "--out", cut)
+    assert done.returncode == 0, done.stderr
+    for name in ("model.safetensors", "latents.npy"):
+        assert (cut / name).read_bytes() == (whole / name).read_bytes()
+    assert gain_in(cut) == gain_in(whole)
+    assert history_in(cut) == history_in(whole)
+    left = {file.name for file in cut.iterdir() if not file.name.startswith(".")}
+    assert left == {file.name for file in whole.iterdir()}
+
+
+@pytest.mark.slow
+def test_the_checkpoint_of_another_fit_is_refused(demix, walk, labels, tmp_path):
+    np.save(tmp_path / "x.npy", walk)
+    np.save(tmp_path / "y.npy", labels)
+    np.save(tmp_path / "other.npy", np.roll(labels, 1))
+    np.save(tmp_path / "near.npy", walk + np.float32(0.01))
+    out, command = tmp_path / "model", ["fit", tmp_path / "x.npy", "--n-latents", 2, "--labels"]
+    checkpoint = out / "checkpoint.safetensors"
+    kill_when(demix, checkpoint.exists, *command, tmp_path / "y.npy", "--out", out)
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    for change in (
+        [*command, tmp_path / "y.npy", "--seed", 1],
+        [*command, tmp_path / "other.npy"],
+        ["fit", tmp_path / "near.npy", "--n-latents", 2, "--labels", tmp_path / "y.npy"],
+        ["fit", tmp_path / "x.npy", "--n-latents", 2],
+    ):
+        told = demix.refusal(*change, "--out", out)
+        assert "is the checkpoint of another training; remove it to start anew" in told
+        assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+    assert demix.run(*command, tmp_path / "y.npy", "--out", out).returncode == 0
+    assert not checkpoint.exists()

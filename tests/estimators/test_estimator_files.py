@@ -1,0 +1,258 @@
+"""Estimators in model folders: they come back to the bit, and nothing else is let in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load, save
+from walks import TINY, sphere_walk
+
+import demix
+from demix import (
+    Box,
+    ClassifierDemixer,
+    ContrastiveDemixer,
+    DemixError,
+    Encoder,
+    InstanceDemixer,
+    Recipe,
+    Sphere,
+    load_encoder,
+    load_model,
+    save_encoder,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::demix.DemixWarning")
+
+Z, X = sphere_walk(200)
+LABELS = np.array(["low", "middle", "high"])[np.digitize(Z[:, 0], [-0.4, 0.4])]
+FITS = {
+    "time": lambda: ContrastiveDemixer(2, lag=(1, 3), **TINY).fit(X),
+    "auto": lambda: ContrastiveDemixer(2, space="box", conditional="auto", **TINY).fit(X),
+    "labels": lambda: ClassifierDemixer(2, noise=0.1, unit_rows=True, **TINY).fit(X, LABELS),
+    "instances": lambda: InstanceDemixer(np.int64(2), space=Sphere(2), **TINY).fit(X),
+}
+every_fit = pytest.mark.parametrize("name", FITS)
+
+
+def written(name: str, folder: Path) -> Path:
+    FITS[name]().save(folder)
+    return folder
+
+
+def refusal(folder: Path) -> str:
+    with pytest.raises(DemixError) as raised:
+        load_model(folder)
+    told = str(raised.value)
+    assert "\n" not in told
+    assert told.endswith(".")
+    return told
+
+
+def seal(folder: Path, **edits) -> None:
+    """Edit the description, and give it checksums that fit, as somebody who means harm would."""
+    path = folder / "model.json"
+    description = {**json.loads(path.read_text()), **edits}
+    if "head" in edits and not edits["head"]:
+        del description["head"]
+    kept = ("space", "encoder", "head")
+    model = {name: description[name] for name in kept if name in description}
+    weights = (folder / "model.safetensors").read_bytes()
+
+    def checksum(*parts: bytes) -> str:
+        return hashlib.sha256(b"".join(parts)).hexdigest()
+
+    description["sha256"] = checksum(weights, json.dumps(model, sort_keys=True).encode())
+    about = json.dumps(description["about"], sort_keys=True).encode()
+    description["about_sha256"] = checksum(about)
+    path.write_text(json.dumps(description))
+
+
+def plain(parameters: dict) -> str:
+    """Return parameters as text in which lists are like tuples and NumPy's numbers like others."""
+    return json.dumps(parameters, default=lambda x: x.item() if hasattr(x, "item") else repr(x))
+
+
+def description_of(folder: Path) -> dict:
+    return json.loads((folder / "model.json").read_text())
+
+
+@every_fit
+def test_an_estimator_comes_back_to_the_bit(name, tmp_path):
+    fitted = FITS[name]()
+    fitted.save(tmp_path / "deep" / "model", about={"why": "a test"})
+    loaded = load_model(tmp_path / "deep" / "model")
+    assert type(loaded) is type(fitted)
+    assert plain(loaded.get_params()) == plain(fitted.get_params())
+    assert loaded.transform(X).tobytes() == fitted.transform(X).tobytes()
+    for kept in ("gain_", "history_", "best_step_", "n_steps_", "notes_", "digest_"):
+        assert getattr(loaded, kept) == getattr(fitted, kept)
+    assert description_of(tmp_path / "deep" / "model")["about"]["why"] == "a test"
+    names = sorted(file.name for file in (tmp_path / "deep" / "model").iterdir())
+    assert names == ["model.json", "model.safetensors"]
+
+
+def test_a_classifier_comes_back_with_its_head(tmp_path):
+    fitted = FITS["labels"]()
+    fitted.save(tmp_path)
+    loaded = load_model(tmp_path)
+    assert loaded.predict_proba(X).tobytes() == fitted.predict_proba(X).tobytes()
+    assert loaded.predict(X).tolist() == fitted.predict(X).tolist()
+    assert loaded.classes_.tolist() == ["high", "low", "middle"]
+    assert loaded.rows_.tobytes() == fitted.rows_.tobytes()
+    assert loaded.score(X, LABELS) == fitted.score(X, LABELS)
+
+
+def test_a_learnt_conditional_comes_back(tmp_path):
+    fitted = FITS["auto"]()
+    fitted.save(tmp_path)
+    loaded = load_model(tmp_path)
+    assert loaded.shape_ == fitted.shape_ != 2
+    assert loaded.scales_.tolist() == fitted.scales_.tolist()
+    assert loaded.gain(X) == fitted.gain(X)
+
+
+@every_fit
+def test_a_loaded_estimator_learns_on(name, tmp_path):
+    loaded = load_model(written(name, tmp_path))
+    before = loaded.transform(X)
+    loaded.partial_fit(*((X, LABELS) if name == "labels" else (X,)))
+    assert loaded.transform(X).shape == before.shape
+    assert not np.array_equal(loaded.transform(X), before)
+
+
+def test_names_of_columns_come_back(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    ContrastiveDemixer(2, **TINY).fit(frame).save(tmp_path)
+    loaded = load_model(tmp_path)
+    assert loaded.feature_names_in_.tolist() == ["a", "b", "c"]
+    loaded.transform(frame)
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.transform(frame[["b", "a", "c"]])
+
+
+def test_load_encoder_opens_a_fitted_folder(tmp_path):
+    fitted = FITS["labels"]()
+    fitted.save(tmp_path)
+    with torch.no_grad():
+        latents = load_encoder(tmp_path)(torch.from_numpy(X))
+    assert latents.numpy().tobytes() == fitted.transform(X).tobytes()
+
+
+def test_a_bare_encoder_is_refused(tmp_path):
+    save_encoder(Encoder(3, Box(2), hidden=(8,)), tmp_path)
+    assert refusal(tmp_path).endswith(
+        "holds a bare encoder and no estimator; open it with load_encoder."
+    )
+
+
+@every_fit
+def test_truncated_weights_are_refused(name, tmp_path):
+    path = written(name, tmp_path) / "model.safetensors"
+    for kept in (0, 100, -4):
+        path.write_bytes(path.read_bytes()[:kept])
+        assert re.search("too few for what|checksum", refusal(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda about: about["classes"].reverse(),
+        lambda about: about["parameters"].update(noise=0.9),
+        lambda about: about["gain"].update(low=3.0),
+    ],
+    ids=["classes", "parameters", "gain"],
+)
+def test_an_edited_description_is_refused(edit, tmp_path):
+    description = description_of(written("labels", tmp_path))
+    edit(description["about"])
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    assert "do not match their checksum" in refusal(tmp_path)
+    with pytest.raises(DemixError, match="checksum"):
+        load_encoder(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"parameters": {"more": 1}},
+        {"parameters": {"noise": 7}},
+        {"parameters": {"recipe": {"speed": 1}}},
+        {"parameters": {"space": {"kind": "Torus", "dim": 2}}},
+        {"parameters": None},
+        {"classes": ["one", "two"]},
+        {"classes": []},
+        {"gain": {"bits": 1.0}},
+        {"best_step": "late"},
+        {"history": None},
+    ],
+    ids=str,
+)
+def test_a_description_of_no_estimator_is_refused(edit, tmp_path):
+    about = description_of(written("labels", tmp_path))["about"]
+    if isinstance(edit.get("parameters"), dict):
+        edit = {"parameters": about["parameters"] | edit["parameters"]}
+    seal(tmp_path, about=about | edit)
+    assert "does not describe a fitted ClassifierDemixer: " in refusal(tmp_path)
+    load_encoder(tmp_path)  # the encoder itself is whole
+
+
+def test_another_head_is_refused(tmp_path):
+    description = description_of(written("labels", tmp_path))
+    path = tmp_path / "model.safetensors"
+    honest = path.read_bytes()
+    for head in ({"rows": [3, 5], "bias": [3]}, {"rows": [10**6, 10**6]}, {"rows": "x"}, ["x"]):
+        seal(tmp_path, head=head)
+        assert "does not hold the model it describes" in refusal(tmp_path)
+    # A head of other numbers, which the description fits.
+    tensors = load(honest)
+    for shape in ((4, 2), (3, 3)):
+        rows, bias = torch.zeros(shape), torch.zeros(shape[0])
+        path.write_bytes(save(tensors | {"head.rows": rows, "head.bias": bias}))
+        seal(tmp_path, **description | {"head": {"rows": [*shape], "bias": [shape[0]]}})
+        assert "does not describe a fitted ClassifierDemixer: " in refusal(tmp_path)
+    # None at all, which would predict at random.
+    path.write_bytes(save({k: x for k, x in tensors.items() if not k.startswith("head.")}))
+    seal(tmp_path, **description | {"head": {}})
+    assert "does not describe a fitted ClassifierDemixer: " in refusal(tmp_path)
+
+
+def test_a_pickle_is_refused_and_not_run(tmp_path):
+    class Attack:
+        def __reduce__(self):
+            return (Path(tmp_path / "attacked").write_text, ("yes",))
+
+    attack = pickle.dumps(Attack())
+    folder = written("time", tmp_path / "model")
+    (folder / "model.safetensors").write_bytes(attack)
+    refusal(folder)
+    for name in ("model.pt", "model.pkl", "model.joblib"):
+        (folder / name).write_bytes(attack)
+        assert "demix never opens pickles" in refusal(folder)
+        assert "demix never opens pickles" in refusal(folder / name)
+        (folder / name).unlink()
+    torch.save({"weights": 1}, tmp_path / "model.pth")
+    refusal(tmp_path / "model.pth")
+    assert not (tmp_path / "attacked").exists()
+
+
+def test_nothing_in_the_package_opens_pickles():
+    opens = r"\bimport (pickle|joblib)|\b(pickle|joblib|torch)\.load|allow_pickle=True"
+    for file in Path(demix.__file__).parent.rglob("*.py"):
+        assert not re.search(opens, file.read_text(encoding="utf-8")), file
+
+
+def test_what_is_not_fitted_is_not_saved(tmp_path):
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        ContrastiveDemixer(recipe=Recipe(steps=1)).save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()

@@ -1,0 +1,70 @@
+"""Data on disk are fitted and transformed in the memory of a few blocks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# A gigabyte, most of which are holes that take no space on disk.
+PEAK = """
+import sys, warnings
+from pathlib import Path
+import numpy as np
+import zarr
+from demix import ContrastiveDemixer, Recipe, load_model
+from demix.cli.transform import run_transform
+
+def peak():
+    # Unlike ru_maxrss, which a process inherits from its parent, this is of this program alone.
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+def fit(x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        recipe = Recipe(steps=3, batch=64)
+        return ContrastiveDemixer(2, encoder={"hidden": (8,)}, recipe=recipe).fit(x)
+
+path, kept, model, out = sys.argv[1:]
+shape = rows, columns = 2**19, 512
+noise = np.random.default_rng(0).normal(size=(512, columns)).astype(np.float32)
+if kept == "zarr":
+    x = zarr.create_array(path, shape=shape, chunks=(512, columns), dtype="f4")
+else:
+    with open(path, "wb") as file:
+        header = {"shape": shape, "fortran_order": False, "descr": "<f4"}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.truncate(file.tell() + 2**30)
+    x = np.load(path, mmap_mode="r+")
+for start in range(0, rows, rows // 32):
+    x[start : start + 512] = noise
+if kept == "memmap":
+    x.flush()
+    x = np.load(path, mmap_mode="r")
+
+fit(noise)  # whatever is imported or set up once
+before = peak()
+demixer = fit(x)
+fitted = peak() - before
+demixer.save(model)
+run_transform(Path(model), Path(path), Path(out), key=None, columns=None)
+assert np.load(out, mmap_mode="r").shape == (rows, 2)
+assert np.array_equal(np.load(out, mmap_mode="r")[:512], load_model(model).transform(noise))
+print(fitted, peak() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
+@pytest.mark.parametrize("kept", ["memmap", "zarr"])
+def test_a_gigabyte_on_disk_is_fitted_and_transformed_in_little_memory(tmp_path, kept):
+    path = tmp_path / ("x.zarr" if kept == "zarr" else "x.npy")
+    command = [sys.executable, "-c", PEAK, path, kept, tmp_path / "model", tmp_path / "z.npy"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
+    assert run.returncode == 0, run.stderr
+    fitted, transformed = map(float, run.stdout.splitlines()[-1].split())
+    assert fitted < 300
+    assert transformed < 300
