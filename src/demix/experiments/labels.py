@@ -33,7 +33,7 @@ VMF = Distribution("vmf", 10.0)
 
 @dataclass(frozen=True)
 class Budget:
-    """How a row is trained at laptop scale; ``sampled`` is that of the objective.
+    """How a row is trained at laptop scale; ``rate`` is Adam's, ``sampled`` that of the objective.
 
     The units are LeakyReLU: the inverse of the mixing is piecewise linear, and with labels the
     approximation of it decides on the score.
@@ -43,6 +43,7 @@ class Budget:
     batch: int = 1024
     width: int = 64
     depth: int = 4
+    rate: float = 0.02
     sampled: Sampled = None
 
 
@@ -208,7 +209,7 @@ class LabelRow(Row):
             # On a sphere the radius is the inverse temperature, which has to grow otherwise.
             scale=3.0 if isinstance(space, Sphere) else 1.0,
         )
-        recipe = Recipe(steps=budget.steps, batch=row.batch or budget.batch)
+        recipe = Recipe(steps=budget.steps, batch=row.batch or budget.batch, rate=budget.rate)
         return encoder, row._objective(model, budget.sampled), recipe
 
     def _vectors(self, seed: int) -> Any:
