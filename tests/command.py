@@ -106,7 +106,8 @@ class Commands:
         )
 
     def close(self) -> None:
-        """End the server."""
+        """End the server, without waiting until it has tidied up."""
+        self._server.kill()
         self._server.communicate(timeout=60)
 
     def start(self, *arguments: object) -> int:

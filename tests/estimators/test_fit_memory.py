@@ -29,13 +29,13 @@ def fit(x):
         return ContrastiveDemixer(2, encoder={"hidden": (8,)}, recipe=recipe).fit(x)
 
 path, kept, model, out = sys.argv[1:]
-shape = rows, columns = 2**19, 512
-noise = np.random.default_rng(0).normal(size=(512, columns)).astype(np.float32)
+shape = rows, columns = 2**18, 512
+noise = np.random.default_rng(0).normal(size=(512, columns))
 if kept == "zarr":
-    x = zarr.create_array(path, shape=shape, chunks=(512, columns), dtype="f4")
+    x = zarr.create_array(path, shape=shape, chunks=(512, columns), dtype="f8")
 else:
     with open(path, "wb") as file:
-        header = {"shape": shape, "fortran_order": False, "descr": "<f4"}
+        header = {"shape": shape, "fortran_order": False, "descr": "<f8"}
         np.lib.format.write_array_header_1_0(file, header)
         file.truncate(file.tell() + 2**30)
     x = np.load(path, mmap_mode="r+")

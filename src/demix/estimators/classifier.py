@@ -56,12 +56,12 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.datasets import load_wine
     >>> from demix import ClassifierDemixer
-    >>> x, y = load_iris(return_X_y=True)
+    >>> x, y = load_wine(return_X_y=True)
     >>> demixer = ClassifierDemixer(n_latents=2).fit(x, y)
     >>> demixer.transform(x).shape, demixer.score(x, y) > 0.9
-    ((150, 2), True)
+    ((178, 2), True)
     """
 
     teachers = "labels"
