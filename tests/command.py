@@ -37,11 +37,6 @@ def run_demix(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(process.args, process.returncode, out, errors)
 
 
-def refusal(*arguments: object) -> str:
-    """Run `demix` on bad input and return its one sentence; anything else fails."""
-    return one_sentence(run_demix(*arguments))
-
-
 def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
     """Return the sentence that a command refused with."""
     assert done.returncode == 2, done
@@ -59,7 +54,7 @@ def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
 SERVER = """
 import json, os, sys, traceback
 import plotly.io, torch._dynamo  # which torch's optimisers import when they are first used
-import demix.cli.fit, demix.cli.transform, demix.cli.reports
+import demix.cli.evaluate, demix.cli.fit, demix.cli.reports, demix.cli.reproduction
 from demix.cli import main
 
 for line in sys.stdin:

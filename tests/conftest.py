@@ -1,11 +1,24 @@
 """Puts this folder on the path, so that all tests find `browser` and `command`."""
 
 import signal
+from collections.abc import Iterator
+
+import pytest
+
+from command import Commands
 
 # Several folders have one; as modules with doctests they would get in each other's way.
-collect_ignore_glob = ["*/conftest.py"]
+collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 
 # A shell starts background jobs with Ctrl-C ignored, and the commands that tests interrupt would
 # inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def demix(tmp_path_factory) -> Iterator[Commands]:
+    """The `demix` command, without the seconds of importing."""
+    commands = Commands(tmp_path_factory.mktemp("commands"))
+    yield commands
+    commands.close()

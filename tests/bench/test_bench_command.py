@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 
 import pytest
 
-from command import refusal, run_demix
+from command import run_demix
 from demix.bench.suite import SECTIONS
 from demix.bench.tables import tables_of
 
@@ -33,7 +34,7 @@ def test_a_quick_run_has_every_section_and_bar(tmp_path):
     ]
     assert [entry["target"] for entry in data["convergence"]["entries"]] == [99.0, 99.86, 98.62]
     assert set(data["scaling"]["curves"]) == {"batch", "latents", "width"}
-    assert len(data["bars"]) == 11
+    assert len(data["bars"]) == 12 + 2 * bool(find_spec("cebra"))
     assert {bar["met"] for bar in data["bars"]} == {None}
 
     for table in tables_of(data).values():
@@ -43,9 +44,9 @@ def test_a_quick_run_has_every_section_and_bar(tmp_path):
     assert f"Wrote {file}" in done.stdout
 
 
-def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path):
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(demix, tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     for target in (blocked / "bench.json", tmp_path):
-        said = refusal("bench", "--quick", "--json", target)
+        said = demix.refusal("bench", "--quick", "--json", target)
         assert "--json must name a file that can be written" in said

@@ -1,21 +1,9 @@
-"""Commands without the seconds of importing, and small data to fit."""
+"""Small data to fit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
-
-from command import Commands
-
-
-@pytest.fixture(scope="session")
-def demix(tmp_path_factory) -> Iterator[Commands]:
-    """The `demix` command."""
-    commands = Commands(tmp_path_factory.mktemp("commands"))
-    yield commands
-    commands.close()
 
 
 @pytest.fixture(scope="session")

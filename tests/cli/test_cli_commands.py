@@ -9,15 +9,15 @@ import sys
 
 import pytest
 
-from command import refusal, run_demix
+from command import run_demix
 
 COMMANDS = ["demo", "list", "reproduce", "evaluate", "fit", "transform"]
 COMMANDS += ["report", "compare", "export", "bench"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_shows_an_example(command):
-    done = run_demix(command, "--help")
+def test_help_shows_an_example(demix, command):
+    done = demix.run(command, "--help")
     assert done.returncode == 0
     assert f"Example:  demix {command} " in done.stdout
 
@@ -47,16 +47,16 @@ def test_help_and_version_do_not_wait_for_torch(arguments):
     assert not imported & heavy
 
 
-def test_the_version_is_that_of_the_package():
+def test_the_version_is_that_of_the_package(demix):
     from demix import __version__
 
-    assert run_demix("--version").stdout == f"demix {__version__}\n"
+    assert demix.run("--version").stdout == f"demix {__version__}\n"
 
 
-def test_the_list_has_every_row_for_eyes_and_for_programs():
-    shown = run_demix("list")
+def test_the_list_has_every_row_for_eyes_and_for_programs(demix):
+    shown = demix.run("list")
     assert shown.returncode == 0
-    listing = json.loads(run_demix("list", "--json").stdout)
+    listing = json.loads(demix.run("list", "--json").stdout)
     counts = {experiment["name"]: len(experiment["rows"]) for experiment in listing}
     assert counts == {
         "clica-table1": 12,
@@ -95,28 +95,28 @@ def test_the_list_has_every_row_for_eyes_and_for_programs():
     ],
     ids=str,
 )
-def test_what_there_is_not_is_refused_with_what_there_is(tmp_path, arguments, words):
-    assert words in refusal("reproduce", *arguments, "--out", tmp_path / "new")
+def test_what_there_is_not_is_refused_with_what_there_is(demix, tmp_path, arguments, words):
+    assert words in demix.refusal("reproduce", *arguments, "--out", tmp_path / "new")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("rows", ["one", "1,7-5"])
-def test_rows_that_are_no_numbers_are_refused(tmp_path, rows):
+def test_rows_that_are_no_numbers_are_refused(demix, tmp_path, rows):
     options = ["--rows", rows, "--scale", "smoke", "--out", tmp_path / "new"]
-    told = refusal("reproduce", "clica-table1", *options)
+    told = demix.refusal("reproduce", "clica-table1", *options)
     assert f"--rows takes whole numbers such as 1,2,5-7, but got {rows!r}." in told
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_seed_that_is_none_is_refused(tmp_path):
-    told = refusal("demo", "--seed", "-1", "--out", tmp_path / "new")
+def test_a_seed_that_is_none_is_refused(demix, tmp_path):
+    told = demix.refusal("demo", "--seed", "-1", "--out", tmp_path / "new")
     assert "A seed must be a whole number from 0" in told
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("arguments", [["dem"], ["evaluate"], ["demo", "--sed", "1"]], ids=str)
-def test_a_slip_of_the_fingers_ends_with_usage_and_code_2(arguments):
-    done = run_demix(*arguments)
+def test_a_slip_of_the_fingers_ends_with_usage_and_code_2(demix, arguments):
+    done = demix.run(*arguments)
     assert done.returncode == 2
     assert "Usage:" in done.stderr
     assert "Traceback" not in done.stderr

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from browser import dump_dom
-from command import refusal, run_demix
 
 SCORES = {"affine_r2", "orthogonal_r2", "mean_correlation", "mean_correlation_spearman"}
 
@@ -35,11 +34,11 @@ def save(folder, latents, factors):
 
 
 @pytest.fixture(scope="module")
-def evaluated(tmp_path_factory):
+def evaluated(demix, tmp_path_factory):
     """What the command says and writes into a folder whose name is long and looks like markup."""
     folder = tmp_path_factory.mktemp("evaluate")
     out = folder / "a rather long name, longer than any line of a terminal is [red]"
-    done = run_demix("evaluate", *save(folder, *arrays()), "--out", out)
+    done = demix.run("evaluate", *save(folder, *arrays()), "--out", out)
     assert done.returncode == 0, done
     return out, done
 
@@ -77,10 +76,10 @@ def test_the_report_draws_its_figures_in_a_browser(evaluated):
     assert "100.00 %" in text
 
 
-def test_without_out_nothing_is_written_and_json_is_all_that_is_said(tmp_path):
+def test_without_out_nothing_is_written_and_json_is_all_that_is_said(demix, tmp_path):
     latents, factors = arrays()
     options = save(tmp_path, latents[:, :1].astype("float16"), factors)
-    done = run_demix("evaluate", *options, "--json")
+    done = demix.run("evaluate", *options, "--json")
     assert (done.returncode, done.stderr) == (0, "")
     scores = json.loads(done.stdout)["scores"]
     # One latent cannot be rotated onto three factors.
@@ -134,27 +133,29 @@ LATENTS, FACTORS = arrays()
         "missing file",
     ],
 )
-def test_what_cannot_be_scored_is_refused_and_nothing_is_written(tmp_path, latents, factors, words):
+def test_what_cannot_be_scored_is_refused_and_nothing_is_written(
+    demix, tmp_path, latents, factors, words
+):
     options = save(tmp_path, latents, factors)
-    assert words in refusal("evaluate", *options, "--out", tmp_path / "new")
+    assert words in demix.refusal("evaluate", *options, "--out", tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
-def test_a_folder_of_something_else_stays_as_it_is(tmp_path):
+def test_a_folder_of_something_else_stays_as_it_is(demix, tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "report.html").write_text("mine")
-    told = refusal("evaluate", *save(tmp_path, *arrays()), "--out", folder)
+    told = demix.refusal("evaluate", *save(tmp_path, *arrays()), "--out", folder)
     assert "it is not empty and has no scores.json" in told
     assert (folder / "report.html").read_text() == "mine"
 
 
-def test_a_users_own_scores_are_not_overwritten(tmp_path):
+def test_a_users_own_scores_are_not_overwritten(demix, tmp_path):
     rng = np.random.default_rng(0)
     np.save(tmp_path / "Z.npy", rng.normal(size=(50, 2)))
     out = tmp_path / "out"
     out.mkdir()
     (out / "scores.json").write_text('{"mine": 1}')
     files = ["--latents", tmp_path / "Z.npy", "--factors", tmp_path / "Z.npy"]
-    assert "holds something else" in refusal("evaluate", *files, "--out", out)
+    assert "holds something else" in demix.refusal("evaluate", *files, "--out", out)
     assert (out / "scores.json").read_text() == '{"mine": 1}'

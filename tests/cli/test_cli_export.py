@@ -11,7 +11,6 @@ import onnxruntime
 import pytest
 import torch
 
-from command import refusal, run_demix
 from demix import Box, Encoder, load_encoder, save_encoder
 
 
@@ -22,9 +21,9 @@ def model(tmp_path) -> Path:
     return tmp_path / "model"
 
 
-def test_a_model_is_exported_and_described(model, tmp_path):
+def test_a_model_is_exported_and_described(demix, model, tmp_path):
     file = tmp_path / "model.onnx"
-    done = run_demix("export", model, "--onnx", file)
+    done = demix.run("export", model, "--onnx", file)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"Wrote {file}: x (batch, 4) to z (batch, 3) in Box(")
     x = torch.randn(5, 4)
@@ -32,7 +31,7 @@ def test_a_model_is_exported_and_described(model, tmp_path):
     with torch.no_grad():
         np.testing.assert_allclose(z, load_encoder(model)(x).numpy(), atol=1e-5)
     first = file.read_bytes()
-    again = run_demix("export", model, "--onnx", file, "--json")  # its own file it replaces
+    again = demix.run("export", model, "--onnx", file, "--json")  # its own file it replaces
     assert file.read_bytes() == first
     assert json.loads(again.stdout) == {
         "file": str(file),
@@ -43,18 +42,20 @@ def test_a_model_is_exported_and_described(model, tmp_path):
     }
 
 
-def test_a_file_of_something_else_is_left_alone(model):
+def test_a_file_of_something_else_is_left_alone(demix, model):
     before = (model / "model.json").read_bytes()
-    told = refusal("export", model, "--onnx", model / "model.json")
+    told = demix.refusal("export", model, "--onnx", model / "model.json")
     assert "model.json holds something else (no export of demix); choose a new file." in told
     assert (model / "model.json").read_bytes() == before
 
 
-def test_a_place_that_is_none_is_refused(model, tmp_path):
-    told = refusal("export", model, "--onnx", tmp_path / "nowhere" / "model.onnx")
+def test_a_place_that_is_none_is_refused(demix, model, tmp_path):
+    told = demix.refusal("export", model, "--onnx", tmp_path / "nowhere" / "model.onnx")
     assert f"there is no {tmp_path / 'nowhere'}; make it or choose another." in told
     assert not (tmp_path / "nowhere").exists()
-    assert "must name a file that can be written" in refusal("export", model, "--onnx", tmp_path)
+    assert "must name a file that can be written" in demix.refusal(
+        "export", model, "--onnx", tmp_path
+    )
 
 
 def damage(model: Path, kind: str) -> Path:
@@ -87,7 +88,7 @@ def damage(model: Path, kind: str) -> Path:
         ("pickle", "demix never opens pickles"),
     ],
 )
-def test_what_is_no_model_is_refused_and_nothing_is_written(model, tmp_path, kind, words):
-    told = refusal("export", damage(model, kind), "--onnx", tmp_path / "model.onnx")
+def test_what_is_no_model_is_refused_and_nothing_is_written(demix, model, tmp_path, kind, words):
+    told = demix.refusal("export", damage(model, kind), "--onnx", tmp_path / "model.onnx")
     assert words in told
     assert not (tmp_path / "model.onnx").exists()

@@ -43,8 +43,13 @@ def tiny(kind: type, **settings):
     return kind(**{"n_latents": 2, **TINY, **settings})
 
 
+# A classifier must learn to pass; the others are as right after a few steps as with their defaults.
+SHORT = {"encoder": {"hidden": (16, 16)}, "recipe": Recipe(steps=20, batch=4)}
+CHECKED = [ContrastiveDemixer(**SHORT), ClassifierDemixer(), InstanceDemixer(**SHORT)]
+
+
 @pytest.mark.slow
-@parametrize_with_checks([kind() for kind in ESTIMATORS])
+@parametrize_with_checks(CHECKED)
 def test_scikit_learn_finds_nothing_to_say(estimator, check):
     check(estimator)
 

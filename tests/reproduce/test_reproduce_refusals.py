@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from command import refusal
 from demix import DemixError
 from demix.experiments import experiment_named, scale_named
 from demix.reproduce import Store, reproduce
@@ -93,10 +92,10 @@ def test_finished_cells_of_two_runs_into_one_folder_are_all_kept(tmp_path):
     ]
 
 
-def test_the_command_says_so_in_one_sentence(tmp_path):
+def test_the_command_says_so_in_one_sentence(demix, tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
     before = snapshot(tmp_path)
-    told = refusal("reproduce", "clica-table1", "--scale", "smoke", "--out", tmp_path)
+    told = demix.refusal("reproduce", "clica-table1", "--scale", "smoke", "--out", tmp_path)
     assert f"{tmp_path} holds something else" in told
     assert snapshot(tmp_path) == before
 

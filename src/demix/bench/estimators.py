@@ -45,7 +45,7 @@ def measure_estimators(sizes: Sizes, say: Say) -> dict[str, Any]:
         ``consistency``, the held-out R² of reading one seed's latents out of another's.
     """
     entries = []
-    for data in DATA:
+    for data in sizes.followed:
         took: dict[int, float] = {}
         for method in (OURS, CEBRA, SHORT, FAST_ICA):
             if method.startswith("CEBRA") and find_spec("cebra") is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from demix.bench.series import DATA
 from demix.objectives import Kind
 
 SIMILARITIES: tuple[Kind, ...] = ("dot", 1, 2, 3)
@@ -40,6 +41,8 @@ class Sizes:
         Rows drawn from each sampler.
     scored : int
         Rows that are scored.
+    followed : tuple of str
+        The series that estimators are fitted to.
     series : int
         Rows that estimators are fitted to.
     iterations : int
@@ -64,6 +67,7 @@ class Sizes:
     samples: int
     scored: int
     series: int
+    followed: tuple[str, ...]
     iterations: int
     scaled_batches: tuple[int, ...]
     scaled_latents: tuple[int, ...]
@@ -87,6 +91,7 @@ FULL = Sizes(
     samples=16_384,
     scored=10_000,
     series=16_000,
+    followed=tuple(DATA),
     iterations=5000,
     scaled_batches=(256, 512, 1024, 2048, 4096, 8192),
     scaled_latents=(2, 5, 10, 20, 40),
@@ -110,6 +115,7 @@ QUICK = Sizes(
     samples=256,
     scored=500,
     series=300,
+    followed=("walk on a sphere",),
     iterations=20,
     scaled_batches=(32, 64, 128, 256),
     scaled_latents=(2, 3, 4, 5),

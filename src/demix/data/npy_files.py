@@ -27,6 +27,11 @@ def read_npy(path: Path) -> np.ndarray:
     try:
         array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
+        if "Python objects" in str(error):
+            raise DemixError(
+                f"Expected an .npy file of numbers, but {path} holds pickled objects, which demix "
+                "never opens; save an array of numbers with numpy.save."
+            ) from error
         raise DemixError(
             f"Expected a whole .npy file of numbers, but {path} cannot be read as one "
             f"({reason(error)}); save it again with numpy.save."
