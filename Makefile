@@ -4,10 +4,10 @@ JOBS   ?= 2
 BIN   := .venv/bin
 STAMP := .venv/.installed
 PEERS := .venv/.installed-bench
-CODE  := $(wildcard src tests scripts search)
+CODE  := $(wildcard src tests scripts search examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format docs bench clean
+.PHONY: help setup demo test lint format docs site examples bench clean
 
 help:
 	@echo "make setup    create .venv with the locked versions and demix itself"
@@ -16,6 +16,8 @@ help:
 	@echo "make lint     the static half of 'make test'"
 	@echo "make format   rewrite the code in house style"
 	@echo "make docs     put the tables under results/ into README.md and docs/"
+	@echo "make site     build the documentation into site/, to be opened as files"
+	@echo "make examples run examples/ in full into results/examples/ and docs/"
 	@echo "make bench    measure everything, about half an hour, into results/bench/ and docs/speed.md"
 	@echo "make clean    remove everything the other targets made"
 
@@ -55,6 +57,19 @@ format: setup
 docs: setup
 	$(BIN)/python scripts/fill_docs.py
 
+# Without a warning about other versions of mkdocs than the locked one.
+site: setup docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "Open site/index.html"
+
+# Photographs are not part of demix: docs/images.md says where they come from.
+examples: setup
+	$(BIN)/python examples/time_series.py --out results/examples
+	$(BIN)/python examples/class_labels.py --out results/examples
+	$(if $(DEMIX_COIL100),$(BIN)/python examples/turntable.py --out results/examples,\
+		@echo "examples/turntable.py left out: DEMIX_COIL100 does not say where its data are")
+	$(BIN)/python scripts/fill_docs.py
+
 # Peers are for measuring only. The first lock file keeps them from moving anything.
 $(PEERS): $(STAMP) constraints-bench.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r constraints-bench.txt
@@ -68,6 +83,6 @@ bench: $(PEERS)
 	$(BIN)/python scripts/fill_docs.py
 
 clean:
-	rm -rf .venv demo-output build dist
+	rm -rf .venv demo-output example-output site build dist
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,7 +1,8 @@
 """Put the tables under results/ into the documents, between their markers.
 
 A block `<!-- results/NAME -->` ... `<!-- end -->` shows results/NAME/table.md; a block
-`<!-- results/bench/SECTION -->` shows that section of results/bench/bench.json.
+`<!-- results/bench/SECTION -->` shows that section of results/bench/bench.json, and a block
+`<!-- results/examples/NAME -->` the table in results/examples/NAME.json.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from demix.bench.tables import tables_of
 from demix.report import table_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = ("README.md", "docs/cross_entropy.md", "docs/speed.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/cross_entropy.md",
+    "docs/images.md",
+    "docs/labels.md",
+    "docs/speed.md",
+    "docs/time_series.md",
+)
 BLOCK = re.compile(r"<!-- results/(?P<name>[\w/-]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -41,6 +49,11 @@ def body(name: str, root: Path) -> str:
         file = results / "bench" / f"{'estimators' if section == 'estimators' else 'bench'}.json"
         data = json.loads(file.read_text(encoding="utf-8"))
         return table_markdown(*tables_of(data)[section])
+    if name.startswith("examples/"):
+        example = json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
+        again = f"Regenerate with `{example['command']}`; {example['seconds']} seconds of one core."
+        table = example["table"]
+        return table_markdown(**table | {"notes": [*table["notes"], again]})
     return (results / name / "table.md").read_text(encoding="utf-8")
 
 

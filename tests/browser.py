@@ -29,9 +29,9 @@ FLAGS = (
 DARK = "--blink-settings=preferredColorScheme=0"
 
 
-def dump_dom(path: str | Path, dark: bool = False) -> str:
+def dump_dom(path: str | Path, dark: bool = False, query: str = "") -> str:
     """HTML of the page after its scripts ran; fails if the page logged anything."""
-    done = _run(path, "--dump-dom", *([DARK] if dark else []))
+    done = _run(path, "--dump-dom", *([DARK] if dark else []), query=query)
     logged = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
     assert not logged, "the page logged:\n" + "\n".join(logged)
     return done.stdout
@@ -56,7 +56,7 @@ def print_pdf(path: str | Path, pdf: str | Path, dark: bool = False) -> bytes:
     return target.read_bytes()
 
 
-def _run(path: str | Path, *flags: str) -> subprocess.CompletedProcess[str]:
+def _run(path: str | Path, *flags: str, query: str = "") -> subprocess.CompletedProcess[str]:
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("chromium is not on PATH, so no page can be opened")
@@ -64,7 +64,7 @@ def _run(path: str | Path, *flags: str) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [chromium, *FLAGS, f"--user-data-dir={profile}", *flags]
         return subprocess.run(
-            [*command, Path(path).resolve().as_uri()],
+            [*command, Path(path).resolve().as_uri() + query],
             capture_output=True,
             text=True,
             encoding="utf-8",
