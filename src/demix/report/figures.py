@@ -15,7 +15,7 @@ from demix.report.records import correlation_of, matrix_of, names_of
 from demix.report.style import axis, axis_title, base_layout, colour, diverging_scale, number, plain
 
 # Browsers draw each point as one SVG element; beyond this many in one figure scrolling stutters.
-MOST_POINTS = 15_000
+MOST_POINTS = 9_000
 # Heat maps up to this many rows and columns have room for a number in every cell.
 MOST_LABELLED = 12
 
