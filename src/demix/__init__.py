@@ -73,6 +73,7 @@ _ROOMS = {
         "uniformity",
     ],
     "training": ["Recipe", "paper_recipe", "train"],
+    "assumptions": ["Check", "Checkup", "checkup", "checkup_pairs"],
     "estimators": [
         "ClassifierDemixer",
         "ContrastiveDemixer",

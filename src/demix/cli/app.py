@@ -203,6 +203,46 @@ def report(
     run_report(model, factors, data, out)
 
 
+@app.command(epilog="Example:  demix checkup model series.npy --out check")
+def checkup(
+    model: Annotated[Path, typer.Argument(help="A folder that 'demix fit' wrote.")],
+    data: Annotated[Path, typer.Argument(help="The rows it was fitted to, or new ones.")],
+    out: Annotated[Path, typer.Option(help="Folder for checkup.json and checkup.html.")],
+    pairs: Annotated[
+        Path | None, typer.Option(help="Row numbers of positives, as for 'demix fit'.")
+    ] = None,
+    labels: Annotated[Path | None, typer.Option(help="The class of each row.")] = None,
+    key: Annotated[str | None, typer.Option(help="Which array of an .npz or .zarr file.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Which columns of a table, e.g. speed,height.")
+    ] = None,
+    refits: Annotated[
+        bool, typer.Option(help="Fit three times more, to check dimension and stability.")
+    ] = True,
+    seed: Annotated[int, typer.Option(help="Seed of the simulated nulls.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Check the assumptions that a model relies on: pass, warn or fail for each.
+
+    Ends with the equivalence class that is supported, by which theorem, and the sentence for a
+    paper. Looks at held-out rows only.
+    """
+    from demix.cli.checking import run_checkup
+
+    run_checkup(
+        model,
+        data,
+        out,
+        pairs=pairs,
+        labels=labels,
+        key=key,
+        columns=None if columns is None else columns.split(","),
+        refits=refits,
+        seed=seed,
+        as_json=as_json,
+    )
+
+
 @app.command(epilog="Example:  demix compare model-a model-b --out comparison")
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Folders that 'demix fit' wrote.")],
@@ -228,6 +268,25 @@ def export(
     from demix.cli.export import run_export
 
     run_export(model, onnx, as_json=as_json)
+
+
+@app.command(epilog="Example:  demix calibrate --seeds 0-19 --out calibration")
+def calibrate(
+    out: Annotated[Path, typer.Option(help="Folder for calibration.json and table.md.")],
+    seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0-19.")] = "0-19",
+    rows: Annotated[int, typer.Option(help="Rows of each process.")] = 8000,
+    processes: Annotated[
+        str | None, typer.Option(help="Only some processes, with ; between their names.")
+    ] = None,
+) -> None:
+    """Count how often the check-up is right, on processes that break one assumption or none.
+
+    Takes about an hour and a half on two cores; a killed run goes on where it stopped.
+    """
+    from demix.cli.calibrating import run_calibrate
+
+    only = None if processes is None else [name.strip() for name in processes.split(";")]
+    run_calibrate(out, seeds=_numbers(seeds, "--seeds"), rows=rows, only=only)
 
 
 @app.command(epilog="Example:  demix bench --json bench.json")

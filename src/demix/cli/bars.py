@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -13,6 +14,7 @@ from rich.progress import (
     Progress,
     TaskID,
     TextColumn,
+    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
@@ -35,6 +37,21 @@ def training_bar(console: Console) -> Progress:
         console=console,
         auto_refresh=False,
     )
+
+
+@contextmanager
+def stages(console: Console, title: str, count: int) -> Iterator[Callable[[str], None]]:
+    """Show a bar of ``count`` stages; the function that is given names the next one."""
+    columns = (TextColumn("[bold]{task.description}"), BarColumn(bar_width=12), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(title, total=count)
+        begun: list[str] = []
+
+        def say(what: str) -> None:
+            progress.update(task, description=f"{title}: {what}", completed=len(begun))
+            begun.append(what)
+
+        yield say
 
 
 def numbers(record: Record, score: str) -> str:

@@ -153,9 +153,12 @@ class ContrastiveDemixer(Demixer):
             As in :meth:`fit`.
         """
         check_is_fitted(self, "encoder_")
-        data, pairs = self._pairs(self._data(X, reset=False), positives)
-        batch = 1024 if self.recipe is None else self.recipe.batch
-        return judged(self.encoder_, self.objective_, self._source(data, pairs), batch)
+        source = self.source(X, positives=positives)
+        return judged(self.encoder_, self.objective_, source, self._batch())
+
+    def source(self, X: Any, y: Any = None, *, positives: Any = None) -> PairSource:
+        """Return where the pairs of a fit to these data come from, with the parts it holds out."""
+        return self._source(*self._pairs(self._data(X, reset=False), positives))
 
     @property
     def shape_(self) -> float:

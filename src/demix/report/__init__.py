@@ -19,6 +19,7 @@ from demix.report.blocks import (
     Text,
     Verdict,
 )
+from demix.report.checkup import checkup_page
 from demix.report.comparison import compare_page
 from demix.report.curves import comparison_bars, concentration_curve
 from demix.report.examples import nearest_examples
@@ -47,6 +48,7 @@ __all__ = [
     "Table",
     "Text",
     "Verdict",
+    "checkup_page",
     "compare_page",
     "comparison_bars",
     "comparison_figure",
