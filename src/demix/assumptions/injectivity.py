@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 
 from demix.assumptions.check import Check, judge
 
-MARGIN = 0.04
+MARGIN = 0.1
 _NEIGHBOURS = 5
 _MOST = 4000
 

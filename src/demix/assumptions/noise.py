@@ -18,10 +18,10 @@ _DRAWS = 40
 _TAIL = 0.95
 
 MARGINS = {
-    "marginal": 0.1,
+    "marginal": 0.15,
     "shape": 0.2,
     "isotropy": 0.2,
-    "position": 0.04,
+    "position": 0.05,
     "support": 0.5,
 }
 """What the error of learning adds to each statistic; see the calibration."""

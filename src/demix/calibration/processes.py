@@ -15,7 +15,7 @@ from demix.processes import LeakyMixing
 from demix.training import Recipe
 
 Random = np.random.Generator
-_RECIPE = Recipe(steps=400, batch=512)
+_RECIPE = Recipe(steps=300, batch=512)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ _NEW = 2000
 RECOVERED = 0.9
 
 
-def run_process(process: Process, seed: int, *, rows: int = 8000) -> dict[str, Any]:
+def run_process(process: Process, seed: int, *, rows: int = 6000) -> dict[str, Any]:
     """Draw a process, fit, check, and compare with the true factors on new rows.
 
     Returns

@@ -274,7 +274,8 @@ def export(
 def calibrate(
     out: Annotated[Path, typer.Option(help="Folder for calibration.json and table.md.")],
     seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0-19.")] = "0-19",
-    rows: Annotated[int, typer.Option(help="Rows of each process.")] = 8000,
+    rows: Annotated[int, typer.Option(help="Rows of each process.")] = 6000,
+    jobs: Annotated[int, typer.Option(help="How many to run at once.")] = 2,
     processes: Annotated[
         str | None, typer.Option(help="Only some processes, with ; between their names.")
     ] = None,
@@ -286,7 +287,7 @@ def calibrate(
     from demix.cli.calibrating import run_calibrate
 
     only = None if processes is None else [name.strip() for name in processes.split(";")]
-    run_calibrate(out, seeds=_numbers(seeds, "--seeds"), rows=rows, only=only)
+    run_calibrate(out, seeds=_numbers(seeds, "--seeds"), rows=rows, only=only, jobs=jobs)
 
 
 @app.command(epilog="Example:  demix bench --json bench.json")

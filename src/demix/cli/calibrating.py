@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import torch
 import typer
 from rich.console import Console
 from rich.progress import Progress
@@ -19,7 +22,9 @@ from demix.provenance import provenance
 _MARKER = "calibration.json"
 
 
-def run_calibrate(out: Path, *, seeds: list[int], rows: int, only: list[str] | None) -> None:
+def run_calibrate(
+    out: Path, *, seeds: list[int], rows: int, only: list[str] | None, jobs: int
+) -> None:
     """Run every process with every seed; what a file holds already is not run again."""
     known = {process.name: process for process in PROCESSES}
     unknown = [name for name in only or [] if name not in known]
@@ -41,17 +46,30 @@ def run_calibrate(out: Path, *, seeds: list[int], rows: int, only: list[str] | N
     cells = [(name, seed) for seed in seeds for name in names if (name, seed) not in done]
     with Progress(console=Console(stderr=True)) as progress:
         task = progress.add_task("calibrate", total=len(cells))
-        for name, seed in cells:
-            progress.update(task, description=f"{name}, seed {seed}")
-            start = time.perf_counter()
-            run = run_process(known[name], seed, rows=rows)
-            runs.append({**run, "seconds": round(time.perf_counter() - start, 1)})
-            _write(file, runs, rows)
-            progress.advance(task)
+        # Fits are small: a core does more on one of its own than two on one.
+        spawned = get_context("spawn")
+        with ProcessPoolExecutor(jobs, mp_context=spawned, initializer=_alone) as pool:
+            begun = [pool.submit(_run, name, seed, rows) for name, seed in cells]
+            for future in as_completed(begun):
+                runs.append(future.result())
+                _write(file, runs, rows)
+                progress.advance(task)
+    runs.sort(key=lambda run: (list(known).index(run["process"]), run["seed"]))
     _write(file, runs, rows)
     write_atomic(folder / "table.md", calibration_table(runs))
     typer.echo(calibration_table(runs))
     typer.echo(f"Wrote {folder}/calibration.json and table.md")
+
+
+def _alone() -> None:
+    torch.set_num_threads(1)
+
+
+def _run(name: str, seed: int, rows: int) -> dict[str, Any]:
+    start = time.perf_counter()
+    process = next(process for process in PROCESSES if process.name == name)
+    run = run_process(process, seed, rows=rows)
+    return {**run, "seconds": round(time.perf_counter() - start, 1)}
 
 
 def _write(file: Path, runs: list[dict[str, Any]], rows: int) -> None:
