@@ -71,7 +71,7 @@ def checkup_page(found: Mapping[str, Any], *, title: str, provenance: Mapping[st
     if drawn:
         sections.append(Section("Each check beside chance", _figures(drawn)))
     summary = (
-        f"Supported is recovery up to: {found['supported']}. Relied on is {found['theorem']}; its "
+        f"Supported class: {found['supported']}. The model relies on {found['theorem']}, whose "
         "conclusion holds for these data only as far as its assumptions do."
     )
     return Page(title, summary, sections, {key: str(value) for key, value in provenance.items()})
