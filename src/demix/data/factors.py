@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from demix.data.csv_files import csv_delimiter, csv_lines, reads_as
 from demix.data.npy_files import read_npy
 from demix.data.reading import read_data
 from demix.errors import DemixError
+
+_BEGIN = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +74,14 @@ def read_factors(path: str | Path) -> KnownFactors:
 
 
 def _with_text(path: Path) -> KnownFactors | None:
-    """Read a csv file with columns of text; None if there are none."""
-    numbered = list(csv_lines(path, csv_delimiter(path)))
-    cells = [[cell.strip() for cell in line] for _, line in numbered]
-    if len(cells) < 2:
+    """Read a csv file with columns of text; None if there are none among the first lines."""
+    delimiter = csv_delimiter(path)
+    # Most files are numbers, which numpy reads much faster.
+    begin = [cells for _, cells in itertools.islice(csv_lines(path, delimiter), 1, _BEGIN)]
+    if all(reads_as(float, cell) for cells in begin for cell in cells):
         return None
+    numbered = list(csv_lines(path, delimiter))
+    cells = [[cell.strip() for cell in line] for _, line in numbered]
     for line, found in numbered:
         if len(found) != len(cells[0]):
             raise DemixError(

@@ -117,10 +117,12 @@ def binned(column: np.ndarray) -> np.ndarray:
 
 def _numbers(factors: Any) -> tuple[Any, np.ndarray]:
     """Return factors as numbers, text numbered in alphabetical order, and which columns it was."""
-    array = np.asarray(factors) if not hasattr(factors, "detach") else None
-    if array is None or array.dtype.kind not in "UO" or array.ndim != 2 or array.size == 0:
-        width = np.shape(factors)[1:2]
-        return factors, np.zeros(width[0] if width else 0, dtype=bool)
+    try:
+        array = np.empty(factors.shape) if hasattr(factors, "detach") else np.asarray(factors)
+    except ValueError:  # ragged, which is said of all arrays in the same words
+        array = np.empty(0)
+    if array.dtype.kind not in "UO" or array.ndim != 2 or array.size == 0:
+        return factors, np.zeros(array.shape[1] if array.ndim == 2 else 0, dtype=bool)
     numbers = np.empty(array.shape)
     text = np.zeros(array.shape[1], dtype=bool)
     for place, column in enumerate(array.T):

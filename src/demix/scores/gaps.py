@@ -16,7 +16,7 @@ from demix.scores.score import Score
 def mutual_information_gap(
     latents: Any, factors: Any, *, categorical: Sequence[int] | None = None, seed: int = 0
 ) -> Score:
-    r"""Return the mutual information gap (MIG; Chen et al. 2018, Eq. 6).
+    r"""Return the mutual information gap (MIG; Chen et al. 2018, Section 4).
 
     .. math:: \frac{1}{n} \sum_i \frac{1}{H(s_i)}
               \left( I(s_i; z_{j(i)}) - \max_{j \ne j(i)} I(s_i; z_j) \right)

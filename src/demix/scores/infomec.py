@@ -26,7 +26,7 @@ class InfoMEC(NamedTuple):
 def infomec(
     latents: Any, factors: Any, *, categorical: Sequence[int] | None = None, seed: int = 0
 ) -> InfoMEC:
-    r"""Return InfoModularity, InfoCompactness and InfoExplicitness (Hsu et al. 2023, Section 5).
+    r"""Return InfoModularity, InfoCompactness and InfoExplicitness (Hsu et al. 2023).
 
     With the normalised information :math:`R_{ij} = I(s_i; z_j) / H(s_i)` of n factors and of those
     m latents that tell of some factor,

@@ -70,10 +70,18 @@ def binned_information(latents: np.ndarray, factors: Factors) -> Information:
             ratio = np.log(np.where(table > 0, table, 1) / np.where(table > 0, by_chance, 1))
             excess = int((table > 0).sum()) - kinds - bins + 1
             shared[:, i, j] = ratio[s, z] - excess / (2 * samples)
-            freedom = (kinds - 1) * (bins - 1)
-            critical = chi2.isf(_LEVEL / dependent.size, max(freedom, 1))
-            dependent[i, j] = freedom > 0 and 2 * (table * ratio).sum() > critical
+            dependent[i, j] = _is_dependent(table, ratio, _LEVEL / dependent.size)
     return Information(shared.reshape(samples, -1), entropy, dependent)
+
+
+def _is_dependent(table: np.ndarray, ratio: np.ndarray, level: float) -> bool:
+    """Whether a G-test, with the correction of Williams (1976) for few counts, says so."""
+    freedom = (table.shape[0] - 1) * (table.shape[1] - 1)
+    if freedom == 0:
+        return False
+    down, across = ((table.sum() / table.sum(axis=axis)).sum() - 1 for axis in (1, 0))
+    inflated = 1 + down * across / (6 * table.sum() * freedom)
+    return bool(2 * (table * ratio).sum() / inflated > chi2.isf(level, freedom))
 
 
 def nearest_information(latents: np.ndarray, factors: Factors, seed: int) -> Information:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from demix.errors import DemixError
-from demix.scores.held import Held, Parts, scored, shuffled
+from demix.scores.held import Held, Parts, over, scored, shuffled
 from demix.scores.score import Score
 from demix.validation import check_pair
 
@@ -59,7 +59,7 @@ def orthogonality_error(latents: Any, factors: Any, *, seed: int = 0) -> Score:
         both = np.hstack([true, z - z.mean(axis=0)])
 
         def deviation(weights: np.ndarray) -> Parts:
-            relative = np.stack([_relative(both, some) for some in weights])
+            relative = _relative(both, weights)
             return np.abs(relative - 1).mean(axis=1), relative
 
         return Held(len(z), deviation)
@@ -74,11 +74,12 @@ def orthogonality_error(latents: Any, factors: Any, *, seed: int = 0) -> Score:
 
 
 def _relative(both: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the singular values, over their mean, of the map from the left half to the right."""
+    """Return the singular values, over their mean, of the maps from the left half to the right."""
     dim = both.shape[1] // 2
     mean = weights @ both
-    covariance = (both * weights[:, None]).T @ both - np.outer(mean, mean)
-    linear = np.linalg.lstsq(covariance[:dim, :dim], covariance[:dim, dim:], rcond=None)[0]
-    values = np.linalg.svd(linear, compute_uv=False)
+    products = np.stack([(both * some[:, None]).T @ both for some in weights])
+    covariance = products - mean[:, :, None] * mean[:, None, :]
+    inverse = np.linalg.pinv(covariance[:, :dim, :dim], hermitian=True)
+    values = np.linalg.svd(inverse @ covariance[:, :dim, dim:], compute_uv=False)
     # Constant latents have no linear part; nothing of them is orthogonal.
-    return np.asarray(values / values.mean()) if values.mean() > 0 else np.zeros_like(values)
+    return over(values, values.mean(axis=1, keepdims=True))
