@@ -34,7 +34,7 @@ def test_a_quick_run_has_every_section_and_bar(tmp_path):
     ]
     assert [entry["target"] for entry in data["convergence"]["entries"]] == [99.0, 99.86, 98.62]
     assert set(data["scaling"]["curves"]) == {"batch", "latents", "width"}
-    assert len(data["bars"]) == 12 + 2 * bool(find_spec("cebra"))
+    assert len(data["bars"]) == 13 + 2 * bool(find_spec("cebra"))
     assert {bar["met"] for bar in data["bars"]} == {None}
 
     for table in tables_of(data).values():

@@ -94,6 +94,13 @@ def reproduce(
 def evaluate(
     latents: Annotated[Path, typer.Option(help="Recovered latents, a row for each sample.")],
     factors: Annotated[Path, typer.Option(help="True factors, a row for each sample.")],
+    categorical: Annotated[
+        str | None,
+        typer.Option(
+            help="Factors that are categories, by name or number from 0, e.g. shape,3; or none. "
+            "Default: text, and whole numbers of at most 20 values."
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for scores.json and report.html.")
     ] = None,
@@ -101,11 +108,12 @@ def evaluate(
 ) -> None:
     """Score the representation of any model against known factors.
 
-    Every score is held out, comes with its chance level and names what it certifies.
+    R², MCC, DCI, MIG, SAP, modularity, explicitness, InfoMEC, beta-VAE and FactorVAE scores, and
+    linear accuracy for categories; each with an interval, its chance level and what it certifies.
     """
     from demix.cli.evaluate import run_evaluate
 
-    run_evaluate(latents, factors, out=out, as_json=as_json)
+    run_evaluate(latents, factors, categorical=categorical, out=out, as_json=as_json)
 
 
 @app.command(epilog="Example:  demix fit series.csv --lag 1:5 --n-latents 3 --out model")

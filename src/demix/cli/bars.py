@@ -1,4 +1,4 @@
-"""Progress bars for training."""
+"""Progress bars for training and scoring."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from rich.progress import (
     Progress,
     TaskID,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
@@ -22,6 +21,8 @@ from demix.experiments import Row
 from demix.reproduce import SCORES, Cell, Watcher
 from demix.training import Record
 
+# What is done sooner shows no bar.
+_SOON = 2.0
 # A bar that is redrawn at every step would cost more than a small step.
 _REDRAW = 0.2
 
@@ -40,18 +41,28 @@ def training_bar(console: Console) -> Progress:
 
 
 @contextmanager
-def stages(console: Console, title: str, count: int) -> Iterator[Callable[[str], None]]:
-    """Show a bar of ``count`` stages; the function that is given names the next one."""
-    columns = (TextColumn("[bold]{task.description}"), BarColumn(bar_width=12), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(title, total=count)
-        begun: list[str] = []
+def counting_bar(console: Console) -> Iterator[Callable[[int, int, str], None]]:
+    """Count what is done on a bar that appears after two seconds and goes away in the end."""
+    progress = Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=12),
+        MofNCompleteColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    task = progress.add_task("", total=None)
+    begun = time.monotonic()
 
-        def say(what: str) -> None:
-            progress.update(task, description=f"{title}: {what}", completed=len(begun))
-            begun.append(what)
+    def count(done: int, total: int, what: str) -> None:
+        progress.update(task, completed=done, total=total, description=what)
+        if time.monotonic() - begun > _SOON:
+            progress.start()
 
-        yield say
+    try:
+        yield count
+    finally:
+        progress.stop()
 
 
 def numbers(record: Record, score: str) -> str:

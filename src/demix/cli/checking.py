@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from demix.assumptions import Checkup, checkup
-from demix.cli.bars import stages
+from demix.cli.bars import counting_bar
 from demix.data import read_data, read_labels, read_pairs
 from demix.errors import DemixError
 from demix.estimators import ClassifierDemixer, ContrastiveDemixer, load_model
@@ -55,7 +55,13 @@ def run_checkup(
         beside["positives"] = read_pairs(pairs, len(data))
     place = claim_folder(out, _MARKER, command="demix checkup")
     console = Console(stderr=True)
-    with stages(console, "check-up", 4 if refits else 1) as say:
+    with counting_bar(console) as count:
+        begun: list[str] = []
+
+        def say(what: str) -> None:
+            count(len(begun), 4 if refits else 1, what)
+            begun.append(what)
+
         found = checkup(model, data, refits=refits, seed=seed, say=say, **beside)
     origin = {
         "command": shlex.join(["demix", *sys.argv[1:]]),

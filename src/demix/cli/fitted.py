@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from demix.cli.recovery import all_scores, matched
+from demix.cli.recovery import matched
 from demix.data import Data
 from demix.encoders import Model, open_model
 from demix.errors import DemixError
 from demix.estimators import Gain
 from demix.estimators.assumptions import default_conditional
 from demix.report import Section, Verdict, fit_page, recovery_sections, write_page
+from demix.scores import all_scores
+from demix.scores.registry import RECOVERY
 
 LATENTS = "latents.npy"
 # What is shown of very many rows.
@@ -92,7 +94,7 @@ def write_report(
     recovery: list[Section] = []
     if factors is not None:
         found = np.asarray(latents, dtype=float)
-        scores = all_scores(found, factors)
+        scores = all_scores(found, factors, categorical=[], only=RECOVERY)
         recovery = recovery_sections(**matched(found, factors, scores, names))
     page = fit_page(
         title=f"{model.encoder.space.dim} latents of {about.get('rows', len(latents))} rows",
