@@ -35,7 +35,7 @@ def correlation_matrix(latents: Any, factors: Any, *, method: Method = "pearson"
     >>> np.allclose(correlation_matrix(-z[:, :1], z), -1)
     True
     """
-    return _correlate(*check_pair(latents, factors), method)
+    return correlate(*check_pair(latents, factors), method)
 
 
 def mean_correlation(
@@ -80,14 +80,14 @@ def mean_correlation(
     fit, test = halves(len(latents), seed)
 
     def assign(z: np.ndarray, s: np.ndarray) -> np.ndarray:
-        rows, columns = linear_sum_assignment(np.abs(_correlate(z, s, method)), maximize=True)
+        rows, columns = linear_sum_assignment(np.abs(correlate(z, s, method)), maximize=True)
         chosen = np.full(s.shape[1], -1)
         chosen[rows] = columns
         return chosen
 
     def per_factor(z: np.ndarray, s: np.ndarray) -> np.ndarray:
         chosen = assign(z[fit], s[fit])
-        size = np.abs(_correlate(z[test], s[test], method))
+        size = np.abs(correlate(z[test], s[test], method))
         matched = size[np.arange(len(chosen)), chosen]
         return np.where(chosen >= 0, matched, 0.0)
 
@@ -103,7 +103,8 @@ def mean_correlation(
     )
 
 
-def _correlate(latents: np.ndarray, factors: np.ndarray, method: Method) -> np.ndarray:
+def correlate(latents: np.ndarray, factors: np.ndarray, method: Method) -> np.ndarray:
+    """Return :func:`correlation_matrix` of arrays that were checked already."""
     if method not in ("pearson", "spearman"):
         raise DemixError(f'method must be "pearson" or "spearman", but got {method!r}.')
 
