@@ -80,6 +80,7 @@ _ROOMS = {
         "InstanceDemixer",
         "load_model",
     ],
+    "agreement": ["Consensus", "consensus"],
     "scores": [
         "Score",
         "affine_r2",
