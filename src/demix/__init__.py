@@ -83,6 +83,7 @@ _ROOMS = {
         "InstanceDemixer",
         "load_model",
     ],
+    "agreement": ["Consensus", "consensus"],
     "scores": [
         "DCI",
         "InfoMEC",

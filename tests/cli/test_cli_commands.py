@@ -11,7 +11,7 @@ import pytest
 
 from command import run_demix
 
-COMMANDS = ["demo", "list", "reproduce", "evaluate", "fit", "transform"]
+COMMANDS = ["demo", "list", "reproduce", "evaluate", "fit", "consensus", "transform"]
 COMMANDS += ["report", "compare", "export", "bench"]
 
 

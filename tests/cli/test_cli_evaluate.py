@@ -96,14 +96,14 @@ def test_without_out_nothing_is_written_and_json_is_all_that_is_said(demix, tmp_
     assert {path.name for path in tmp_path.iterdir()} == {"latents.npy", "factors.npy"}
 
 
-def test_factors_may_be_text(tmp_path):
+def test_factors_may_be_text(demix, tmp_path):
     latents, factors = arrays()
     shape = np.array(["cube", "ball", "cone"])[(3 * factors[:, 2]).astype(int)]
     np.save(tmp_path / "Z.npy", latents)
     lines = [f"{x},{y},{kind}" for (x, y, _), kind in zip(factors, shape, strict=True)]
     (tmp_path / "F.csv").write_text("\n".join(["x,y,shape", *lines]))
     files = ["--latents", tmp_path / "Z.npy", "--factors", tmp_path / "F.csv"]
-    done = run_demix("evaluate", *files, "--out", tmp_path / "out", "--json")
+    done = demix.run("evaluate", *files, "--out", tmp_path / "out", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     assert found["categorical"] == ["shape"]
@@ -115,24 +115,24 @@ def test_factors_may_be_text(tmp_path):
     assert "2 continuous and 1 categorical factors" in page
 
 
-def test_factors_that_are_all_categories(tmp_path):
+def test_factors_that_are_all_categories(demix, tmp_path):
     latents, factors = arrays()
     options = save(tmp_path, latents, (4 * factors[:, :2]).astype(int))
-    found = json.loads(run_demix("evaluate", *options, "--json", "--out", tmp_path / "out").stdout)
+    found = json.loads(demix.run("evaluate", *options, "--json", "--out", tmp_path / "out").stdout)
     assert found["r2"] is None
     assert found["accuracy"] > 0.9
     assert "linear accuracy" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
-def test_which_factors_are_categories_can_be_said(tmp_path):
+def test_which_factors_are_categories_can_be_said(demix, tmp_path):
     latents, factors = arrays()
     options = save(tmp_path, latents, (4 * factors).astype(int))
-    found = json.loads(run_demix("evaluate", *options, "--json", "--categorical", "1").stdout)
+    found = json.loads(demix.run("evaluate", *options, "--json", "--categorical", "1").stdout)
     assert found["categorical"] == ["factor 2"]
     assert found["scores"]["affine_r2"]["factors"] == ["factor 1", "factor 3"]
-    found = json.loads(run_demix("evaluate", *options, "--json", "--categorical", "none").stdout)
+    found = json.loads(demix.run("evaluate", *options, "--json", "--categorical", "none").stdout)
     assert found["accuracy"] is None
-    told = refusal("evaluate", *options, "--categorical", "0,shape")
+    told = demix.refusal("evaluate", *options, "--categorical", "0,shape")
     assert "--categorical takes columns of the factors, 0 to 2, or none, but got 'shape'" in told
 
 

@@ -21,6 +21,33 @@ app = typer.Typer(
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else.")]
 
+# What ``fit`` and ``consensus`` are told.
+DataFile = Annotated[
+    Path, typer.Argument(help="Rows: .npy, .npz, .csv, .parquet, .zarr or a folder of images.")
+]
+PairsFile = Annotated[
+    Path | None, typer.Option(help="Row numbers of positive pairs, (P, 2), .npy or .csv.")
+]
+Lag = Annotated[
+    str | None, typer.Option(help="Rows are in time order; lag or range, e.g. 1:5. Default: 1.")
+]
+LabelsFile = Annotated[Path | None, typer.Option(help="The class of each row, .npy or .csv.")]
+Instances = Annotated[
+    bool, typer.Option("--instances", help="Tell noisy views of each row from all others.")
+]
+TimeFile = Annotated[
+    Path | None, typer.Option(help="The time of each row, .npy or .csv, to check the order.")
+]
+SpaceName = Annotated[
+    str | None, typer.Option(help="sphere (default for pairs), box, l1_ball or real.")
+]
+Conditional = Annotated[
+    str | None, typer.Option(help="vmf, normal, laplace, a shape p, anisotropic or auto.")
+]
+Latents = Annotated[int, typer.Option(help="Number of latents.")]
+Key = Annotated[str | None, typer.Option(help="Which array of an .npz or .zarr file.")]
+Columns = Annotated[str | None, typer.Option(help="Which columns of a table, e.g. speed,height.")]
+
 
 def _version(asked: bool) -> None:
     if asked:
@@ -118,38 +145,19 @@ def evaluate(
 
 @app.command(epilog="Example:  demix fit series.csv --lag 1:5 --n-latents 3 --out model")
 def fit(
-    data: Annotated[
-        Path, typer.Argument(help="Rows: .npy, .npz, .csv, .parquet, .zarr or a folder of images.")
-    ],
+    data: DataFile,
     out: Annotated[Path, typer.Option(help="Folder for model, latents and report.")],
-    pairs: Annotated[
-        Path | None, typer.Option(help="Row numbers of positive pairs, (P, 2), .npy or .csv.")
-    ] = None,
-    lag: Annotated[
-        str | None, typer.Option(help="Rows are in time order; lag or range, e.g. 1:5. Default: 1.")
-    ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="The class of each row, .npy or .csv.")
-    ] = None,
-    instances: Annotated[
-        bool, typer.Option("--instances", help="Tell noisy views of each row from all others.")
-    ] = False,
-    time: Annotated[
-        Path | None, typer.Option(help="The time of each row, .npy or .csv, to check the order.")
-    ] = None,
-    space: Annotated[
-        str | None, typer.Option(help="sphere (default for pairs), box, l1_ball or real.")
-    ] = None,
-    conditional: Annotated[
-        str | None,
-        typer.Option(help="vmf, normal, laplace, a shape p, anisotropic or auto."),
-    ] = None,
-    n_latents: Annotated[int, typer.Option(help="Number of latents.")] = 3,
+    pairs: PairsFile = None,
+    lag: Lag = None,
+    labels: LabelsFile = None,
+    instances: Instances = False,
+    time: TimeFile = None,
+    space: SpaceName = None,
+    conditional: Conditional = None,
+    n_latents: Latents = 3,
     seed: Annotated[int, typer.Option(help="Seed of weights, batches and held-out parts.")] = 0,
-    key: Annotated[str | None, typer.Option(help="Which array of an .npz or .zarr file.")] = None,
-    columns: Annotated[
-        str | None, typer.Option(help="Which columns of a table, e.g. speed,height.")
-    ] = None,
+    key: Key = None,
+    columns: Columns = None,
     as_json: AsJson = False,
 ) -> None:
     """Recover latents from your own data: from pairs, time order, labels or rows alone.
@@ -158,21 +166,84 @@ def fit(
     model folder with latents.npy and report.html. A killed run goes on where it stopped.
     """
     from demix.cli.fit import run_fit
+    from demix.cli.options import Options
 
     run_fit(
-        data,
+        Options(
+            data,
+            pairs=pairs,
+            lag=lag,
+            labels=labels,
+            instances=instances,
+            time=time,
+            key=key,
+            columns=columns,
+            space=space,
+            conditional=conditional,
+            n_latents=n_latents,
+            seed=seed,
+        ),
         out,
-        pairs=pairs,
-        lag=lag,
-        labels=labels,
-        instances=instances,
-        time=time,
-        key=key,
-        columns=None if columns is None else columns.split(","),
-        space=space,
-        conditional=conditional,
-        n_latents=n_latents,
-        seed=seed,
+        as_json=as_json,
+    )
+
+
+@app.command(epilog="Example:  demix consensus series.csv --lag 1:5 --seeds 5 --out agreed")
+def consensus(
+    data: DataFile,
+    out: Annotated[Path, typer.Option(help="Folder for runs, latents and report.")],
+    seeds: Annotated[int, typer.Option(help="How many runs, each with another seed.")] = 5,
+    held_out: Annotated[
+        float, typer.Option(help="Share of the rows that no run is fitted to.")
+    ] = 0.25,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="What runs may differ by: orthogonal, 'signed permutation' or affine. Default: "
+            "what theory leaves open."
+        ),
+    ] = None,
+    pairs: PairsFile = None,
+    lag: Lag = None,
+    labels: LabelsFile = None,
+    instances: Instances = False,
+    time: TimeFile = None,
+    space: SpaceName = None,
+    conditional: Conditional = None,
+    n_latents: Latents = 3,
+    seed: Annotated[int, typer.Option(help="Seed of the first run.")] = 0,
+    key: Key = None,
+    columns: Columns = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit with several seeds, and keep the latents that the runs agree on.
+
+    No factors need to be known: on held-out rows each run is compared with the consensus of the
+    others. Writes consensus.json, latents.npy, report.html and a model folder for each run. A
+    killed command goes on where it stopped.
+    """
+    from demix.cli.consensus import run_consensus
+    from demix.cli.options import Options
+
+    run_consensus(
+        Options(
+            data,
+            pairs=pairs,
+            lag=lag,
+            labels=labels,
+            instances=instances,
+            time=time,
+            key=key,
+            columns=columns,
+            space=space,
+            conditional=conditional,
+            n_latents=n_latents,
+            seed=seed,
+        ),
+        out,
+        seeds=seeds,
+        held_out=held_out,
+        group=group,
         as_json=as_json,
     )
 
@@ -182,10 +253,8 @@ def transform(
     model: Annotated[Path, typer.Argument(help="Model folder.")],
     data: Annotated[Path, typer.Argument(help="Rows of the kind that it was fitted to.")],
     out: Annotated[Path, typer.Option(help="The .npy file to write.")],
-    key: Annotated[str | None, typer.Option(help="Which array of an .npz or .zarr file.")] = None,
-    columns: Annotated[
-        str | None, typer.Option(help="Which columns of a table, e.g. speed,height.")
-    ] = None,
+    key: Key = None,
+    columns: Columns = None,
 ) -> None:
     """Write the latents of new rows; data may be larger than memory."""
     from demix.cli.transform import run_transform

@@ -22,7 +22,7 @@ from demix.scores.registry import RECOVERY
 
 LATENTS = "latents.npy"
 # What is shown of very many rows.
-_SHOWN, _IMAGES = 100_000, 2000
+SHOWN, _IMAGES = 100_000, 2000
 
 
 def opened(folder: Path) -> Model:
@@ -88,8 +88,8 @@ def write_report(
     about, latents = model.about, latents_of(folder)
     gain = Gain.from_dict(about["gain"])
     rows = np.arange(len(latents))
-    if len(rows) > _SHOWN:
-        rows = np.linspace(0, len(latents) - 1, _SHOWN).round().astype(int)
+    if len(rows) > SHOWN:
+        rows = np.linspace(0, len(latents) - 1, SHOWN).round().astype(int)
     shown = np.asarray(latents[rows])
     recovery: list[Section] = []
     if factors is not None:

@@ -239,11 +239,18 @@ class ContrastiveDemixer(Demixer):
             return GivenPairs(data, pairs, **held)
         if self.augmentation is not None:
             return AugmentedPairs(data, self.augmentation, **held)
-        return LagPairs(data, *_lags(self.lag), **held)
+        return LagPairs(data, *lags_of(self.lag), **held)
 
 
-def _lags(lag: Any) -> tuple[int, int]:
-    """Return the smallest and the largest lag."""
+def lags_of(lag: Any) -> tuple[int, int]:
+    """Return the smallest and the largest lag.
+
+    Examples
+    --------
+    >>> from demix.estimators.contrastive import lags_of
+    >>> lags_of(3), lags_of((1, 5))
+    ((3, 3), (1, 5))
+    """
     low, high = lag if isinstance(lag, tuple | list) and len(lag) == 2 else (lag, lag)
     whole = all(isinstance(x, int | np.integer) and not isinstance(x, bool) for x in (low, high))
     if not whole or not 1 <= low <= high:

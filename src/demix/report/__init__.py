@@ -21,6 +21,7 @@ from demix.report.blocks import (
 )
 from demix.report.checkup import checkup_page
 from demix.report.comparison import compare_page
+from demix.report.consensus import consensus_page, stability_dots
 from demix.report.curves import comparison_bars, concentration_curve
 from demix.report.examples import nearest_examples
 from demix.report.figures import correlation_heatmap, recovered_scatter
@@ -53,6 +54,7 @@ __all__ = [
     "comparison_bars",
     "comparison_figure",
     "concentration_curve",
+    "consensus_page",
     "correlation_heatmap",
     "fit_page",
     "nearest_examples",
@@ -62,6 +64,7 @@ __all__ = [
     "recovery_page",
     "recovery_sections",
     "render",
+    "stability_dots",
     "table_markdown",
     "table_page",
     "time_courses",

@@ -36,7 +36,7 @@ def correlation_matrix(latents: Any, factors: Any, *, method: Method = "pearson"
     >>> np.allclose(correlation_matrix(-z[:, :1], z), -1)
     True
     """
-    return _correlate(*check_pair(latents, factors), method)
+    return correlate(*check_pair(latents, factors), method)
 
 
 def mean_correlation(
@@ -81,7 +81,7 @@ def mean_correlation(
     fit, test = halves(len(latents), seed)
 
     def assign(z: np.ndarray) -> np.ndarray:
-        strength = np.abs(_correlate(z[fit], factors[fit], method))
+        strength = np.abs(correlate(z[fit], factors[fit], method))
         rows, columns = linear_sum_assignment(strength, maximize=True)
         chosen = np.full(factors.shape[1], -1)
         chosen[rows] = columns
@@ -113,7 +113,8 @@ def mean_correlation(
     )
 
 
-def _correlate(latents: np.ndarray, factors: np.ndarray, method: Method) -> np.ndarray:
+def correlate(latents: np.ndarray, factors: np.ndarray, method: Method) -> np.ndarray:
+    """Return :func:`correlation_matrix` of arrays that were checked already."""
     return np.clip(_standardise(factors, method).T @ _standardise(latents, method), -1, 1)
 
 
