@@ -97,7 +97,8 @@ def test_labels_have_checks_of_their_own(pairs):
     names = ["labels informative", "generator system", "diversity", "balance", "label noise"]
     assert [check.name for check in found.checks] == [*names, "injectivity"]
     assert found["generator system"].verdict == "pass"
-    assert (found.relied_on, found.theorem[-7:]) == ("orthogonal", "case C2")
+    assert found.relied_on == "orthogonal"
+    assert "case C2" in found.theorem
     false = np.where(random.random(3000) < 0.4, random.integers(12, size=3000), labels)
     assert checkup(model, x, y=false, refits=False)["label noise"].verdict == "fail"
 

@@ -63,7 +63,7 @@ def group_of(estimator: Demixer) -> Group:
 
     - :class:`ContrastiveDemixer` on a sphere, vMF or normal: orthogonal [1]; anisotropic:
       orthogonal [4].
-    - :class:`ContrastiveDemixer` in a convex space, ``p != 2``: signed permutation [2]; normal or
+    - :class:`ContrastiveDemixer` in a convex body, ``p != 2``: signed permutation [2]; normal or
       anisotropic: affine [3].
     - Class labels, or rows alone, on a sphere: orthogonal; elsewhere: affine [5].
 
@@ -94,11 +94,12 @@ def group_of(estimator: Demixer) -> Group:
     """
     space = assumed_space(estimator.space, estimator.n_latents)
     if isinstance(estimator, ContrastiveDemixer):
-        return _of_pairs(estimator, space)
-    theorem = "Theorem 1 of Reizinger et al. (2024)"
-    if isinstance(space, Sphere):
-        return Group("orthogonal", sphere=True, theorem=theorem)
-    return Group("affine", theorem=theorem)
+        objective = getattr(estimator, "objective_", None)
+        return group_of_pairs(space, objective or pair_objective(estimator.conditional, space))
+    sphere, unit = isinstance(space, Sphere), bool(getattr(estimator, "unit_rows", False))
+    case = {(True, True): 1, (True, False): 2, (False, True): 3, (False, False): 4}[sphere, unit]
+    theorem = f"Theorem 1, case C{case}, of Reizinger et al. (2024)"
+    return Group("orthogonal" if sphere else "affine", sphere=sphere, theorem=theorem)
 
 
 def chosen_group(name: str, space: Space) -> Group:
@@ -111,10 +112,8 @@ def widest(groups: list[Group]) -> Group:
     return groups[0] if len(set(groups)) == 1 else Group("affine")
 
 
-def _of_pairs(estimator: ContrastiveDemixer, space: Space) -> Group:
-    objective = getattr(estimator, "objective_", None)
-    if not isinstance(objective, InfoNCE | ShapedInfoNCE):
-        objective = pair_objective(estimator.conditional, space)
+def group_of_pairs(space: Space, objective: InfoNCE | ShapedInfoNCE) -> Group:
+    """Return the group for pairs that an objective contrasts in a space."""
     shaped = isinstance(objective, ShapedInfoNCE)
     shape: str | float
     if isinstance(objective, ShapedInfoNCE):
@@ -127,7 +126,8 @@ def _of_pairs(estimator: ContrastiveDemixer, space: Space) -> Group:
             return Group("affine")
         source = "Rusak et al. (2024)" if shaped else "Theorem 2 of Zimmermann et al. (2021)"
         return Group("orthogonal", sphere=True, theorem=source)
-    if not space.convex:
+    # The theorems are about convex bodies, which are bounded.
+    if not (space.convex and space.bounded):
         return Group("affine")
     if shape == 2.0:
         return Group("affine", theorem="Theorem 5 of Zimmermann et al. (2021)")

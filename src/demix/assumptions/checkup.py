@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 
+from demix.agreement import group_of, group_of_pairs
 from demix.assumptions.check import Check, judge
 from demix.assumptions.injectivity import injectivity
 from demix.assumptions.labels import balance, label_noise, row_checks
 from demix.assumptions.noise import pair_checks
 from demix.assumptions.paired import Paired, paired
 from demix.assumptions.refits import Refits, dimension, latents_of, refit, stability
-from demix.assumptions.supported import Checkup, Group, conclude
+from demix.assumptions.supported import Checkup, Supported, class_of, conclude
 from demix.data import as_data
 from demix.errors import DemixError, DemixWarning
 from demix.estimators import ClassifierDemixer, ContrastiveDemixer, InstanceDemixer
@@ -24,12 +25,10 @@ from demix.estimators.fitting import held_out_likelihoods
 from demix.estimators.gain import Gain, held_out_gain
 from demix.estimators.split import PARTS, Part
 from demix.objectives import InfoNCE, ShapedInfoNCE
-from demix.spaces import Space, Sphere
+from demix.spaces import Space
 
 # Held-out samples that are looked at.
 _MOST = 4096
-_CL = "of Zimmermann et al. (2021)"
-_CE = "of Reizinger et al. (2024)"
 
 Say = Callable[[str], None]
 
@@ -93,12 +92,13 @@ def checkup(
     parts: tuple[Part, ...] = PARTS
     if source.data.digest() == model.digest_:
         parts = ("choose", "judge")
-    relied_on, theorem = relied(model)
+    group = group_of(model)
+    relied_on = class_of(group, labels=not isinstance(model, ContrastiveDemixer))
     say("held-out data")
     x, checks = _looked_at(model, source, parts, seed)
     if refits:
         checks += _refitted(model, rows, beside, source, x, relied_on, say)
-    return conclude(checks, relied_on, theorem)
+    return conclude(checks, relied_on, group.theorem)
 
 
 def checkup_pairs(
@@ -147,29 +147,8 @@ def checkup_pairs(
     checks = [_told_apart(pairs, random), *pair_checks(pairs, random)]
     if x is not None:
         checks.append(injectivity(np.asarray(x).reshape(len(first), -1), pairs.z))
-    return conclude(checks, *_relied_on_pairs(assumed, objective))
-
-
-def relied(model: Any) -> tuple[Group, str]:
-    """Return the class that a theorem gives for a model, and its name."""
-    space = model.encoder_.space
-    if isinstance(model, ContrastiveDemixer):
-        return _relied_on_pairs(space, model.objective_)
-    if isinstance(space, Sphere):
-        return "orthogonal", f"Theorem 1 {_CE}, case {'C1' if model.unit_rows else 'C2'}"
-    return "linear", f"Theorem 1 {_CE}, case {'C3' if model.unit_rows else 'C4'}"
-
-
-def _relied_on_pairs(space: Space, objective: InfoNCE | ShapedInfoNCE) -> tuple[Group, str]:
-    if isinstance(space, Sphere):
-        if getattr(objective, "similarity", None) == "dot":
-            return "orthogonal", f"Theorem 2 {_CL}"
-        return "none", "on a sphere only the dot product is covered"
-    if not space.bounded:
-        return "none", "the theorems ask for a bounded space"
-    if _shape(objective) == 2:
-        return "affine", f"Theorem 5 {_CL}"
-    return "permutation", f"Theorem 6 {_CL}"
+    group = group_of_pairs(assumed, objective)
+    return conclude(checks, class_of(group, labels=False), group.theorem)
 
 
 def _shape(objective: InfoNCE | ShapedInfoNCE) -> float:
@@ -187,7 +166,9 @@ def _looked_at(
     x = torch.cat([batch.x for batch, _ in held])
     random = np.random.default_rng(seed)
     z = latents_of(model.encoder_, x)
-    checks = [_informative(model, source, parts)]
+    # What chose the weights would be told too well.
+    unseen = tuple(part for part in parts if part != "choose" or "train" in parts)
+    checks = [_informative(model, source, unseen)]
     if isinstance(model, ContrastiveDemixer):
         scales = np.ones(model.encoder_.space.dim)
         if isinstance(model.objective_, ShapedInfoNCE):
@@ -221,7 +202,7 @@ def _refitted(
     beside: dict[str, Any],
     source: Any,
     x: torch.Tensor,
-    relied_on: Group,
+    relied_on: Supported,
     say: Say,
 ) -> list[Check]:
     def fit(demixer: Any) -> Any:

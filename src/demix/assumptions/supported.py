@@ -7,9 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from demix.agreement import Group
 from demix.assumptions.check import Check
 
-Group = Literal["orthogonal", "affine", "linear", "permutation", "none"]
+Supported = Literal["orthogonal", "affine", "linear", "permutation", "none"]
 
 UP_TO = {
     "orthogonal": "a rotation or reflection",
@@ -31,8 +32,8 @@ class Checkup:
         One for each assumption.
     relied_on : str
         The class that the theorem gives if all of its assumptions hold.
-    theorem : str
-        Its name.
+    theorem : str or None
+        Its name, if there is one.
     supported : "orthogonal", "affine", "linear", "permutation" or "none"
         The class that the checks support.
     sentence : str
@@ -40,9 +41,9 @@ class Checkup:
     """
 
     checks: list[Check]
-    relied_on: Group
-    theorem: str
-    supported: Group
+    relied_on: Supported
+    theorem: str | None
+    supported: Supported
     sentence: str
 
     def __getitem__(self, name: str) -> Check:
@@ -65,15 +66,24 @@ class Checkup:
         }
 
 
-def conclude(checks: list[Check], relied_on: Group, theorem: str) -> Checkup:
+def class_of(group: Group, *, labels: bool) -> Supported:
+    """Return the class that a theorem gives, in the words of a check-up."""
+    if group.theorem is None:
+        return "none"
+    if group.name == "signed permutation":
+        return "permutation"
+    return "linear" if labels and group.name == "affine" else group.name
+
+
+def conclude(checks: list[Check], relied_on: Supported, theorem: str | None) -> Checkup:
     """Draw the conclusion from all checks."""
     failed = [c for c in checks if c.verdict == "fail" and c.name not in _ADVICE]
     doubtful = [c for c in checks if c.verdict == "warn" and c.name not in _ADVICE]
-    supported: Group = "none" if failed or len(doubtful) > 1 else relied_on
+    supported: Supported = "none" if failed or len(doubtful) > 1 else relied_on
     if supported == "permutation" and not _far_from_normal(checks):
         supported, theorem = "affine", "Theorem 5 of Zimmermann et al. (2021)"
     if relied_on == "none":
-        sentence = f"No theorem covers this model ({theorem}); its latents are a description only."
+        sentence = "No theorem covers this space and conditional; the latents are a description."
     elif supported == "none":
         names = ", ".join(c.name for c in failed or doubtful)
         sentence = (

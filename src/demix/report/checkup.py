@@ -70,10 +70,12 @@ def checkup_page(found: Mapping[str, Any], *, title: str, provenance: Mapping[st
     drawn = [check for check in checks if check["statistic"] is not None]
     if drawn:
         sections.append(Section("Each check beside chance", _figures(drawn)))
-    summary = (
-        f"Supported class: {found['supported']}. The model relies on {found['theorem']}, whose "
-        "conclusion holds for these data only as far as its assumptions do."
-    )
+    summary = f"Supported class: {found['supported']}."
+    if found["theorem"] is not None:
+        summary += (
+            f" The model relies on {found['theorem']}, whose conclusion holds for these data only "
+            "as far as its assumptions do."
+        )
     return Page(title, summary, sections, {key: str(value) for key, value in provenance.items()})
 
 
