@@ -41,6 +41,7 @@ def test_equal_numbers_share_a_bin_and_few_stay_apart() -> None:
 def test_bins_follow_monotone_maps() -> None:
     x = np.random.default_rng(0).normal(size=1000)
     assert np.array_equal(binned(np.exp(x)), binned(x))
+    assert np.array_equal(binned(-x), binned(x).max() - binned(x))
 
 
 @pytest.mark.parametrize("categorical", [True, False])

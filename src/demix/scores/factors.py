@@ -111,7 +111,8 @@ def binned(column: np.ndarray) -> np.ndarray:
     bins = int(np.clip((len(column) / 5) ** 0.5, 2, FEW))
     if len(kinds) <= bins:
         return np.asarray(numbered)
-    places = (rankdata(column, method="min").astype(int) - 1) * bins // len(column)
+    # Middle ranks, so that bins are the same from either end.
+    places = (2 * rankdata(column) - 1).astype(int) * bins // (2 * len(column))
     return np.asarray(np.unique(places, return_inverse=True)[1])
 
 
