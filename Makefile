@@ -1,5 +1,5 @@
 PYTHON ?= python3
-JOBS   ?= 2
+JOBS   ?= 3
 
 BIN   := .venv/bin
 STAMP := .venv/.installed
@@ -22,11 +22,12 @@ help:
 setup: $(STAMP)
 
 # The lock file holds the build backend too, so that installing demix itself downloads nothing.
+# Byte code is left to the first import: most of what comes with the libraries is never imported.
 # pip check then fails if the lock no longer satisfies pyproject.toml.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("demix needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	$(BIN)/python -m pip check
 	@touch $@
@@ -34,8 +35,8 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/demix demo --out demo-output
 
-# Each worker keeps to one thread: $(JOBS) workers with a thread per core each would
-# only wait for one another.
+# Each worker keeps to one thread: workers with a thread per core each would only wait for one
+# another. One more than there are cores fills the time in which tests wait for other processes.
 test: setup
 	@scripts/ensure_chromium.sh
 	@$(MAKE) --no-print-directory lint
