@@ -22,12 +22,11 @@ help:
 setup: $(STAMP)
 
 # The lock file holds the build backend too, so that installing demix itself downloads nothing.
-# Byte code is left to the first import: most of what comes with the libraries is never imported.
 # pip check then fails if the lock no longer satisfies pyproject.toml.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("demix needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	$(BIN)/python -m pip check
 	@touch $@

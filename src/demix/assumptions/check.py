@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+from scipy import stats
 
 Verdict = Literal["pass", "warn", "fail", "skipped"]
+
+_DRAWS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +27,8 @@ class Check:
     statistic : float
         How far the data are from the assumption; 0 is not at all.
     null : ndarray (B,)
-        The statistic on data for which the assumption holds, as many and as dependent as these.
+        The statistic on data for which the assumption holds, as many and as dependent as these;
+        empty for what is counted, such as a rank.
     margin : float
         What the error of learning adds to it, found in the calibration.
     unit : str
@@ -101,6 +105,19 @@ def judge(
         return found
     fails = not statistic <= found.allowed + margin
     return replace(found, verdict="fail" if fails else "warn", sentence=bad)
+
+
+def around_zero(error: float) -> np.ndarray:
+    """Return the null ``(B,)`` of a mean that is truly 0, from its standard error.
+
+    Examples
+    --------
+        >>> import numpy as np
+    >>> from demix.assumptions.check import around_zero
+    >>> float(round(np.quantile(around_zero(0.1), 0.95), 2))
+    0.16
+    """
+    return np.asarray(error * stats.norm.ppf((np.arange(_DRAWS) + 0.5) / _DRAWS))
 
 
 def skipped(name: str, why: str) -> Check:

@@ -11,7 +11,7 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from demix.assumptions.check import Check, judge, skipped
+from demix.assumptions.check import Check, around_zero, judge, skipped
 from demix.assumptions.supported import UP_TO
 from demix.encoders import Encoder
 from demix.errors import DemixError
@@ -21,6 +21,9 @@ from demix.scores import affine_r2, mean_correlation, orthogonal_r2
 
 MARGINS = {"stability": 0.05, "too few latents": 0.15, "too many latents": 0.15}
 """What the error of learning adds to each statistic; see the calibration."""
+
+# A 95 % interval is so many standard errors wide.
+_WIDTH = 2 * 1.96
 
 SCORES: dict[str, Callable[..., Any]] = {
     "orthogonal": orthogonal_r2,
@@ -74,7 +77,7 @@ def stability(refits: Refits, x: Tensor, group: str) -> Check:
     return judge(
         "stability",
         1 - float(score),
-        np.empty(0),
+        around_zero((score.high - score.low) / _WIDTH),
         margin=MARGINS["stability"],
         unit=f"1 - score between seeds, up to {up_to}",
         good=f"{found}, up to {up_to}.",
@@ -95,7 +98,7 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
             judge(
                 few,
                 more.bits,
-                np.empty(0),
+                around_zero((more.high - more.low) / _WIDTH),
                 margin=MARGINS[few],
                 unit="bits by one latent more",
                 good=f"One latent more would add {more}.",
@@ -111,7 +114,7 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
             judge(
                 many,
                 2 * MARGINS[many] - last.bits,
-                np.empty(0),
+                around_zero((last.high - last.low) / _WIDTH),
                 margin=MARGINS[many],
                 unit="bits that are missing of what a latent should add",
                 good=f"The last latent adds {last}.",
