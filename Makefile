@@ -1,5 +1,5 @@
 PYTHON ?= python3
-JOBS   ?= 2
+JOBS   ?= 3
 
 BIN   := .venv/bin
 STAMP := .venv/.installed
@@ -36,8 +36,8 @@ $(STAMP): pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/demix demo --out demo-output
 
-# Each worker keeps to one thread: $(JOBS) workers with a thread per core each would
-# only wait for one another.
+# Each worker keeps to one thread: workers with a thread per core each would only wait for one
+# another. One more than there are cores fills the time in which tests wait for other processes.
 test: setup
 	@scripts/ensure_chromium.sh
 	@$(MAKE) --no-print-directory lint

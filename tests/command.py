@@ -54,7 +54,8 @@ def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
 SERVER = """
 import json, os, sys, traceback
 import plotly.io, torch._dynamo  # which torch's optimisers import when they are first used
-import demix.cli.evaluate, demix.cli.fit, demix.cli.reports, demix.cli.reproduction
+import demix.cli.consensus, demix.cli.evaluate, demix.cli.reports, demix.cli.reproduction
+import demix.cli.fit
 from demix.cli import main
 
 for line in sys.stdin:

@@ -11,8 +11,8 @@ import pytest
 
 from command import run_demix
 
-COMMANDS = ["demo", "list", "reproduce", "evaluate", "fit", "transform"]
-COMMANDS += ["report", "compare", "export", "bench"]
+COMMANDS = ["demo", "list", "reproduce", "evaluate", "fit", "consensus", "transform"]
+COMMANDS += ["report", "compare", "export", "bench", "checkup", "calibrate", "consensus"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -12,6 +12,7 @@ import pytest
 from browser import dump_dom
 
 SCORES = {"affine_r2", "orthogonal_r2", "mean_correlation", "mean_correlation_spearman"}
+OTHERS = {"dci_completeness", "mutual_information_gap", "infomec_modularity", "factor_vae_score"}
 
 
 def arrays(samples: int = 300):
@@ -48,18 +49,24 @@ def test_scores_and_a_report_are_written(evaluated):
     assert {path.name for path in out.iterdir()} == {"scores.json", "report.html"}
     written = json.loads((out / "scores.json").read_text(encoding="utf-8"))
     assert set(written) >= {"r2", "mcc", "samples", "scores", "provenance"}
-    assert set(written["scores"]) >= SCORES
+    assert set(written["scores"]) >= SCORES | OTHERS
     assert written["samples"] == 300
+    assert written["categorical"] == []
     assert written["r2"] == pytest.approx(1)
     assert written["mcc"] == pytest.approx(1)
     assert written["scores"]["mean_correlation"]["assignment"] == [1, 2, 0]
     assert written["scores"]["orthogonal_r2"]["value"] < 0.95
     assert all(written["scores"][name]["baseline"] < 0.2 for name in SCORES)
+    for score in written["scores"].values():
+        assert score["low"] <= score["value"] <= score["high"]
+        assert score["factors"] == ["factor 1", "factor 2", "factor 3"]
 
 
 def test_a_table_is_shown_and_where_the_report_is(evaluated):
     out, done = evaluated
-    assert all(name in done.stdout for name in SCORES)
+    for label in ("affine R²", "MCC (Spearman)", "MIG", "InfoCompactness", "FactorVAE score"):
+        assert label in done.stdout
+    assert "leaves open" in done.stdout
     assert f"Wrote {out}/scores.json and report.html\n" in done.stdout
     assert done.stderr == ""
 
@@ -87,6 +94,46 @@ def test_without_out_nothing_is_written_and_json_is_all_that_is_said(demix, tmp_
     assert "orthogonal_r2" not in scores
     assert scores["mean_correlation"]["assignment"] == [-1, -1, 0]
     assert {path.name for path in tmp_path.iterdir()} == {"latents.npy", "factors.npy"}
+
+
+def test_factors_may_be_text(demix, tmp_path):
+    latents, factors = arrays()
+    shape = np.array(["cube", "ball", "cone"])[(3 * factors[:, 2]).astype(int)]
+    np.save(tmp_path / "Z.npy", latents)
+    lines = [f"{x},{y},{kind}" for (x, y, _), kind in zip(factors, shape, strict=True)]
+    (tmp_path / "F.csv").write_text("\n".join(["x,y,shape", *lines]))
+    files = ["--latents", tmp_path / "Z.npy", "--factors", tmp_path / "F.csv"]
+    done = demix.run("evaluate", *files, "--out", tmp_path / "out", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert found["categorical"] == ["shape"]
+    assert found["scores"]["affine_r2"]["factors"] == ["x", "y"]
+    assert found["scores"]["linear_accuracy"]["factors"] == ["shape"]
+    assert found["accuracy"] > 0.9
+    assert found["r2"] == pytest.approx(1)
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "2 continuous and 1 categorical factors" in page
+
+
+def test_factors_that_are_all_categories(demix, tmp_path):
+    latents, factors = arrays()
+    options = save(tmp_path, latents, (4 * factors[:, :2]).astype(int))
+    found = json.loads(demix.run("evaluate", *options, "--json", "--out", tmp_path / "out").stdout)
+    assert found["r2"] is None
+    assert found["accuracy"] > 0.9
+    assert "linear accuracy" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_which_factors_are_categories_can_be_said(demix, tmp_path):
+    latents, factors = arrays()
+    options = save(tmp_path, latents, (4 * factors).astype(int))
+    found = json.loads(demix.run("evaluate", *options, "--json", "--categorical", "1").stdout)
+    assert found["categorical"] == ["factor 2"]
+    assert found["scores"]["affine_r2"]["factors"] == ["factor 1", "factor 3"]
+    found = json.loads(demix.run("evaluate", *options, "--json", "--categorical", "none").stdout)
+    assert found["accuracy"] is None
+    told = demix.refusal("evaluate", *options, "--categorical", "0,shape")
+    assert "--categorical takes columns of the factors, 0 to 2, or none, but got 'shape'" in told
 
 
 def archive(**content) -> bytes:

@@ -201,3 +201,22 @@ def test_what_is_no_table_of_numbers_is_refused(x, words):
         as_data(x)
     assert words in str(told.value)
     assert str(told.value).endswith(".")
+
+
+@pytest.mark.parametrize("index", [[2, 3, 4, 5], [5, 0, 3], [7, 7, 1]], ids=str)
+@pytest.mark.parametrize("dtype", [np.float64, np.int16])
+def test_some_rows_are_data_of_their_own(index, dtype):
+    x = np.arange(24).reshape(8, 3).astype(dtype)
+    rows = torch.tensor(index)
+    some = as_data(x).only(rows)
+    assert some.shape == (len(index), 3)
+    assert np.array_equal(some.take(torch.arange(len(index))).numpy(), x[index])
+    assert np.array_equal(np.concatenate([b.numpy() for _, b in some.blocks(2)]), x[index])
+    assert np.array_equal(some.only(torch.tensor([1, 0])).take(torch.arange(2)), x[index][[1, 0]])
+
+
+def test_rows_side_by_side_have_the_digest_of_their_own_array():
+    x = np.random.default_rng(0).normal(size=(9, 2))
+    assert as_data(x).only(torch.arange(2, 7)).digest() == as_data(x[2:7]).digest()
+    with pytest.raises(DemixError, match=r"numbered 0\.\.8"):
+        as_data(x).only(torch.tensor([9]))

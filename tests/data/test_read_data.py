@@ -253,7 +253,7 @@ FILES = {
     "text as zarr": ("x.zarr", text, "Expected a zarr store"),
     "image as csv": ("x.csv", image, "{} looks like a PNG image"),
     "array as npz": ("x.npz", renamed_array, "{} looks like a numpy array (.npy)"),
-    "pickle": ("x.npy", pickled, "a whole .npy file of numbers"),
+    "pickle": ("x.npy", pickled, "{} holds pickled objects"),
     "pickle in npz": ("x.npz", pickled_archive, "a whole .npz archive of numbers"),
     "cut npy": ("x.npy", cut_npy, "a whole .npy file of numbers"),
     "cut npz": ("x.npz", cut_npz, "a whole .npz archive of numbers"),

@@ -44,8 +44,10 @@ def tiny(kind: type, **settings):
 
 
 # A classifier must learn to pass; the others are as right after a few steps as with their defaults.
-SHORT = {"encoder": {"hidden": (16, 16)}, "recipe": Recipe(steps=20, batch=4)}
-CHECKED = [ContrastiveDemixer(**SHORT), ClassifierDemixer(), InstanceDemixer(**SHORT)]
+SMALL = {"encoder": {"hidden": (16, 16)}}
+SHORT = SMALL | {"recipe": Recipe(steps=8, batch=4)}
+LEARNS = SMALL | {"recipe": Recipe(steps=60, batch=4)}
+CHECKED = [ContrastiveDemixer(**SHORT), ClassifierDemixer(**LEARNS), InstanceDemixer(**SHORT)]
 
 
 @pytest.mark.slow

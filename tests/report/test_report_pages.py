@@ -29,7 +29,7 @@ def test_recovery_page_orders_the_columns_by_the_assignment(run):
     assert list(after.figure.layout.xaxis.ticktext) == ["3", "1", "2"]
     matching, certified = blocks(page, Table)
     assert [row[1:3] for row in matching.rows] == [["3", "1.000"], ["1", "−1.000"], ["2", "1.000"]]
-    assert certified.rows[0][:3] == ["MCC", "0.9910", "0.4100"]
+    assert certified.rows[0][:4] == ["MCC", "0.9910", "0.9850 to 0.9935", "0.4100"]
     assert blocks(page, Facts)[0].facts == {"R²": "99.31", "MCC": "99.1 %"}
     assert page.provenance == {"seed": "0"}
 

@@ -22,7 +22,7 @@ from score_groups import (
 )
 
 from demix import DemixError, correlation_matrix, mean_correlation
-from demix.scores.score import halves
+from demix.scores.held import halves
 
 METHODS = ["pearson", "spearman"]
 MONOTONE = [np.exp, np.arctanh, lambda s: s**3, lambda s: -(s**5), lambda s: np.sign(s) * s**2]

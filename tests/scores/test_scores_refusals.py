@@ -12,10 +12,16 @@ from score_groups import factors
 from demix import (
     DemixError,
     affine_r2,
+    beta_vae_score,
     correlation_matrix,
+    dci,
+    explicitness,
+    infomec,
     isometry_error,
     mean_correlation,
+    modularity,
     orthogonal_r2,
+    separated_predictability,
 )
 
 GOOD = factors(0, 2, 50)
@@ -55,6 +61,23 @@ BAD = {
 @pytest.mark.parametrize(("bad", "text"), BAD.values(), ids=BAD.keys())
 @pytest.mark.parametrize("side", ["latents", "factors"])
 def test_what_is_no_matrix_of_finite_numbers(score: Any, bad: Any, text: str, side: str) -> None:
+    arguments = (bad, GOOD) if side == "latents" else (GOOD, bad)
+    with pytest.raises(DemixError, match=f"{side} {text}"):
+        score(*arguments)
+
+
+OF_BOTH_KINDS = [dci, modularity, explicitness, infomec, beta_vae_score, separated_predictability]
+
+
+@pytest.mark.parametrize("score", OF_BOTH_KINDS)
+@pytest.mark.parametrize(("bad", "text"), BAD.values(), ids=BAD.keys())
+@pytest.mark.parametrize("side", ["latents", "factors"])
+def test_scores_of_categories_refuse_the_same_but_text(
+    score: Any, bad: Any, text: str, side: str
+) -> None:
+    if side == "factors" and "<U" in text:
+        text = r".* is constant"
+        side = "column 0, 1 of factors"
     arguments = (bad, GOOD) if side == "latents" else (GOOD, bad)
     with pytest.raises(DemixError, match=f"{side} {text}"):
         score(*arguments)

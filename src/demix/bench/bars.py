@@ -42,6 +42,11 @@ def judge(sections: dict[str, Any], sizes: Sizes) -> list[dict[str, Any]]:
         bars += _scores(sections["convergence"])
     if "step" in sections:
         bars += _shares(sections["step"])
+    if "scores" in sections:
+        scores = sections["scores"]
+        name = f"all scores of {scores['samples']} x {scores['dim']} latents"
+        together = sum(entry["seconds"] for entry in scores["entries"])
+        bars.append(_bar(name, "at most", 60.0, together, "s"))
     if "estimators" in sections:
         bars += _recovery(sections["estimators"]["entries"])
     for bar in bars:

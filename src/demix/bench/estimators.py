@@ -91,7 +91,7 @@ def _run(
         return {**json.loads(done.stdout.splitlines()[-1]), "latents": np.load(file)}
 
 
-def _fit(task: str) -> dict[str, Any]:
+def fit_one(task: str) -> dict[str, Any]:
     """Fit in this process."""
     name, method, seed, rows, iterations, budget, file = json.loads(task)
     series = DATA[name](rows)
@@ -152,4 +152,4 @@ def _cebra(series: Series, seed: int, iterations: int, budget: float | None) -> 
 
 
 if __name__ == "__main__":
-    print(json.dumps(_fit(sys.argv[1])))
+    print(json.dumps(fit_one(sys.argv[1])))

@@ -10,11 +10,11 @@ import numpy as np
 
 from demix.bench.sizes import Sizes
 from demix.bench.timing import Say, interleaved, medians
-from demix.scores import affine_r2, isometry_error, mean_correlation, orthogonal_r2
+from demix.scores.registry import ENTRIES
 
 
 def measure_scores(sizes: Sizes, say: Say) -> dict[str, Any]:
-    """Time every score, each with its chance level, on latents that are a noisy rotation.
+    """Time every score, with its chance level and interval, on latents that are a noisy rotation.
 
     Returns
     -------
@@ -26,16 +26,15 @@ def measure_scores(sizes: Sizes, say: Say) -> dict[str, Any]:
     factors = random.normal(size=(sizes.scored, sizes.dim))
     rotation = np.linalg.qr(random.normal(size=(sizes.dim, sizes.dim)))[0]
     latents = factors @ rotation + 0.1 * random.normal(size=factors.shape)
+    # The same factors as categories, for the scores of those.
+    kinds = np.clip(np.round(2 * factors), -4, 4)
     calls: dict[str, Callable[[], object]] = {
-        "affine_r2": partial(affine_r2, latents, factors),
-        "orthogonal_r2": partial(orthogonal_r2, latents, factors),
-        "mean_correlation": partial(mean_correlation, latents, factors),
-        "mean_correlation (spearman)": partial(
-            mean_correlation, latents, factors, method="spearman"
-        ),
-        "isometry_error": partial(isometry_error, latents, factors),
-        "lstsq": partial(np.linalg.lstsq, latents, factors, rcond=None),
+        ", ".join(entry.names.values()): partial(
+            entry.call, latents, kinds if entry.of == "categories" else factors
+        )
+        for entry in ENTRIES
     }
+    calls["lstsq"] = partial(np.linalg.lstsq, latents, factors, rcond=None)
     seconds = medians(interleaved(calls, sizes.rounds, say))
     fit = seconds.pop("lstsq")
     return {

@@ -11,6 +11,7 @@ def main() -> None:
     """Run the ``demix`` command; bad input ends with one sentence and exit code 2."""
     from rich.console import Console
 
+    from demix.cli import own_data, papers  # noqa: F401  they add their commands
     from demix.cli.app import app
 
     try:

@@ -1,9 +1,10 @@
-"""Progress bars for training."""
+"""Progress bars for training and scoring."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -20,6 +21,8 @@ from demix.experiments import Row
 from demix.reproduce import SCORES, Cell, Watcher
 from demix.training import Record
 
+# What is done sooner shows no bar.
+_SOON = 2.0
 # A bar that is redrawn at every step would cost more than a small step.
 _REDRAW = 0.2
 
@@ -35,6 +38,31 @@ def training_bar(console: Console) -> Progress:
         console=console,
         auto_refresh=False,
     )
+
+
+@contextmanager
+def counting_bar(console: Console) -> Iterator[Callable[[int, int, str], None]]:
+    """Count what is done on a bar that appears after two seconds and goes away in the end."""
+    progress = Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=12),
+        MofNCompleteColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    task = progress.add_task("", total=None)
+    begun = time.monotonic()
+
+    def count(done: int, total: int, what: str) -> None:
+        progress.update(task, completed=done, total=total, description=what)
+        if time.monotonic() - begun > _SOON:
+            progress.start()
+
+    try:
+        yield count
+    finally:
+        progress.stop()
 
 
 def numbers(record: Record, score: str) -> str:

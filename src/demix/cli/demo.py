@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import typer
 from rich.console import Console
 
 from demix.cli.bars import Bar, training_bar
-from demix.cli.recovery import all_scores, recovery_report, scores_as_data
+from demix.cli.recovery import recovery_report, scores_as_data
 from demix.distributions import Laplace, Uniform
 from demix.encoders import Encoder, save_encoder
 from demix.files import claim_folder, write_atomic
@@ -19,7 +20,8 @@ from demix.objectives import InfoNCE, contrast, latent_loss
 from demix.processes import LeakyMixing, Process
 from demix.provenance import provenance
 from demix.report import write_page
-from demix.scores import affine_r2
+from demix.scores import affine_r2, all_scores
+from demix.scores.registry import RECOVERY
 from demix.spaces import Box
 from demix.training import Recipe, Record, train
 from demix.validation import check_seed
@@ -73,7 +75,7 @@ def run_demo(out: Path, *, seed: int, as_json: bool) -> None:
     with torch.no_grad():
         latents = encoder(pairs.x).numpy()
     factors = pairs.z.numpy()
-    scores = all_scores(latents, factors)
+    scores = all_scores(latents, factors, categorical=[], only=RECOVERY)
     identity = affine_r2(pairs.x, pairs.z)
     facts: dict[str, Any] = {
         "r2": float(scores["affine_r2"]),
@@ -85,7 +87,9 @@ def run_demo(out: Path, *, seed: int, as_json: bool) -> None:
         "nats_above_optimum": training.history[-1]["nats_above_optimum"]
         if training.history
         else None,
-        "scores": scores_as_data(scores),
+        "scores": scores_as_data(
+            scores, [f"factor {i + 1}" for i in range(_LATENTS)], np.zeros(_LATENTS, dtype=bool)
+        ),
         "provenance": {"command": f"demix demo --seed {seed}", **provenance()},
     }
     page = recovery_report(

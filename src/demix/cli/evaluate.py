@@ -11,19 +11,38 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from demix.cli.recovery import all_scores, meaning, recovery_report, scores_as_data
-from demix.data import read_data
+from demix.cli.bars import counting_bar
+from demix.cli.recovery import meaning, recovery_report, scores_as_data
+from demix.data import read_data, read_factors
+from demix.errors import DemixError
 from demix.files import claim_folder, write_atomic
 from demix.provenance import provenance
 from demix.report import write_page
-from demix.validation import check_pair
+from demix.scores import Score, all_scores
+from demix.scores.factors import check_factors
+from demix.scores.registry import label
+
+_WIDE = 220
 
 
-def run_evaluate(latents: Path, factors: Path, *, out: Path | None, as_json: bool) -> None:
+def run_evaluate(
+    latents: Path, factors: Path, *, categorical: str | None, out: Path | None, as_json: bool
+) -> None:
     """Score two files against each other; print, and with ``out`` write a report."""
-    found, true = check_pair(_read(latents), _read(factors))
+    known = read_factors(factors)
+    width = known.values.shape[1] if known.values.ndim == 2 else 0
+    names = list(known.names or [f"factor {i + 1}" for i in range(width)])
+    found, true = check_factors(
+        _read(latents), known.values, _columns(categorical, known.names, width)
+    )
     folder = None if out is None else claim_folder(out, "scores.json", command="demix evaluate")
-    scores = all_scores(found, true)
+    with counting_bar(Console(stderr=True)) as count:
+        scores = all_scores(
+            found,
+            true.values,
+            categorical=np.flatnonzero(true.categorical).tolist(),
+            report=count,
+        )
     origin = {
         "command": "demix evaluate",
         "latents": f"{latents.name} sha256 {_digest(latents)}",
@@ -31,38 +50,77 @@ def run_evaluate(latents: Path, factors: Path, *, out: Path | None, as_json: boo
         **provenance(),
     }
     data = {
-        "r2": float(scores["affine_r2"]),
-        "mcc": float(scores["mean_correlation"]),
+        "r2": _value(scores, "affine_r2"),
+        "mcc": _value(scores, "mean_correlation"),
+        "accuracy": _value(scores, "linear_accuracy"),
         "samples": len(found),
-        "scores": scores_as_data(scores),
+        "categorical": [names[i] for i in np.flatnonzero(true.categorical)],
+        "scores": scores_as_data(scores, names, true.categorical),
         "provenance": origin,
     }
     if folder is not None:
+        numbers = np.flatnonzero(~true.categorical)
+        kinds = f"{len(numbers)} continuous and {true.number - len(numbers)} categorical factors"
         page = recovery_report(
             title="Scores of a representation",
             summary=(
-                f"{found.shape[1]} latents against {true.shape[1]} factors on {len(found)} "
-                "samples; every score is fitted on one half of them and taken on the other."
+                f"{found.shape[1]} latents against {kinds} on {len(found)} samples. Whatever is "
+                "fitted is fitted on one half of them and scored on the other."
             ),
             latents=found,
-            factors=true,
+            factors=true.values[:, numbers],
             scores=scores,
             history=[],
             seconds=None,
             provenance=origin,
+            names=[names[i] for i in numbers],
         )
         write_page(page, folder / "report.html")
         write_atomic(folder / "scores.json", json.dumps(data, indent=2) + "\n")
     if as_json:
         print(json.dumps(data, indent=2))
         return
-    table = Table("score", "value", "chance", "what it certifies")
-    for name, score in scores.items():
-        table.add_row(name, f"{score:.4f}", f"{score.baseline:.4f}", meaning(name, score))
-    console = Console()
-    console.print(table)
+    _print(scores)
     if folder is not None:
         typer.echo(f"Wrote {folder}/scores.json and report.html")
+
+
+def _print(scores: dict[str, Score]) -> None:
+    table = Table("score", "value", "95 % interval", "chance", "what it certifies", "leaves open")
+    for name, score in scores.items():
+        table.add_row(
+            label(name),
+            f"{score:.4f}",
+            f"{score.low:.4f} to {score.high:.4f}",
+            f"{score.baseline:.4f}",
+            meaning(name, score),
+            score.leaves_open,
+        )
+    console = Console()
+    # Lines of a file may be longer than those of a terminal.
+    (console if console.is_terminal else Console(width=_WIDE)).print(table)
+
+
+def _columns(text: str | None, names: tuple[str, ...] | None, width: int) -> list[int] | None:
+    """Read which columns are categories: names or numbers, or none of them."""
+    if text is None or text.strip() == "none":
+        return None if text is None else []
+    columns = []
+    for part in (part.strip() for part in text.split(",")):
+        if names is not None and names.count(part) == 1:
+            columns.append(names.index(part))
+        elif part.isdecimal() and int(part) < width:
+            columns.append(int(part))
+        else:
+            listed = ", ".join(names or [f"0 to {width - 1}"])
+            raise DemixError(
+                f"--categorical takes columns of the factors, {listed}, or none, but got {part!r}."
+            )
+    return columns
+
+
+def _value(scores: dict[str, Score], name: str) -> float | None:
+    return float(scores[name]) if name in scores else None
 
 
 def _read(path: Path) -> np.ndarray:

@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from demix.cli.recovery import all_scores, matched
+from demix.cli.recovery import matched
 from demix.data import Data
 from demix.encoders import Model, open_model
 from demix.errors import DemixError
 from demix.estimators import Gain
 from demix.estimators.assumptions import default_conditional
 from demix.report import Section, Verdict, fit_page, recovery_sections, write_page
+from demix.scores import all_scores
+from demix.scores.registry import RECOVERY
 
 LATENTS = "latents.npy"
 # What is shown of very many rows.
-_SHOWN, _IMAGES = 100_000, 2000
+SHOWN, _IMAGES = 100_000, 2000
 
 
 def opened(folder: Path) -> Model:
@@ -86,13 +88,13 @@ def write_report(
     about, latents = model.about, latents_of(folder)
     gain = Gain.from_dict(about["gain"])
     rows = np.arange(len(latents))
-    if len(rows) > _SHOWN:
-        rows = np.linspace(0, len(latents) - 1, _SHOWN).round().astype(int)
+    if len(rows) > SHOWN:
+        rows = np.linspace(0, len(latents) - 1, SHOWN).round().astype(int)
     shown = np.asarray(latents[rows])
     recovery: list[Section] = []
     if factors is not None:
         found = np.asarray(latents, dtype=float)
-        scores = all_scores(found, factors)
+        scores = all_scores(found, factors, categorical=[], only=RECOVERY)
         recovery = recovery_sections(**matched(found, factors, scores, names))
     page = fit_page(
         title=f"{model.encoder.space.dim} latents of {about.get('rows', len(latents))} rows",

@@ -8,55 +8,37 @@ from typing import Any
 import numpy as np
 
 from demix.report import Page, recovery_page
-from demix.scores import (
-    Score,
-    affine_r2,
-    correlation_matrix,
-    isometry_error,
-    mean_correlation,
-    orthogonal_r2,
-)
-
-_LABELS = {
-    "affine_r2": "affine R²",
-    "orthogonal_r2": "orthogonal R²",
-    "mean_correlation": "MCC (Pearson)",
-    "mean_correlation_spearman": "MCC (Spearman)",
-    "isometry_error": "isometry error (L2)",
-}
-
-
-def all_scores(latents: np.ndarray, factors: np.ndarray) -> dict[str, Score]:
-    """Return every score that is defined for latents ``(N, m)`` and factors ``(N, n)``."""
-    scores = {"affine_r2": affine_r2(latents, factors)}
-    if np.shape(latents)[1] == np.shape(factors)[1]:
-        scores["orthogonal_r2"] = orthogonal_r2(latents, factors)
-    scores["mean_correlation"] = mean_correlation(latents, factors)
-    scores["mean_correlation_spearman"] = mean_correlation(latents, factors, method="spearman")
-    scores["isometry_error"] = isometry_error(latents, factors, similarity=2)
-    return scores
+from demix.scores import Score, correlation_matrix
+from demix.scores.registry import best, label, scored_columns
 
 
 def meaning(name: str, score: Score) -> str:
     """Say what the best value of a score would certify."""
-    if name == "isometry_error":
-        return f"0: {score.certifies}"
-    return f"1: the factors up to {score.certifies}"
+    return f"{best(name)}: {score.certifies}"
 
 
-def scores_as_data(scores: dict[str, Score]) -> dict[str, Any]:
-    """Return scores as plain data for JSON."""
-    return {
-        name: {
+def scores_as_data(
+    scores: dict[str, Score], names: Sequence[str], categorical: np.ndarray
+) -> dict[str, Any]:
+    """Return scores as plain data for JSON, with the names of the factors that each is of."""
+    data = {}
+    for name, score in scores.items():
+        arrays = {
+            "per_factor": score.per_factor,
+            "per_latent": score.per_latent,
+            "assignment": score.assignment,
+        }
+        data[name] = {
             "value": float(score),
+            "low": score.low,
+            "high": score.high,
             "baseline": score.baseline,
-            "per_factor": score.per_factor.tolist(),
+            "factors": [names[i] for i in scored_columns(name, categorical)],
+            **{key: array.tolist() for key, array in arrays.items() if array is not None},
             "certifies": score.certifies,
             "leaves_open": score.leaves_open,
         }
-        | ({} if score.assignment is None else {"assignment": score.assignment.tolist()})
-        for name, score in scores.items()
-    }
+    return data
 
 
 def recovery_report(
@@ -69,13 +51,21 @@ def recovery_report(
     history: list[dict[str, float | None]],
     seconds: float | None,
     provenance: dict[str, Any],
+    names: Sequence[str] | None = None,
 ) -> Page:
-    """Lay scores and arrays out on a page."""
-    headline: dict[str, float | str] = {
-        "held-out R²": f"{100 * scores['affine_r2']:.2f} %",
-        "held-out MCC": f"{100 * scores['mean_correlation']:.2f} %",
-        "chance level of R²": f"{100 * scores['affine_r2'].baseline:.2f} %",
-    }
+    """Lay scores and arrays out on a page; factors are the continuous ones ``(N, n)``."""
+    headline: dict[str, float | str] = {}
+    if "affine_r2" in scores:
+        headline |= {
+            "held-out R²": f"{100 * scores['affine_r2']:.2f} %",
+            "held-out MCC": f"{100 * scores['mean_correlation']:.2f} %",
+            "chance level of R²": f"{100 * scores['affine_r2'].baseline:.2f} %",
+        }
+    if "linear_accuracy" in scores:
+        headline |= {
+            "held-out accuracy of categories": f"{100 * scores['linear_accuracy']:.2f} %",
+            "chance level of it": f"{100 * scores['linear_accuracy'].baseline:.2f} %",
+        }
     if seconds is not None:
         headline["training"] = f"{seconds:.0f} s"
     return recovery_page(
@@ -84,7 +74,7 @@ def recovery_report(
         scores=headline,
         history=history,
         provenance=provenance,
-        **matched(latents, factors, scores),
+        **matched(latents, factors, scores, names),
     )
 
 
@@ -95,11 +85,14 @@ def matched(
     names: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Return what a page shows of latents beside factors, as its arguments."""
-    matching = scores["mean_correlation"].assignment
-    assert matching is not None
-    # Factors without a latent (fewer latents than factors) are left out of the pictures.
+    # Without continuous factors, and for those without a latent, there is nothing to draw.
+    matching = np.zeros(0, dtype=int)
+    correlation = np.zeros((0, latents.shape[1]))
+    if "mean_correlation" in scores:
+        found = scores["mean_correlation"].assignment
+        assert found is not None
+        matching, correlation = found, correlation_matrix(latents, factors)
     shown = np.flatnonzero(matching >= 0)
-    correlation = correlation_matrix(latents, factors)
     signs = np.sign(correlation[shown, matching[shown]])
     called = names or [f"factor {i + 1}" for i in range(factors.shape[1])]
     return {
@@ -110,8 +103,10 @@ def matched(
         "assignment": matching[shown].tolist(),
         "certificate": [
             {
-                "score": _LABELS[name],
+                "score": label(name),
                 "value": float(score),
+                "low": score.low,
+                "high": score.high,
                 "baseline": score.baseline,
                 "certifies": meaning(name, score),
                 "does_not_certify": score.leaves_open,

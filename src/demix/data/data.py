@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demix.data.rows import Rows, as_float32
+from demix.data.rows import PickedRows, Rows, as_float32
 from demix.errors import DemixError
 
 # What one block holds unless its size is asked for: 16 MB in float32.
@@ -64,19 +64,13 @@ class Data:
 
         From disk they are read in the order in which they lie there.
         """
-        if not torch.is_tensor(index) or index.dtype != torch.int64 or index.ndim != 1:
-            got = (
-                f"{index.dtype} of shape {tuple(index.shape)}" if torch.is_tensor(index) else index
-            )
-            raise DemixError(
-                f"Rows are taken by an int64 tensor (B,) of their numbers, but got {got}."
-            )
-        if len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
-            raise DemixError(
-                f"Rows are numbered 0..{len(self) - 1}, but {int(index.min())}.."
-                f"{int(index.max())} were asked for."
-            )
+        self._check(index)
         return torch.from_numpy(self.rows.pick(index.cpu().numpy()))
+
+    def only(self, index: Tensor) -> Data:
+        """Return the rows at ``index`` ``(B,)`` of int64 as data of their own; nothing is read."""
+        self._check(index)
+        return Data(PickedRows(self.rows, index.cpu().numpy()), self.source, self.names)
 
     def blocks(self, size: int | None = None) -> Iterator[tuple[int, Tensor]]:
         """Go through all rows once, in order, in the memory of one block.
@@ -106,6 +100,20 @@ class Data:
         for _, rows in self._raw(None):
             digest.update(np.ascontiguousarray(rows).data)
         return digest.hexdigest()
+
+    def _check(self, index: Tensor) -> None:
+        if not torch.is_tensor(index) or index.dtype != torch.int64 or index.ndim != 1:
+            got = (
+                f"{index.dtype} of shape {tuple(index.shape)}" if torch.is_tensor(index) else index
+            )
+            raise DemixError(
+                f"Rows are taken by an int64 tensor (B,) of their numbers, but got {got}."
+            )
+        if len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
+            raise DemixError(
+                f"Rows are numbered 0..{len(self) - 1}, but {int(index.min())}.."
+                f"{int(index.max())} were asked for."
+            )
 
     def _raw(self, size: int | None) -> Iterator[tuple[int, np.ndarray]]:
         if size is None:

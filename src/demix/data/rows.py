@@ -143,6 +143,26 @@ class ZarrRows:
             ) from error
 
 
+class PickedRows:
+    """Some rows of others, by their numbers; those that lie side by side are read as they are."""
+
+    def __init__(self, rows: Rows, index: np.ndarray) -> None:
+        self._rows, self._index = rows, index
+        self._first = int(index[0]) if len(index) and bool((np.diff(index) == 1).all()) else None
+        self.shape = (len(index), *rows.shape[1:])
+        self.dtype = np.dtype(np.float32) if self._first is None else rows.dtype
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return rows ``start..stop - 1``."""
+        if self._first is not None:
+            return self._rows.read(self._first + start, self._first + stop)
+        return self._rows.pick(self._index[start:stop])
+
+    def pick(self, index: np.ndarray) -> np.ndarray:
+        """Return the rows at ``index`` as float32."""
+        return self._rows.pick(self._index[index])
+
+
 def array_rows(array: np.ndarray) -> ArrayRows | MappedRows:
     """Return rows of an array, which may be a view of a mapped file."""
     mapping = _mapping_below(array)

@@ -3,7 +3,7 @@
 from demix.estimators.base import Demixer
 from demix.estimators.classifier import ClassifierDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
-from demix.estimators.encoding import encode
+from demix.estimators.encoding import encode, encoded
 from demix.estimators.gain import Gain, held_out_gain
 from demix.estimators.instance import InstanceDemixer
 from demix.estimators.models import load_model
@@ -15,6 +15,7 @@ __all__ = [
     "Gain",
     "InstanceDemixer",
     "encode",
+    "encoded",
     "held_out_gain",
     "load_model",
 ]

@@ -112,6 +112,10 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_share(self.validation, "validation")
         return assumed_space(self.space, int(self.n_latents))
 
+    def _batch(self) -> int:
+        """Return among how many samples held-out ones are judged."""
+        return 1024 if self.recipe is None else self.recipe.batch
+
     def _seed(self) -> int:
         """Return the seed that ``random_state`` stands for."""
         if isinstance(self.random_state, int | np.integer):

@@ -139,6 +139,12 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         predicted: np.ndarray = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return predicted
 
+    def source(self, X: Any, y: Any) -> LabelledRows:
+        """Return where the samples of a fit come from, with the parts it holds out."""
+        data = self._data(X, reset=False)
+        labels = self._labels(y, len(data), None, goes_on=True)
+        return LabelledRows(data, labels, share=self.validation, seed=self._seed())
+
     def _learn(
         self,
         X: Any,

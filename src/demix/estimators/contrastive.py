@@ -153,9 +153,12 @@ class ContrastiveDemixer(Demixer):
             As in :meth:`fit`.
         """
         check_is_fitted(self, "encoder_")
-        data, pairs = self._pairs(self._data(X, reset=False), positives)
-        batch = 1024 if self.recipe is None else self.recipe.batch
-        return judged(self.encoder_, self.objective_, self._source(data, pairs), batch)
+        source = self.source(X, positives=positives)
+        return judged(self.encoder_, self.objective_, source, self._batch())
+
+    def source(self, X: Any, y: Any = None, *, positives: Any = None) -> PairSource:
+        """Return where the pairs of a fit to these data come from, with the parts it holds out."""
+        return self._source(*self._pairs(self._data(X, reset=False), positives))
 
     @property
     def shape_(self) -> float:
@@ -236,11 +239,18 @@ class ContrastiveDemixer(Demixer):
             return GivenPairs(data, pairs, **held)
         if self.augmentation is not None:
             return AugmentedPairs(data, self.augmentation, **held)
-        return LagPairs(data, *_lags(self.lag), **held)
+        return LagPairs(data, *lags_of(self.lag), **held)
 
 
-def _lags(lag: Any) -> tuple[int, int]:
-    """Return the smallest and the largest lag."""
+def lags_of(lag: Any) -> tuple[int, int]:
+    """Return the smallest and the largest lag.
+
+    Examples
+    --------
+    >>> from demix.estimators.contrastive import lags_of
+    >>> lags_of(3), lags_of((1, 5))
+    ((3, 3), (1, 5))
+    """
     low, high = lag if isinstance(lag, tuple | list) and len(lag) == 2 else (lag, lag)
     whole = all(isinstance(x, int | np.integer) and not isinstance(x, bool) for x in (low, high))
     if not whole or not 1 <= low <= high:

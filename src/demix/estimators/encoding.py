@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -15,7 +15,6 @@ from demix.errors import DemixError
 _BLOCK = 2**20
 
 
-@torch.no_grad()
 def encode(
     encoder: Encoder,
     data: Data,
@@ -43,18 +42,44 @@ def encode(
     >>> encode(Encoder(2, Sphere(3)), as_data([[1.0, 2.0], [3.0, 4.0]])).shape
     (2, 3)
     """
-    width = max(1, int(np.prod(data.shape[1:])))
-    device = next(encoder.parameters()).device
-    encoder.eval()
     if out is None:
         out = np.empty((len(data), encoder.space.dim), dtype=np.float32)
+    for start, (latents,) in encoded([encoder], data):
+        out[start : start + len(latents)] = latents
+        if report is not None:
+            report(start + len(latents))
+    return out
+
+
+def encoded(encoders: Sequence[Encoder], data: Data) -> Iterator[tuple[int, list[np.ndarray]]]:
+    """Go through all rows once, with several encoders.
+
+    Yields
+    ------
+    start : int
+        Number of the first row of the block.
+    latents : list of ndarray (B, n) of float32
+        What each encoder makes of the block.
+
+    Examples
+    --------
+    >>> from demix import Encoder, Sphere, as_data
+    >>> from demix.estimators.encoding import encoded
+    >>> models = [Encoder(2, Sphere(3)), Encoder(2, Sphere(2))]
+    >>> [[z.shape for z in block] for _, block in encoded(models, as_data([[1.0, 2.0]]))]
+    [[(1, 3), (1, 2)]]
+    """
+    width = max(1, int(np.prod(data.shape[1:])))
+    devices = [next(encoder.parameters()).device for encoder in encoders]
+    for encoder in encoders:
+        encoder.eval()
     for start, rows in data.blocks(max(1, min(16_384, _BLOCK // width))):
         if not bool(torch.isfinite(rows).all()):
             raise DemixError(
                 f"Expected finite numbers, but {data.source} holds NaN, infinity or numbers beyond "
                 f"float32 in rows {start}..{start + len(rows) - 1}; remove or impute them."
             )
-        out[start : start + len(rows)] = encoder(rows.to(device)).float().cpu().numpy()
-        if report is not None:
-            report(start + len(rows))
-    return out
+        # Not around the loop: whoever takes the blocks would compute without gradients, too.
+        with torch.no_grad():
+            found = [f(rows.to(device)) for f, device in zip(encoders, devices, strict=True)]
+        yield start, [latents.float().cpu().numpy() for latents in found]

@@ -163,7 +163,6 @@ def fit_encoder(
     return Fit(training, judged(encoder, objective, source, recipe.batch, parts=("judge",)))
 
 
-@torch.no_grad()
 def judged(
     encoder: Encoder,
     objective: Likelihood[B],
@@ -173,6 +172,22 @@ def judged(
     parts: tuple[Part, ...] = PARTS,
 ) -> Gain:
     """Return the gain over permuted positives or labels, by default of data that are all new."""
+    return held_out_gain(*held_out_likelihoods(encoder, objective, source, batch, parts=parts))
+
+
+@torch.no_grad()
+def held_out_likelihoods(
+    encoder: Encoder,
+    objective: Likelihood[B],
+    source: Source[B],
+    batch: int,
+    *,
+    parts: tuple[Part, ...] = PARTS,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return log-likelihoods ``(M,)`` of true and of permuted samples, and their groups.
+
+    They are of the same samples in the same order for every encoder and objective.
+    """
     device = next(encoder.parameters()).device
     generator = torch.Generator(device).manual_seed(2 * _APART)
     held = [_shuffled(*source.held_out(part, _HELD_OUT, generator=generator)) for part in parts]
@@ -183,7 +198,7 @@ def judged(
         own.append(_likelihoods(encoder, objective, samples, batch))
         permuted.append(_likelihoods(encoder, objective, others, batch))
     groups = torch.cat([group for _, group in held])
-    return held_out_gain(torch.cat(own), torch.cat(permuted), groups)
+    return torch.cat(own), torch.cat(permuted), groups
 
 
 def _likelihoods(encoder: Encoder, objective: Likelihood[B], samples: B, batch: int) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from demix.data import Findings
+from demix.data import Findings, check_data
 from demix.errors import DemixError
 from demix.estimators.base import Demixer
 from demix.estimators.examples import InstanceRows
@@ -108,6 +108,11 @@ class InstanceDemixer(Demixer):
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go on from the encoder of the last fit, with new rows; the first call is a fit."""
         return self._learn(X, None, None, goes_on=hasattr(self, "encoder_"))
+
+    def source(self, X: Any, y: Any = None) -> InstanceRows:
+        """Return where the views of a fit to these data come from."""
+        data = self._data(X, reset=False)
+        return InstanceRows(data, self.augmentation or self._noise(check_data(data), data.shape))
 
     def _learn(
         self, X: Any, report: Report | None, checkpoint: str | Path | None, *, goes_on: bool

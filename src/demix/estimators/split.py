@@ -6,6 +6,8 @@ from typing import Literal
 
 import numpy as np
 import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from demix.errors import DemixError
@@ -36,6 +38,21 @@ def three_parts(count: int, share: float, random: np.random.Generator) -> np.nda
     order = random.permutation(count)
     place[order[:half]], place[order[half : 2 * half]] = 1, 2
     return place
+
+
+def hanging_together(pairs: Tensor, rows: int) -> np.ndarray:
+    """Return for each row ``(N,)`` the number of the set that pairs ``(P, 2)`` chain it to.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix.estimators.split import hanging_together
+    >>> hanging_together(torch.tensor([[0, 2], [2, 3]]), 4).tolist()
+    [0, 1, 0, 0]
+    """
+    first, second = pairs.T.numpy()
+    links = coo_array((np.ones(len(pairs)), (first, second)), shape=(rows, rows))
+    return np.asarray(connected_components(links, directed=False)[1])
 
 
 def pick(units: Tensor, size: int, generator: torch.Generator) -> Tensor:

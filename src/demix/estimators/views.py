@@ -9,14 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from demix.data import Data
 from demix.errors import DemixError
 from demix.estimators.seeding import seeded
-from demix.estimators.split import PARTS, Part, pick, thin, three_parts
+from demix.estimators.split import PARTS, Part, hanging_together, pick, thin, three_parts
 
 # Time is cut into so many blocks at most; pairs never reach from one into another.
 _BLOCKS = 20
@@ -140,8 +138,7 @@ class GivenPairs(PairSource):
     def __init__(self, data: Data, pairs: Tensor, *, share: float, seed: int) -> None:
         self.data, self.pairs = data, pairs
         first, second = pairs.T.numpy()
-        links = coo_array((np.ones(len(pairs)), (first, second)), shape=(len(data),) * 2)
-        _, component = connected_components(links, directed=False)
+        component = hanging_together(pairs, len(data))
         random = np.random.default_rng(seed)
         self._group, place = self._parted(component[first], share, random)
         if place is None:

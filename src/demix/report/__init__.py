@@ -19,7 +19,9 @@ from demix.report.blocks import (
     Text,
     Verdict,
 )
+from demix.report.checkup import checkup_page
 from demix.report.comparison import compare_page
+from demix.report.consensus import consensus_page, stability_dots
 from demix.report.curves import comparison_bars, concentration_curve
 from demix.report.examples import nearest_examples
 from demix.report.figures import correlation_heatmap, recovered_scatter
@@ -47,10 +49,12 @@ __all__ = [
     "Table",
     "Text",
     "Verdict",
+    "checkup_page",
     "compare_page",
     "comparison_bars",
     "comparison_figure",
     "concentration_curve",
+    "consensus_page",
     "correlation_heatmap",
     "fit_page",
     "nearest_examples",
@@ -60,6 +64,7 @@ __all__ = [
     "recovery_page",
     "recovery_sections",
     "render",
+    "stability_dots",
     "table_markdown",
     "table_page",
     "time_courses",

@@ -15,7 +15,7 @@ from demix.report.records import correlation_of, matrix_of, names_of
 from demix.report.style import axis, axis_title, base_layout, colour, diverging_scale, number, plain
 
 # Browsers draw each point as one SVG element; beyond this many in one figure scrolling stutters.
-MOST_POINTS = 15_000
+MOST_POINTS = 9_000
 # Heat maps up to this many rows and columns have room for a number in every cell.
 MOST_LABELLED = 12
 
@@ -25,6 +25,9 @@ def recovered_scatter(
     latents: ArrayLike,
     names: Sequence[str] | None = None,
     max_points: int = 1500,
+    *,
+    across: str = "true",
+    up: str = "recovered",
 ) -> go.Figure:
     """Small multiples: every true factor against the recovered latent matched to it.
 
@@ -38,6 +41,8 @@ def recovered_scatter(
         Names of the factors.
     max_points : int
         Points drawn per panel. The correlation in each panel's title uses all N samples.
+    across, up : str
+        What the axes are called.
 
     Examples
     --------
@@ -77,14 +82,14 @@ def recovered_scatter(
             y=found[shown, j].astype(np.float32),
             mode="markers",
             marker={"size": 3.5, "color": colour("accent"), "opacity": opacity},
-            hovertemplate="true %{x:.3f}<br>recovered %{y:.3f}<extra></extra>",
+            hovertemplate=f"{plain(across)} %{{x:.3f}}<br>{plain(up)} %{{y:.3f}}<extra></extra>",
             row=row,
             col=column,
         )
         # The last panel of a column carries the axis title, also where the last row is not full.
         bottom = j + columns >= n
-        below = axis_title("true" if bottom else None)
-        beside = axis_title("recovered" if column == 1 else None)
+        below = axis_title(plain(across) if bottom else None)
+        beside = axis_title(plain(up) if column == 1 else None)
         figure.update_xaxes(axis(nticks=4, title=below), row=row, col=column)
         figure.update_yaxes(axis(nticks=4, title=beside), row=row, col=column)
     figure.update_annotations(font={"size": 12, "color": colour("ink")})

@@ -107,9 +107,9 @@ def fit_page(
     sections = [Section("Result", _result(found, facts, verdict))]
     if history:
         sections.append(training_section(history, best_step))
-    sections.append(Section("Latents", [_pairs(values, labels)]))
+    sections.append(Section("Latents", [pairs_block(values, labels)]))
     if time is not None:
-        sections.append(Section("Time courses", [_courses(values, time, labels, time_label)]))
+        sections.append(Section("Time courses", [courses_block(values, time, labels, time_label)]))
     if images is not None and image_latents is not None:
         gallery = nearest_examples(images, image_latents, labels)
         caption = gallery.caption + _left_out(MOST_STRIPS, labels)
@@ -139,7 +139,8 @@ def _result(gain: Gain, facts: Mapping[str, object], verdict: Verdict | None) ->
     return body
 
 
-def _pairs(values: NDArray[np.float64], labels: list[str]) -> Figure:
+def pairs_block(values: NDArray[np.float64], labels: list[str]) -> Figure:
+    """Every pair of latents, with a caption."""
     rows, drawn = len(values), min(len(labels), MOST_PAIRED)
     if drawn == 1:
         caption, alt = f"Histogram of the latent over all {rows:,} rows.", "Histogram of a latent."
@@ -152,9 +153,10 @@ def _pairs(values: NDArray[np.float64], labels: list[str]) -> Figure:
     return Figure(pair_plot(values, labels), caption + _left_out(MOST_PAIRED, labels), alt=alt)
 
 
-def _courses(
+def courses_block(
     values: NDArray[np.float64], time: ArrayLike, labels: list[str], time_label: str
 ) -> Figure:
+    """Latents over time, with a caption."""
     return Figure(
         time_courses(values, time, labels, time_label),
         "Each latent over time. Of long recordings the smallest and the largest value of every "

@@ -11,6 +11,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from demix.errors import DemixError
+from demix.report.dots import interval_dots
 from demix.report.records import column, thinned, value_of
 from demix.report.style import axis, axis_title, base_layout, colour, number, plain
 from demix.report.training import MOST_STEPS
@@ -91,42 +92,15 @@ def gain_dots(names: Sequence[str], gains: Sequence[Gain]) -> go.Figure:
     >>> gain_dots(["box"], [gain]).data[0].x.tolist()
     [1.5]
     """
-    bits = np.array([gain.bits for gain in gains])
-    labels = [plain(name) for name in names]
-    figure = go.Figure(
-        go.Scatter(
-            x=bits,
-            y=np.arange(len(gains)),
-            mode="markers",
-            marker={"color": colour("accent"), "size": 10},
-            error_x={
-                "array": np.maximum(0, [gain.high for gain in gains] - bits),
-                "arrayminus": np.maximum(0, bits - [gain.low for gain in gains]),
-                "symmetric": False,
-                "color": colour("accent"),
-                "thickness": 1.6,
-                "width": 5,
-            },
-            customdata=[[label, gain.interval] for label, gain in zip(labels, gains, strict=True)],
-            hovertemplate="%{customdata[0]}<br>%{x:.3f} bits (%{customdata[1]})<extra></extra>",
-        )
+    figure = interval_dots(
+        names,
+        [gain.bits for gain in gains],
+        [gain.low for gain in gains],
+        [gain.high for gain in gains],
+        title="gain over the null (bits per sample)",
+        unit=" bits",
     )
     figure.add_vline(x=0, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
-    figure.update_xaxes(axis(title=axis_title("gain over the null (bits per sample)")))
-    figure.update_yaxes(
-        axis(
-            tickvals=list(range(len(gains))),
-            ticktext=labels,
-            tickfont={"size": 12, "color": colour("ink")},
-            range=[len(gains) - 0.5, -0.5],
-            automargin=True,
-            showline=False,
-            ticks="outside",
-            ticklen=6,
-            tickcolor="rgba(0,0,0,0)",
-        )
-    )
-    figure.update_layout(**base_layout(height=100 + 42 * len(gains), min_width=480))
     figure.update_layout(showlegend=False)
     return figure
 

@@ -49,7 +49,8 @@ def recovery_page(
     history : sequence of dict
         Training history, see `training_curve`; may be empty.
     certificate : sequence of dict
-        Entries with ``score``, ``value``, ``baseline``, ``certifies``, ``does_not_certify``.
+        Entries with ``score``, ``value``, ``low``, ``high``, ``baseline``, ``certifies``,
+        ``does_not_certify``.
     provenance : dict
         What is needed to make the page again: versions, seed, settings.
     names : sequence of str, optional

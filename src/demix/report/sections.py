@@ -14,7 +14,14 @@ from demix.report.figures import correlation_heatmap, recovered_scatter
 from demix.report.style import axis_title, number, shown
 from demix.report.training import training_curve
 
-CERTIFICATE_HEADER = ("Score", "Value", "Chance", "What it certifies", "What it does not certify")
+CERTIFICATE_HEADER = (
+    "Score",
+    "Value",
+    "95 % interval",
+    "Chance",
+    "What it certifies",
+    "What it does not certify",
+)
 
 
 def recovery_sections(
@@ -32,7 +39,7 @@ def recovery_sections(
     Parameters
     ----------
     factors : array_like, shape (N, n)
-        True factors.
+        True factors. Without any (n = 0) nothing is drawn.
     latents : array_like, shape (N, m)
         Recovered latents as they came out of training.
     aligned_latents : array_like, shape (N, n)
@@ -42,8 +49,8 @@ def recovery_sections(
     assignment : sequence of int, length n
         ``assignment[i]`` is the column of `latents` matched to factor ``i``.
     certificate : sequence of dict
-        Entries with ``score``, ``value``, ``baseline``, ``certifies``, ``does_not_certify``; may
-        be empty.
+        Entries with ``score``, ``value``, ``low``, ``high``, ``baseline``, ``certifies``,
+        ``does_not_certify``; may be empty.
     names : sequence of str, optional
         Names of the factors.
 
@@ -63,6 +70,11 @@ def recovery_sections(
     """
     found, table = np.asarray(latents, dtype=float), np.asarray(correlation, dtype=float)
     n, m = _checked_shape(np.shape(factors), found, table, assignment)
+    certified = []
+    if certificate:
+        certified = [Section("What is certified, and what is not", [_certified(certificate)])]
+    if n == 0:
+        return certified
     order = [int(column) for column in assignment]
     rows = list(names) if names is not None else [f"factor {i + 1}" for i in range(n)]
     scatter = Figure(
@@ -72,13 +84,11 @@ def recovery_sections(
         "r is the correlation over all samples.",
         alt=f"{n} scatter plots of true factors against recovered latents.",
     )
-    sections = [
+    return [
         Section("True against recovered", [scatter]),
         Section("Which latent is which factor", _matching(rows, found, table, order, m)),
+        *certified,
     ]
-    if certificate:
-        sections.append(Section("What is certified, and what is not", [_certified(certificate)]))
-    return sections
 
 
 def training_section(history: Sequence[Mapping[str, Any]], best_step: int | None = None) -> Section:
@@ -202,10 +212,20 @@ def _matching(
 
 
 def _certified(certificate: Sequence[Mapping[str, Any]]) -> Table:
-    keys = ("score", "value", "baseline", "certifies", "does_not_certify")
     return Table(
         CERTIFICATE_HEADER,
-        [[shown(entry.get(key), ".4f") for key in keys] for entry in certificate],
-        "Each score beside its chance level (the same score for shuffled rows), what its best "
-        "value would certify, and what that would still leave open.",
+        [
+            [
+                entry["score"],
+                shown(entry["value"], ".4f"),
+                f"{shown(entry['low'], '.4f')} to {shown(entry['high'], '.4f')}",
+                shown(entry["baseline"], ".4f"),
+                entry["certifies"],
+                entry["does_not_certify"],
+            ]
+            for entry in certificate
+        ],
+        "Each score beside its bootstrap interval over the samples that score, its chance level "
+        "(the same score for shuffled rows), what its best value would certify, and what that "
+        "would still leave open.",
     )

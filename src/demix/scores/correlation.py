@@ -9,7 +9,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
 
 from demix.errors import DemixError
-from demix.scores.score import Score, halves, shuffled
+from demix.scores.held import Held, halves, mean_of, over, scored, shuffled
+from demix.scores.score import Score
 from demix.validation import check_pair
 
 Method = Literal["pearson", "spearman"]
@@ -35,7 +36,7 @@ def correlation_matrix(latents: Any, factors: Any, *, method: Method = "pearson"
     >>> np.allclose(correlation_matrix(-z[:, :1], z), -1)
     True
     """
-    return _correlate(*check_pair(latents, factors), method)
+    return correlate(*check_pair(latents, factors), method)
 
 
 def mean_correlation(
@@ -58,7 +59,7 @@ def mean_correlation(
     method : "pearson" or "spearman"
         Correlation of the values, or of their ranks.
     seed : int
-        Seed of the split and of the shuffled baseline.
+        Seed of the split, of the shuffled baseline and of the interval.
 
     Returns
     -------
@@ -79,40 +80,51 @@ def mean_correlation(
     latents, factors = check_pair(latents, factors)
     fit, test = halves(len(latents), seed)
 
-    def assign(z: np.ndarray, s: np.ndarray) -> np.ndarray:
-        rows, columns = linear_sum_assignment(np.abs(_correlate(z, s, method)), maximize=True)
-        chosen = np.full(s.shape[1], -1)
+    def assign(z: np.ndarray) -> np.ndarray:
+        strength = np.abs(correlate(z[fit], factors[fit], method))
+        rows, columns = linear_sum_assignment(strength, maximize=True)
+        chosen = np.full(factors.shape[1], -1)
         chosen[rows] = columns
         return chosen
 
-    def per_factor(z: np.ndarray, s: np.ndarray) -> np.ndarray:
-        chosen = assign(z[fit], s[fit])
-        size = np.abs(_correlate(z[test], s[test], method))
-        matched = size[np.arange(len(chosen)), chosen]
-        return np.where(chosen >= 0, matched, 0.0)
+    def measure(z: np.ndarray) -> Held:
+        chosen = assign(z)
+        size = len(test) ** 0.5
+        found = size * _standardise(z[test], method)[:, chosen]
+        true = size * _standardise(factors[test], method)
+        terms = np.hstack([found, true, np.square(found), np.square(true), found * true])
 
-    values = per_factor(latents, factors)
+        def correlation(weights: np.ndarray) -> np.ndarray:
+            z_mean, s_mean, z_square, s_square, product = np.split(weights @ terms, 5, axis=1)
+            spread = (z_square - np.square(z_mean)) * (s_square - np.square(s_mean))
+            r = over(product - z_mean * s_mean, np.sqrt(np.clip(spread, 0, None)))
+            return np.where(chosen >= 0, np.clip(np.abs(r), 0, 1), 0.0)
+
+        return Held(len(test), lambda weights: mean_of(correlation(weights)))
+
     each = "a monotone map" if method == "spearman" else "sign, scale and shift"
-    return Score(
-        float(values.mean()),
-        baseline=shuffled(per_factor, latents, factors, seed),
-        per_factor=values,
-        certifies=f"order of the latents, and {each} of each",
+    return scored(
+        measure(latents),
+        measure(shuffled(latents, seed)),
+        seed=seed,
+        certifies=f"the factors up to order of the latents, and {each} of each",
         leaves_open=f"the order, and {each}",
-        assignment=assign(latents[fit], factors[fit]),
+        assignment=assign(latents),
     )
 
 
-def _correlate(latents: np.ndarray, factors: np.ndarray, method: Method) -> np.ndarray:
+def correlate(latents: np.ndarray, factors: np.ndarray, method: Method) -> np.ndarray:
+    """Return :func:`correlation_matrix` of arrays that were checked already."""
+    return np.clip(_standardise(factors, method).T @ _standardise(latents, method), -1, 1)
+
+
+def _standardise(x: np.ndarray, method: Method) -> np.ndarray:
+    """Return columns of mean 0 and norm 1, or of zeros where they do not vary."""
     if method not in ("pearson", "spearman"):
         raise DemixError(f'method must be "pearson" or "spearman", but got {method!r}.')
-
-    def standardise(x: np.ndarray) -> np.ndarray:
-        ranked = rankdata(x, axis=0) if method == "spearman" else x
-        centred = ranked - ranked.mean(axis=0)
-        size = np.linalg.norm(centred, axis=0)
-        # A latent that only wobbles by rounding is constant: its correlation means nothing.
-        flat = size <= 1e-12 * np.abs(ranked).max(axis=0) * len(x) ** 0.5
-        return np.where(flat, 0.0, centred / np.where(flat, 1.0, size))
-
-    return np.clip(standardise(factors).T @ standardise(latents), -1, 1)
+    ranked = rankdata(x, axis=0) if method == "spearman" else x
+    centred = ranked - ranked.mean(axis=0)
+    size = np.linalg.norm(centred, axis=0)
+    # A latent that only wobbles by rounding is constant: its correlation means nothing.
+    flat = size <= 1e-12 * np.abs(ranked).max(axis=0) * len(x) ** 0.5
+    return np.where(flat, 0.0, centred / np.where(flat, 1.0, size))

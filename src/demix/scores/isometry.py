@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from demix.errors import DemixError
+from demix.scores.held import Held, over, scored, shuffled
 from demix.scores.score import Score
 from demix.validation import check_pair
 
@@ -40,7 +41,7 @@ def isometry_error(
     rounds : int
         How often every sample is paired with another one.
     seed : int
-        Seed of the pairs and of the shuffled baseline.
+        Seed of the pairs, of the shuffled baseline and of the interval.
 
     Returns
     -------
@@ -72,20 +73,39 @@ def isometry_error(
             return (x * other).sum(axis=1)
         return (np.abs(x - other) ** similarity).sum(axis=1)
 
-    def error(z: np.ndarray) -> float:
-        found = np.stack([paired(z, shift) for shift in shifts])
-        true = np.stack([paired(factors, shift) for shift in shifts])
-        constant = (found[:rounds] * true[:rounds]).sum() / np.square(true[:rounds]).sum()
-        size = np.linalg.norm(found[rounds:])
-        if size == 0:
-            return 1.0
-        return float(np.linalg.norm(found[rounds:] - constant * true[rounds:]) / size)
+    true = np.stack([paired(factors, shift) for shift in shifts])
 
-    value = error(latents)
-    return Score(
-        value,
-        baseline=error(latents[random.permutation(len(latents))]),
-        per_factor=np.array([value]),
+    def measure(z: np.ndarray) -> Held:
+        found = np.stack([paired(z, shift) for shift in shifts])
+        constant = (found[:rounds] * true[:rounds]).sum() / np.square(true[:rounds]).sum()
+        missed = np.square(found[rounds:] - constant * true[rounds:])
+        terms = np.stack(
+            [_of_samples(x, shifts[rounds:]) for x in (missed, np.square(found[rounds:]))], axis=1
+        )
+
+        def error(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            off, size = np.clip(weights @ terms, 0, None).T
+            # Latents that are all equal keep nothing.
+            values = np.where(size > 0, np.sqrt(over(off, size)), 1.0)
+            return values, values[:, None]
+
+        return Held(len(z), error)
+
+    return scored(
+        measure(latents),
+        measure(shuffled(latents, seed)),
+        seed=seed,
         certifies="similarities kept up to one constant",
         leaves_open="any map that keeps them: rotations, or permutations with signs for p != 2",
     )
+
+
+def _of_samples(pairs: np.ndarray, shifts: np.ndarray) -> np.ndarray:
+    """Return terms ``(N,)`` of samples whose mean is that of pairs ``(rounds, N)``, and varies so.
+
+    Each sample is a member of two pairs in every round, so a mean over pairs varies twice as much
+    with a sample as the mean of its own pairs does (the projection of Hoeffding, 1948).
+    """
+    other = np.stack([np.roll(row, -shift) for row, shift in zip(pairs, shifts, strict=True)])
+    own = (pairs + other).mean(axis=0) / 2
+    return np.asarray(2 * own - own.mean())

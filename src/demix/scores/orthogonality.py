@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LinearRegression
 
 from demix.errors import DemixError
+from demix.scores.held import Held, Parts, over, scored, shuffled
 from demix.scores.score import Score
 from demix.validation import check_pair
 
@@ -27,7 +27,7 @@ def orthogonality_error(latents: Any, factors: Any, *, seed: int = 0) -> Score:
     latents, factors : array (N, d)
         As many latents as factors.
     seed : int
-        Seed of the shuffled baseline.
+        Seed of the shuffled baseline and of the interval.
 
     Returns
     -------
@@ -53,18 +53,33 @@ def orthogonality_error(latents: Any, factors: Any, *, seed: int = 0) -> Score:
             f"{latents.shape[1]} and {factors.shape[1]}."
         )
 
-    def relative(z: np.ndarray) -> np.ndarray:
-        linear = LinearRegression().fit(factors, z).coef_
-        values = np.linalg.svd(linear, compute_uv=False)
-        # Constant latents have no linear part; nothing of them is orthogonal.
-        return np.asarray(values / values.mean()) if values.mean() > 0 else np.zeros_like(values)
+    true = factors - factors.mean(axis=0)
 
-    found = relative(latents)
-    order = np.random.default_rng([seed, 1]).permutation(len(latents))
-    return Score(
-        float(np.abs(found - 1).mean()),
-        baseline=float(np.abs(relative(latents[order]) - 1).mean()),
-        per_factor=found,
+    def measure(z: np.ndarray) -> Held:
+        both = np.hstack([true, z - z.mean(axis=0)])
+
+        def deviation(weights: np.ndarray) -> Parts:
+            relative = _relative(both, weights)
+            return np.abs(relative - 1).mean(axis=1), relative
+
+        return Held(len(z), deviation)
+
+    return scored(
+        measure(latents),
+        measure(shuffled(latents, seed)),
+        seed=seed,
         certifies="a linear part that is a rotation or reflection with one scale",
         leaves_open="any nonlinear part: read it beside a regression score",
     )
+
+
+def _relative(both: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the singular values, over their mean, of the maps from the left half to the right."""
+    dim = both.shape[1] // 2
+    mean = weights @ both
+    products = np.stack([(both * some[:, None]).T @ both for some in weights])
+    covariance = products - mean[:, :, None] * mean[:, None, :]
+    inverse = np.linalg.pinv(covariance[:, :dim, :dim], hermitian=True)
+    values = np.linalg.svd(inverse @ covariance[:, :dim, dim:], compute_uv=False)
+    # Constant latents have no linear part; nothing of them is orthogonal.
+    return over(values, values.mean(axis=1, keepdims=True))

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import orthogonal_procrustes
 from sklearn.linear_model import LinearRegression
-from sklearn.metrics import r2_score
 
 from demix.errors import DemixError
-from demix.scores.score import Score, halves, shuffled
+from demix.scores.held import Held, explained, halves, mean_of, scored, shuffled
+from demix.scores.score import Score
 from demix.validation import check_pair
 
 
@@ -28,7 +28,7 @@ def affine_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
     factors : array (N, n)
         The true factors.
     seed : int
-        Seed of the split and of the shuffled baseline.
+        Seed of the split, of the shuffled baseline and of the interval.
 
     Returns
     -------
@@ -49,16 +49,16 @@ def affine_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
     latents, factors = check_pair(latents, factors)
     fit, test = halves(len(latents), seed)
 
-    def per_factor(z: np.ndarray, s: np.ndarray) -> np.ndarray:
-        predicted = LinearRegression().fit(z[fit], s[fit]).predict(z[test])
-        return np.asarray(r2_score(s[test], predicted, multioutput="raw_values"))
+    def measure(z: np.ndarray) -> Held:
+        predicted = LinearRegression().fit(z[fit], factors[fit]).predict(z[test])
+        r2 = explained(factors[test] - predicted, factors[test])
+        return Held(len(test), lambda weights: mean_of(r2(weights)))
 
-    values = per_factor(latents, factors)
-    return Score(
-        float(values.mean()),
-        baseline=shuffled(per_factor, latents, factors, seed),
-        per_factor=values,
-        certifies="an affine map",
+    return scored(
+        measure(latents),
+        measure(shuffled(latents, seed)),
+        seed=seed,
+        certifies="the factors up to an affine map",
         leaves_open="which latent is which factor, and any mixing of them",
     )
 
@@ -74,7 +74,7 @@ def orthogonal_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
     latents, factors : array (N, n)
         As many latents as factors.
     seed : int
-        Seed of the split and of the shuffled baseline.
+        Seed of the split, of the shuffled baseline and of the interval.
 
     Returns
     -------
@@ -99,19 +99,19 @@ def orthogonal_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
         )
     fit, test = halves(len(latents), seed)
 
-    def per_factor(z: np.ndarray, s: np.ndarray) -> np.ndarray:
-        z_mean, s_mean = z[fit].mean(axis=0), s[fit].mean(axis=0)
+    def measure(z: np.ndarray) -> Held:
+        z_mean, s_mean = z[fit].mean(axis=0), factors[fit].mean(axis=0)
         centred = z[fit] - z_mean
-        rotation, strength = orthogonal_procrustes(centred, s[fit] - s_mean)
+        rotation, strength = orthogonal_procrustes(centred, factors[fit] - s_mean)
         scale = strength / max(float(np.square(centred).sum()), np.finfo(float).tiny)
         predicted = (z[test] - z_mean) @ rotation * scale + s_mean
-        return np.asarray(r2_score(s[test], predicted, multioutput="raw_values"))
+        r2 = explained(factors[test] - predicted, factors[test])
+        return Held(len(test), lambda weights: mean_of(r2(weights)))
 
-    values = per_factor(latents, factors)
-    return Score(
-        float(values.mean()),
-        baseline=shuffled(per_factor, latents, factors, seed),
-        per_factor=values,
-        certifies="a rotation or reflection, with one scale and a shift",
+    return scored(
+        measure(latents),
+        measure(shuffled(latents, seed)),
+        seed=seed,
+        certifies="the factors up to a rotation or reflection, with one scale and a shift",
         leaves_open="which latent is which factor: any rotation scores the same",
     )

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LinearRegression
-from sklearn.metrics import r2_score
 
 from demix.errors import DemixError
+from demix.scores.held import Held, mean_of, over, scored
 from demix.scores.score import Score
 from demix.validation import check_matrix
 
@@ -35,7 +35,7 @@ def rows_r2(
     folds : int
         Into how many parts the clusters are split; with fewer clusters each is left out once.
     seed : int
-        Seed of the split and of the shuffled baseline.
+        Seed of the split, of the shuffled baseline and of the interval.
 
     Returns
     -------
@@ -85,21 +85,34 @@ def rows_r2(
     part_of = np.zeros(len(vectors), dtype=int)
     part_of[random.permutation(present)] = np.arange(len(present)) % parts
 
-    def per_factor(target: np.ndarray) -> np.ndarray:
+    def measure(target: np.ndarray) -> Held:
         predicted = np.empty_like(target)
         for part in range(parts):
             held = part_of[members] == part
             fitted = LinearRegression().fit(rows[~held], target[~held])
             predicted[held] = fitted.predict(rows[held])
-        return np.asarray(r2_score(target, predicted, multioutput="raw_values"))
+        centred = target - target.mean(axis=0)
+        each = np.hstack([np.square(target - predicted), centred, np.square(centred)])
+        # Rows of one cluster stand or fall together: clusters are drawn anew, not rows.
+        size = np.bincount(members, minlength=len(vectors))[present]
+        terms = np.zeros((len(vectors), each.shape[1]))
+        np.add.at(terms, members, each)
+        terms = terms[present]
+
+        def r2(weights: np.ndarray) -> np.ndarray:
+            total = (weights @ size)[:, None]
+            missed, mean, square = np.split(weights @ terms / total, 3, axis=1)
+            spread = square - np.square(mean)
+            return np.where(spread > 0, 1 - over(missed, spread), 0.0)
+
+        return Held(len(present), lambda weights: mean_of(r2(weights)))
 
     other = np.arange(len(vectors))
     other[present] = random.permutation(present)
-    values = per_factor(vectors[members])
-    return Score(
-        float(values.mean()),
-        baseline=float(per_factor(vectors[other][members]).mean()),
-        per_factor=values,
-        certifies="an affine map from rows to cluster vectors",
+    return scored(
+        measure(vectors[members]),
+        measure(vectors[other][members]),
+        seed=seed,
+        certifies="the cluster vectors up to an affine map",
         leaves_open="which axis is which, and any mixing of them",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,18 @@ class Score(float):
     Attributes
     ----------
     baseline : float
-        The same score for latents whose rows were shuffled: what chance gives.
-    per_factor : ndarray (n,)
-        The score of each factor.
+        The same score for latents whose rows were shuffled: what chance gives. Shuffling keeps
+        everything about the latents but their tie to the factors, so it is exactly the null of
+        independence. An untrained network would be another random representation, but no null:
+        even a random linear map of the factors has an affine :math:`R^2` of 1.
+    low, high : float
+        Ends of a 95 % bootstrap interval: samples that score are drawn anew, fits and bins stay.
+    per_factor : ndarray (n,) or None
+        The score of each factor, where the score is a mean over factors.
+    per_latent : ndarray (m,) or None
+        The score of each latent, where the score is a mean over latents.
     certifies, leaves_open : str
-        The equivalence class up to which a value of 1 identifies the factors, and what it leaves
-        undecided.
+        What the best value says of the factors, and what it leaves undecided.
     assignment : ndarray (n,) of int or None
         For matching scores, the latent (column) of each factor, -1 for none.
 
@@ -30,11 +35,17 @@ class Score(float):
     >>> z = np.random.default_rng(0).normal(size=(200, 3))
     >>> score = affine_r2(2 * z + 1, z)
     >>> round(score, 6), score.baseline < 0.2, score.certifies
-    (1.0, True, 'an affine map')
+    (1.0, True, 'the factors up to an affine map')
+    >>> noisy = affine_r2(z + np.random.default_rng(1).normal(size=(200, 3)), z)
+    >>> 0 < noisy.low < noisy < noisy.high < 1
+    True
     """
 
     baseline: float
-    per_factor: np.ndarray
+    low: float
+    high: float
+    per_factor: np.ndarray | None
+    per_latent: np.ndarray | None
     certifies: str
     leaves_open: str
     assignment: np.ndarray | None
@@ -44,15 +55,20 @@ class Score(float):
         value: float,
         *,
         baseline: float,
-        per_factor: np.ndarray,
+        low: float,
+        high: float,
         certifies: str,
         leaves_open: str,
+        per_factor: np.ndarray | None = None,
+        per_latent: np.ndarray | None = None,
         assignment: np.ndarray | None = None,
     ) -> Score:
         """Attach the meaning to the number."""
         score = super().__new__(cls, value)
         score.baseline = baseline
+        score.low, score.high = low, high
         score.per_factor = per_factor
+        score.per_latent = per_latent
         score.certifies = certifies
         score.leaves_open = leaves_open
         score.assignment = assignment
@@ -61,20 +77,3 @@ class Score(float):
     def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:
         """Let copies and pickles keep the meaning."""
         return (float(self),), dict(vars(self))
-
-
-def halves(samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Split the row numbers at random into those that fit and those that score."""
-    order = np.random.default_rng(seed).permutation(samples)
-    return order[: samples // 2], order[samples // 2 :]
-
-
-def shuffled(
-    per_factor: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    latents: np.ndarray,
-    factors: np.ndarray,
-    seed: int,
-) -> float:
-    """Return the mean of ``per_factor`` for latents whose rows are shuffled."""
-    order = np.random.default_rng([seed, 1]).permutation(len(latents))
-    return float(np.mean(per_factor(latents[order], factors)))

@@ -1,4 +1,4 @@
-// Draws every figure of the page, in the colours of the reader's light or dark mode.
+// Draws the figures of the page, in the colours of the reader's light or dark mode.
 (function () {
   "use strict";
   const root = document.documentElement;
@@ -33,18 +33,26 @@
     modeBarButtons: [["toImage", "resetScale2d"]],
   };
 
-  function draw() {
-    const colours = currentColours();
-    for (const [div, spec] of specs) {
-      const { data, layout } = recoloured(spec, colours);
-      // Paper does not answer resize events, so a printed figure is given its width outright.
-      if (root.classList.contains("printing")) layout.width = div.clientWidth;
-      const file = { format: "svg", filename: div.id };
-      Plotly.react(div, data, layout, { ...config, toImageButtonOptions: file });
-    }
+  function drawOne(div) {
+    const { data, layout } = recoloured(specs.get(div), currentColours());
+    // Paper does not answer resize events, so a printed figure is given its width outright.
+    if (root.classList.contains("printing")) layout.width = div.clientWidth;
+    const file = { format: "svg", filename: div.id };
+    Plotly.react(div, data, layout, { ...config, toImageButtonOptions: file });
   }
 
-  draw();
+  const draw = () => plots.forEach(drawOne);
+
+  // What is in view is drawn at once, the rest one by one, so that the page can be read meanwhile.
+  function drawNext(waiting) {
+    if (waiting.length === 0) return;
+    drawOne(waiting[0]);
+    setTimeout(() => drawNext(waiting.slice(1)));
+  }
+
+  const inView = new Set(plots.filter((div) => div.getBoundingClientRect().top < innerHeight));
+  inView.forEach(drawOne);
+  setTimeout(() => drawNext(plots.filter((div) => !inView.has(div))));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   addEventListener("beforeprint", () => { root.classList.add("printing"); draw(); });
   addEventListener("afterprint", () => { root.classList.remove("printing"); draw(); });

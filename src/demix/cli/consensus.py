@@ -1,0 +1,137 @@
+"""``demix consensus``: several fits of one file, and what they agree on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import typer
+from rich.console import Console
+
+from demix.agreement import Consensus, consensus
+from demix.agreement.verdict import STABLE
+from demix.cli.bars import Bar, training_bar
+from demix.cli.claims import claimed
+from demix.cli.fitted import LATENTS, SHOWN, facts_of, opened
+from demix.cli.options import Options
+from demix.cli.sources import Prepared, prepared
+from demix.cli.warning import warnings_to
+from demix.files import write_atomic
+from demix.provenance import provenance
+from demix.report import Verdict, consensus_page, write_page
+from demix.training import Record
+
+_MARKER = "consensus.json"
+_COMPARED = 2000
+# Facts of one run that are not those of all.
+_OWN = ("steps", "training", "seed", "rows")
+
+
+def run_consensus(
+    options: Options, out: Path, *, seeds: int, held_out: float, group: str | None, as_json: bool
+) -> None:
+    """Fit with every seed, and write what the runs agree on."""
+    console = Console(stderr=True)
+    found = prepared(options)
+    checkpoints = [f"seed-{options.seed + run}.safetensors" for run in range(max(0, seeds))]
+    about = {"data file": options.file.name}
+    claim = claimed(
+        out, _MARKER, command="demix consensus", about=about, leftovers=[*checkpoints, LATENTS]
+    )
+    with claim as (folder, origin), warnings_to(console), training_bar(console) as progress:
+        agreed = consensus(
+            found.demixer,
+            found.data,
+            seeds,
+            **found.beside,
+            held_out=held_out,
+            group=group,
+            out=folder / LATENTS,
+            report=_bars(progress, seeds),
+            checkpoint=folder,
+        )
+    facts = {"origin": origin, "rows": len(found.data), "time_order": found.in_time}
+    for seed, model in zip(agreed.seeds, agreed.models, strict=True):
+        model.save(folder / f"seed-{seed}", about=facts)
+    write_page(_page(agreed, found, folder, origin), folder / "report.html")
+    told = {**agreed.to_dict(), "provenance": {**origin, **provenance()}}
+    write_atomic(folder / _MARKER, json.dumps(told, indent=2) + "\n")
+    for name in checkpoints:
+        (folder / name).unlink(missing_ok=True)
+    if as_json:
+        print(json.dumps(told, indent=2))
+        return
+    for j, (r2, low, high) in enumerate(
+        zip(agreed.stability, agreed.low, agreed.high, strict=True), start=1
+    ):
+        typer.echo(f"dimension {j}: R² {r2:.3f} (95 % interval {low:.3f} to {high:.3f})")
+    typer.echo(
+        f"{agreed.verdict}\nOpen {folder / 'report.html'}; {LATENTS}, {_MARKER} and the runs are "
+        "beside it."
+    )
+
+
+def _bars(progress: Any, seeds: int) -> Any:
+    bars: dict[int, Bar] = {}
+
+    def step(run: int, step: int, steps: int, record: Record) -> None:
+        if run not in bars:
+            bars[run] = Bar(progress, f"run {run + 1} of {seeds}", steps, "score")
+        bars[run].step(step, record)
+
+    return step
+
+
+def _page(agreed: Consensus, found: Prepared, folder: Path, origin: dict[str, str]) -> Any:
+    each = agreed.per_run.mean(axis=1)
+    best, worst = int(each.argmax()), int(each.argmin())
+    rows = agreed.held_out[:: max(1, len(agreed.held_out) // _COMPARED)]
+    aligned = agreed.aligned(found.data.only(torch.from_numpy(rows)))
+    shown = np.arange(len(agreed.latents))
+    if len(shown) > SHOWN:
+        shown = np.linspace(0, len(shown) - 1, SHOWN).round().astype(int)
+    facts = facts_of(opened(folder / f"seed-{agreed.seeds[0]}"))
+    n, count = len(agreed.stability), len(agreed.seeds)
+    kind = "good" if agreed.stable.all() else "bad" if not agreed.stable.any() else "neutral"
+    return consensus_page(
+        title=f"What {count} runs agree on: {n} latents of {len(agreed.latents)} rows",
+        summary=(
+            f"{facts['estimator']} was fitted with {count} seeds to the same rows. Runs may differ "
+            f"by {agreed.group.words}"
+            + (f" ({agreed.group.theorem})" if agreed.group.theorem else "")
+            + f"; up to that they were brought together and compared on {len(agreed.held_out)} "
+            "rows that no run has seen. Agreement is needed for a latent to be real, but does not "
+            "prove it: all runs may be wrong alike."
+        ),
+        verdict=Verdict(kind, agreed.verdict),  # type: ignore[arg-type]
+        stability={
+            "values": agreed.stability,
+            "low": agreed.low,
+            "high": agreed.high,
+            "null": agreed.null,
+            "untrained": agreed.untrained,
+            "threshold": STABLE,
+            "stable": agreed.stable.tolist(),
+        },
+        runs=[
+            {"name": f"seed {seed}", "r2": r2, "gain": {**asdict(gain), "level": 0.95}}
+            for seed, r2, gain in zip(agreed.seeds, each, agreed.gains, strict=True)
+        ],
+        pair=(aligned[best], aligned[worst]),
+        pair_names=(f"seed {agreed.seeds[best]}", f"seed {agreed.seeds[worst]}"),
+        latents=np.asarray(agreed.latents[shown]),
+        facts={
+            **{name: value for name, value in facts.items() if name not in _OWN},
+            "runs may differ by": agreed.group.words,
+            "seeds": ", ".join(map(str, agreed.seeds)),
+            "rows": len(agreed.latents),
+            "rows that judged": len(agreed.held_out),
+        },
+        time=shown if found.in_time else None,
+        notes=agreed.models[0].notes_,
+        provenance={**origin, "data": f"sha256 {found.data.digest()}", **provenance()},
+    )

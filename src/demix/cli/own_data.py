@@ -1,0 +1,267 @@
+"""Commands about data of one's own; each hands over to a module of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from demix.cli.app import AsJson, app
+
+# What ``fit`` and ``consensus`` are told.
+DataFile = Annotated[
+    Path, typer.Argument(help="Rows: .npy, .npz, .csv, .parquet, .zarr or a folder of images.")
+]
+PairsFile = Annotated[
+    Path | None, typer.Option(help="Row numbers of positive pairs, (P, 2), .npy or .csv.")
+]
+Lag = Annotated[
+    str | None, typer.Option(help="Rows are in time order; lag or range, e.g. 1:5. Default: 1.")
+]
+LabelsFile = Annotated[Path | None, typer.Option(help="The class of each row, .npy or .csv.")]
+Instances = Annotated[
+    bool, typer.Option("--instances", help="Tell noisy views of each row from all others.")
+]
+TimeFile = Annotated[
+    Path | None, typer.Option(help="The time of each row, .npy or .csv, to check the order.")
+]
+SpaceName = Annotated[
+    str | None, typer.Option(help="sphere (default for pairs), box, l1_ball or real.")
+]
+Conditional = Annotated[
+    str | None, typer.Option(help="vmf, normal, laplace, a shape p, anisotropic or auto.")
+]
+Latents = Annotated[int, typer.Option(help="Number of latents.")]
+Key = Annotated[str | None, typer.Option(help="Which array of an .npz or .zarr file.")]
+Columns = Annotated[str | None, typer.Option(help="Which columns of a table, e.g. speed,height.")]
+
+
+@app.command(epilog="Example:  demix fit series.csv --lag 1:5 --n-latents 3 --out model")
+def fit(
+    data: DataFile,
+    out: Annotated[Path, typer.Option(help="Folder for model, latents and report.")],
+    pairs: PairsFile = None,
+    lag: Lag = None,
+    labels: LabelsFile = None,
+    instances: Instances = False,
+    time: TimeFile = None,
+    space: SpaceName = None,
+    conditional: Conditional = None,
+    n_latents: Latents = 3,
+    seed: Annotated[int, typer.Option(help="Seed of weights, batches and held-out parts.")] = 0,
+    key: Key = None,
+    columns: Columns = None,
+    as_json: AsJson = False,
+) -> None:
+    """Recover latents from your own data: from pairs, time order, labels or rows alone.
+
+    Part of the data is held out; the model is compared with permuted pairs or labels. Writes a
+    model folder with latents.npy and report.html. A killed run goes on where it stopped.
+    """
+    from demix.cli.fit import run_fit
+    from demix.cli.options import Options
+
+    run_fit(
+        Options(
+            data,
+            pairs=pairs,
+            lag=lag,
+            labels=labels,
+            instances=instances,
+            time=time,
+            key=key,
+            columns=columns,
+            space=space,
+            conditional=conditional,
+            n_latents=n_latents,
+            seed=seed,
+        ),
+        out,
+        as_json=as_json,
+    )
+
+
+@app.command(epilog="Example:  demix consensus series.csv --lag 1:5 --seeds 5 --out agreed")
+def consensus(
+    data: DataFile,
+    out: Annotated[Path, typer.Option(help="Folder for runs, latents and report.")],
+    seeds: Annotated[int, typer.Option(help="How many runs, each with another seed.")] = 5,
+    held_out: Annotated[
+        float, typer.Option(help="Share of the rows that no run is fitted to.")
+    ] = 0.25,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="What runs may differ by: orthogonal, 'signed permutation' or affine. Default: "
+            "what theory leaves open."
+        ),
+    ] = None,
+    pairs: PairsFile = None,
+    lag: Lag = None,
+    labels: LabelsFile = None,
+    instances: Instances = False,
+    time: TimeFile = None,
+    space: SpaceName = None,
+    conditional: Conditional = None,
+    n_latents: Latents = 3,
+    seed: Annotated[int, typer.Option(help="Seed of the first run.")] = 0,
+    key: Key = None,
+    columns: Columns = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fit with several seeds, and keep the latents that the runs agree on.
+
+    No factors need to be known: on held-out rows each run is compared with the consensus of the
+    others. Writes consensus.json, latents.npy, report.html and a model folder for each run. A
+    killed command goes on where it stopped.
+    """
+    from demix.cli.consensus import run_consensus
+    from demix.cli.options import Options
+
+    run_consensus(
+        Options(
+            data,
+            pairs=pairs,
+            lag=lag,
+            labels=labels,
+            instances=instances,
+            time=time,
+            key=key,
+            columns=columns,
+            space=space,
+            conditional=conditional,
+            n_latents=n_latents,
+            seed=seed,
+        ),
+        out,
+        seeds=seeds,
+        held_out=held_out,
+        group=group,
+        as_json=as_json,
+    )
+
+
+@app.command(epilog="Example:  demix transform model new.npy --out Z.npy")
+def transform(
+    model: Annotated[Path, typer.Argument(help="Model folder.")],
+    data: Annotated[Path, typer.Argument(help="Rows of the kind that it was fitted to.")],
+    out: Annotated[Path, typer.Option(help="The .npy file to write.")],
+    key: Key = None,
+    columns: Columns = None,
+) -> None:
+    """Write the latents of new rows; data may be larger than memory."""
+    from demix.cli.transform import run_transform
+
+    chosen = None if columns is None else columns.split(",")
+    run_transform(model, data, out, key=key, columns=chosen)
+
+
+@app.command(epilog="Example:  demix report model --factors true.csv --out report")
+def report(
+    model: Annotated[Path, typer.Argument(help="A folder that 'demix fit' wrote.")],
+    factors: Annotated[
+        Path | None, typer.Option(help="Known factors of the fitted rows, to compare with.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The fitted images, to show examples along each latent.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder; default: the model folder.")] = None,
+) -> None:
+    """Write report.html of a fit, one file that works offline."""
+    from demix.cli.reports import run_report
+
+    run_report(model, factors, data, out)
+
+
+@app.command(epilog="Example:  demix checkup model series.npy --out check")
+def checkup(
+    model: Annotated[Path, typer.Argument(help="A folder that 'demix fit' wrote.")],
+    data: Annotated[Path, typer.Argument(help="The rows it was fitted to, or new ones.")],
+    out: Annotated[Path, typer.Option(help="Folder for checkup.json and checkup.html.")],
+    pairs: Annotated[
+        Path | None, typer.Option(help="Row numbers of positives, as for 'demix fit'.")
+    ] = None,
+    labels: Annotated[Path | None, typer.Option(help="The class of each row.")] = None,
+    key: Annotated[str | None, typer.Option(help="Which array of an .npz or .zarr file.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Which columns of a table, e.g. speed,height.")
+    ] = None,
+    refits: Annotated[
+        bool, typer.Option(help="Fit three times more, to check dimension and stability.")
+    ] = True,
+    seed: Annotated[int, typer.Option(help="Seed of the simulated nulls.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Check the assumptions that a model relies on: pass, warn or fail for each.
+
+    Ends with the equivalence class that is supported, by which theorem, and the sentence for a
+    paper. Looks at held-out rows only.
+    """
+    from demix.cli.checking import run_checkup
+
+    run_checkup(
+        model,
+        data,
+        out,
+        pairs=pairs,
+        labels=labels,
+        key=key,
+        columns=None if columns is None else columns.split(","),
+        refits=refits,
+        seed=seed,
+        as_json=as_json,
+    )
+
+
+@app.command(epilog="Example:  demix compare model-a model-b --out comparison")
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Folders that 'demix fit' wrote.")],
+    out: Annotated[Path, typer.Option(help="Folder for report.html.")] = Path("comparison"),
+) -> None:
+    """Put several fits side by side on one page."""
+    from demix.cli.reports import run_compare
+
+    run_compare(runs, out)
+
+
+@app.command(epilog="Example:  demix evaluate --latents Z.npy --factors F.npy --out scores")
+def evaluate(
+    latents: Annotated[Path, typer.Option(help="Recovered latents, a row for each sample.")],
+    factors: Annotated[Path, typer.Option(help="True factors, a row for each sample.")],
+    categorical: Annotated[
+        str | None,
+        typer.Option(
+            help="Factors that are categories, by name or number from 0, e.g. shape,3; or none. "
+            "Default: text, and whole numbers of at most 20 values."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for scores.json and report.html.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score the representation of any model against known factors.
+
+    R², MCC, DCI, MIG, SAP, modularity, explicitness, InfoMEC, beta-VAE and FactorVAE scores, and
+    linear accuracy for categories; each with an interval, its chance level and what it certifies.
+    """
+    from demix.cli.evaluate import run_evaluate
+
+    run_evaluate(latents, factors, categorical=categorical, out=out, as_json=as_json)
+
+
+@app.command(epilog="Example:  demix export demo-output/model --onnx model.onnx")
+def export(
+    model: Annotated[Path, typer.Argument(help="Model folder, such as demo-output/model.")],
+    onnx: Annotated[Path, typer.Option(help="ONNX file to write.")],
+    as_json: AsJson = False,
+) -> None:
+    """Write a model as one ONNX file, which runs without demix and torch.
+
+    Whitening and the projection to the latent space are part of it; the batch may have any size.
+    An earlier export is replaced, any other file is left alone.
+    """
+    from demix.cli.export import run_export
+
+    run_export(model, onnx, as_json=as_json)

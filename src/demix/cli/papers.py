@@ -1,0 +1,119 @@
+"""Commands about the papers, calibration and speed; each hands over to a module of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from demix.cli.app import AsJson, app
+from demix.errors import DemixError
+
+
+@app.command(epilog="Example:  demix demo --out demo-output")
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("demo-output"),
+    seed: Annotated[int, typer.Option(help="Seed of mixing, weights and data.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Mix known factors nonlinearly, recover them, and report how well.
+
+    Writes scores.json, report.html (one file, works offline) and a model folder.
+    """
+    from demix.cli.demo import run_demo
+
+    run_demo(out, seed=seed, as_json=as_json)
+
+
+@app.command("list", epilog="Example:  demix list --json")
+def list_experiments(as_json: AsJson = False) -> None:
+    """List the experiments that can be reproduced, with their rows."""
+    from demix.cli.listing import run_list
+
+    run_list(as_json=as_json)
+
+
+@app.command(epilog="Example:  demix reproduce clica-table1 --rows 2,3 --seeds 0,1,2 --out table1")
+def reproduce(
+    experiment: Annotated[str, typer.Argument(help="Name of the experiment; see 'demix list'.")],
+    rows: Annotated[str | None, typer.Option(help="Row numbers from 1, e.g. 1,2,5-7.")] = None,
+    seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0,1,2.")] = "0",
+    scale: Annotated[
+        str, typer.Option(help="smoke (seconds), laptop (two cores) or paper (GPU days).")
+    ] = "laptop",
+    out: Annotated[Path | None, typer.Option(help="Folder; default: ./EXPERIMENT-SCALE.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a table or figure of a paper beside its published numbers.
+
+    Writes results.json, table.md and table.html. An interrupted run goes on where it stopped:
+    finished cells are never run twice.
+    """
+    from demix.cli.reproduction import run_reproduce
+
+    run_reproduce(
+        experiment,
+        rows=None if rows is None else _numbers(rows, "--rows"),
+        seeds=_numbers(seeds, "--seeds"),
+        scale=scale,
+        out=out,
+        as_json=as_json,
+    )
+
+
+@app.command(epilog="Example:  demix calibrate --seeds 0-19 --out calibration")
+def calibrate(
+    out: Annotated[Path, typer.Option(help="Folder for calibration.json and table.md.")],
+    seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0-19.")] = "0-19",
+    rows: Annotated[int, typer.Option(help="Rows of each process.")] = 6000,
+    jobs: Annotated[int, typer.Option(help="How many to run at once.")] = 2,
+    processes: Annotated[
+        str | None, typer.Option(help="Only some processes, with ; between their names.")
+    ] = None,
+) -> None:
+    """Count how often the check-up is right, on processes that break one assumption or none.
+
+    Takes about an hour and a half on two cores; a killed run goes on where it stopped.
+    """
+    from demix.cli.calibrating import run_calibrate
+
+    only = None if processes is None else [name.strip() for name in processes.split(";")]
+    run_calibrate(out, seeds=_numbers(seeds, "--seeds"), rows=rows, only=only, jobs=jobs)
+
+
+@app.command(epilog="Example:  demix bench --json bench.json")
+def bench(
+    json_file: Annotated[Path | None, typer.Option("--json", help="File to write to.")] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Tiny sizes, to see it work; no bar is judged.")
+    ] = False,
+    sections: Annotated[
+        str | None, typer.Option(help="Only some sections, e.g. contrast,step or estimators.")
+    ] = None,
+) -> None:
+    """Measure losses, steps, samplers, scores and estimators beside their peers.
+
+    Everything is timed side by side in one run, beside the bars it must pass. In full this takes
+    about a quarter of an hour on two cores, which should have nothing else to do.
+    """
+    from demix.cli.benchmark import run_bench
+
+    run_bench(json_file, quick=quick, sections=None if sections is None else sections.split(","))
+
+
+def _numbers(text: str, option: str) -> list[int]:
+    """Read ``1,2,5-7``."""
+    numbers: list[int] = []
+    try:
+        for part in text.split(","):
+            first, dash, last = part.strip().partition("-")
+            span = range(int(first), int(last if dash else first) + 1)
+            if not span:
+                raise ValueError(part)
+            numbers += span
+    except ValueError:
+        raise DemixError(
+            f"{option} takes whole numbers such as 1,2,5-7, but got {text!r}."
+        ) from None
+    return numbers

@@ -1,0 +1,129 @@
+"""The page about a check-up: which assumptions hold, and what may be claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from demix.report.blocks import Block, Figure, Page, Section, Table, Verdict
+from demix.report.style import axis, axis_title, base_layout, colour, plain, shown
+
+_MARKS = {"pass": "✓ pass", "warn": "! warn", "fail": "✗ fail", "skipped": "– not checked"}
+
+
+def checkup_page(found: Mapping[str, Any], *, title: str, provenance: Mapping[str, object]) -> Page:
+    """Page of a check-up.
+
+    Parameters
+    ----------
+    found : dict
+        ``supported``, ``relied_on``, ``theorem``, ``sentence`` and ``checks``, each a dict with
+        ``name``, ``verdict``, ``statistic``, ``unit``, ``allowed``, ``margin``, ``null`` and
+        ``sentence``.
+    title : str
+        Heading.
+    provenance : dict
+        What is needed to make the page again.
+
+    Examples
+    --------
+    >>> check = {
+    ...     "name": "shape",
+    ...     "verdict": "pass",
+    ...     "statistic": 0.1,
+    ...     "unit": "|log p|",
+    ...     "allowed": 0.3,
+    ...     "margin": 0.2,
+    ...     "null": [0.0, 0.1],
+    ...     "sentence": "The noise is normal.",
+    ... }
+    >>> found = {"supported": "affine", "theorem": "Theorem 5", "sentence": "It holds."}
+    >>> page = checkup_page(found | {"checks": [check]}, title="Check-up", provenance={})
+    >>> [section.title for section in page.sections]
+    ['What may be claimed', 'Checks', 'Each check beside chance']
+    """
+    checks = found["checks"]
+    kind = "bad" if found["supported"] == "none" else "good"
+    if kind == "good" and any(check["verdict"] == "warn" for check in checks):
+        kind = "neutral"
+    table = Table(
+        ["Assumption", "Verdict", "Found", "Passes up to", "In words"],
+        [
+            [
+                check["name"],
+                _MARKS[check["verdict"]],
+                shown(check["statistic"], ".3f"),
+                shown(check["allowed"], ".3f"),
+                check["sentence"],
+            ]
+            for check in checks
+        ],
+        "Every assumption of the theorem, on held-out data. What is found is compared with chance "
+        "(simulated data for which the assumption holds) and with what the error of learning "
+        "brings.",
+    )
+    claim: list[Block] = [Verdict(kind, found["sentence"])]  # type: ignore[arg-type]
+    sections = [Section("What may be claimed", claim), Section("Checks", [table])]
+    drawn = [check for check in checks if check["statistic"] is not None]
+    if drawn:
+        sections.append(Section("Each check beside chance", _figures(drawn)))
+    summary = f"Supported class: {found['supported']}."
+    if found["theorem"] is not None:
+        summary += (
+            f" The model relies on {found['theorem']}, whose conclusion holds for these data only "
+            "as far as its assumptions do."
+        )
+    return Page(title, summary, sections, {key: str(value) for key, value in provenance.items()})
+
+
+def _figures(checks: Sequence[Mapping[str, Any]]) -> list[Block]:
+    return [
+        Figure(
+            check_figure(check),
+            f"{check['name'].capitalize()}: {check['sentence']}",
+            alt=f"Statistic {shown(check['statistic'], '.3f')} beside its null; it passes up to "
+            f"{shown(check['allowed'], '.3f')}.",
+            half=True,
+        )
+        for check in checks
+    ]
+
+
+def check_figure(check: Mapping[str, Any]) -> go.Figure:
+    """Null of a check as marks, its statistic as a line, and the region in which it passes."""
+    null = np.asarray(check["null"], dtype=float)
+    statistic, allowed, margin = check["statistic"], check["allowed"], check["margin"]
+    values = [0.0, statistic, allowed + margin, *null.tolist()]
+    low, high = min(values), max(values)
+    pad = 0.05 * (high - low or 1.0)
+    figure = go.Figure()
+    figure.add_vrect(
+        x0=low - pad, x1=allowed, fillcolor=colour("accent"), opacity=0.12, line_width=0
+    )
+    if len(null):
+        figure.add_scatter(
+            x=null,
+            y=np.linspace(0.15, 0.85, len(null)),
+            mode="markers",
+            name="chance",
+            marker={"color": colour("second"), "size": 6, "opacity": 0.7},
+            hovertemplate="chance %{x:.3f}<extra></extra>",
+        )
+    figure.add_scatter(
+        x=[statistic, statistic],
+        y=[0, 1],
+        mode="lines",
+        name="found",
+        line={"color": colour("ink"), "width": 3},
+        hovertemplate="found %{x:.3f}<extra></extra>",
+    )
+    figure.update_xaxes(
+        axis(title=axis_title(plain(check["unit"])), range=[low - pad, high + pad], nticks=5)
+    )
+    figure.update_yaxes(axis(showticklabels=False, range=[0, 1], showgrid=False))
+    figure.update_layout(**base_layout(height=180, min_width=280))
+    figure.update_layout(showlegend=False)
+    return figure

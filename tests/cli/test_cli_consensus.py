@@ -1,0 +1,103 @@
+"""`demix consensus` writes what runs agree on, and refuses what it cannot use."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from demix import load_model
+
+
+@pytest.fixture(scope="module")
+def agreed(demix, walk, tmp_path_factory) -> Path:
+    """What `demix consensus` makes of the walk."""
+    folder = tmp_path_factory.mktemp("consensus")
+    np.save(folder / "x.npy", walk)
+    done = demix.run(
+        "consensus", folder / "x.npy", "--n-latents", 2, "--seeds", 2, "--out", folder / "agreed"
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"dimension 2: R² \d\.\d{3} \(95 % interval", done.stdout)
+    assert str(folder / "agreed" / "report.html") in done.stdout
+    return folder / "agreed"
+
+
+def test_it_leaves_runs_latents_numbers_and_a_report(agreed, walk):
+    assert sorted(file.name for file in agreed.iterdir()) == [
+        "consensus.json",
+        "latents.npy",
+        "report.html",
+        "seed-0",
+        "seed-1",
+    ]
+    told = json.loads((agreed / "consensus.json").read_text())
+    assert told["group"] == "orthogonal"
+    assert told["rows"] == 400
+    assert told["provenance"]["command"].startswith("demix consensus ")
+    latents = np.load(agreed / "latents.npy")
+    assert latents.dtype == np.float32
+    # Runs and maps are enough to make the latents again.
+    mean = np.zeros((400, 2))
+    for seed, map_ in zip(told["seeds"], told["maps"], strict=True):
+        z = load_model(agreed / f"seed-{seed}").transform(walk).astype(float)
+        mean += z @ np.array(map_["matrix"]) + np.array(map_["shift"])
+    mean /= np.linalg.norm(mean, axis=1, keepdims=True)
+    np.testing.assert_allclose(latents, mean, atol=1e-5)
+    page = (agreed / "report.html").read_text(encoding="utf-8")
+    for words in (told["verdict"], "Two runs", "Time courses", "Theorem 2 of Zimmermann"):
+        assert words in page
+
+
+def test_labels_give_an_affine_consensus_for_programs(demix, walk, tmp_path):
+    np.save(tmp_path / "x.npy", walk)
+    quarter = (np.arctan2(walk[:, 1], walk[:, 0]) // (np.pi / 2)).astype(int)
+    np.save(tmp_path / "y.npy", quarter)
+    options = ["--labels", tmp_path / "y.npy", "--n-latents", 2, "--seeds", 2, "--json"]
+    done = demix.run("consensus", tmp_path / "x.npy", *options, "--out", tmp_path / "agreed")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told == json.loads((tmp_path / "agreed" / "consensus.json").read_text())
+    assert told["group"] == "affine"
+    assert "Time courses" not in (tmp_path / "agreed" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--seeds", 1], "at least 2 runs, but n_seeds is 1"),
+        (["--seeds", -3], "at least 2 runs"),
+        (["--held-out", 0.01], "held-out rows"),
+        (["--held-out", 2], "held_out must be a share"),
+        (["--group", "unitary"], "A group is one of"),
+        (["--lag", "0"], "lag must be a whole number"),
+        (["--seed", "-1"], "A seed must be"),
+        (["--lag", "1", "--instances"], "one source"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_agreed_on_is_refused_and_nothing_is_written(
+    demix, walk, tmp_path, options, words
+):
+    np.save(tmp_path / "x.npy", walk)
+    out = tmp_path / "deep" / "new"
+    told = demix.refusal("consensus", tmp_path / "x.npy", *options, "--out", out)
+    assert words in told
+    assert [file.name for file in tmp_path.iterdir()] == ["x.npy"]
+
+
+def test_what_was_agreed_on_before_survives_a_refusal(demix, agreed):
+    before = {file: file.read_bytes() for file in agreed.iterdir() if file.is_file()}
+    demix.refusal("consensus", agreed.parent / "x.npy", "--seeds", 1, "--out", agreed)
+    assert {file: file.read_bytes() for file in agreed.iterdir() if file.is_file()} == before
+
+
+def test_a_folder_of_a_fit_is_left_alone(demix, walk, tmp_path):
+    np.save(tmp_path / "x.npy", walk)
+    (tmp_path / "fit").mkdir()
+    (tmp_path / "fit" / "fit.json").write_text("{}")
+    told = demix.refusal("consensus", tmp_path / "x.npy", "--out", tmp_path / "fit")
+    assert "has no consensus.json of 'demix consensus'" in told

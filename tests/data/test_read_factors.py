@@ -1,0 +1,67 @@
+"""Factors are read as numbers and text; what is neither is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from demix import DemixError, read_factors
+
+
+def written(folder, text: str):
+    path = folder / "factors.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_numbers_are_read_as_data_are(tmp_path):
+    factors = read_factors(written(tmp_path, "a,b\n1,2\n3,4.5\n"))
+    assert factors.values.tolist() == [[1, 2], [3, 4.5]]
+    assert factors.names == ("a", "b")
+    np.save(tmp_path / "f.npy", np.arange(6).reshape(3, 2))
+    factors = read_factors(tmp_path / "f.npy")
+    assert factors.values.tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert factors.names is None
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "rows"),
+    [
+        ("size,shape\n1,cube\n2,ball\n", ("size", "shape"), [[1, "cube"], [2, "ball"]]),
+        ("1,cube\n2,ball\n3,cube\n", None, [[1, "cube"], [2, "ball"], [3, "cube"]]),
+        ("shape\ncube\nball\ncube\n", ("shape",), [["cube"], ["ball"], ["cube"]]),
+        ("cube\nball\ncube\n", None, [["cube"], ["ball"], ["cube"]]),
+        ("a;b;c\n0.5;x;y\n1;x;z\n", ("a", "b", "c"), [[0.5, "x", "y"], [1, "x", "z"]]),
+        ("x,y,1.5\nx,z,2\n", None, [["x", "y", 1.5], ["x", "z", 2]]),
+    ],
+)
+def test_columns_of_text(tmp_path, text, names, rows):
+    factors = read_factors(written(tmp_path, text))
+    assert factors.names == names
+    assert factors.values.tolist() == rows
+
+
+def test_arrays_of_text(tmp_path):
+    np.save(tmp_path / "f.npy", np.array([["a", "b"], ["c", "d"]]))
+    assert read_factors(tmp_path / "f.npy").values.tolist() == [["a", "b"], ["c", "d"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("size,kind\n1,x\nn/a,x\n3,y\n", "line 3 .* holds 'n/a' in column size, which is numbers"),
+        ("size,kind\n1,x\n2,\n3,y\n", "line 3 .* is empty in column kind"),
+        ("1,x\n2,7\n3,y\n4,x\n", "line 2 .* holds '7' in column 1, which is text elsewhere"),
+        ("a,b\n1,x\n2\n", "Expected 2 cells in every line"),
+        ("a,b\n1,2\n3,\n", "is empty"),
+        ("", "is empty"),
+    ],
+)
+def test_what_is_neither(tmp_path, text, words):
+    with pytest.raises(DemixError, match=words):
+        read_factors(written(tmp_path, text))
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(DemixError, match="does not exist"):
+        read_factors(tmp_path / "none.csv")
