@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from demix.encoders import Encoder
+from demix.encoders import Encoder, Whitening
 from demix.errors import DemixError
 from demix.objectives import InfoNCE
 from demix.processes import Pairs, Process
@@ -44,7 +44,7 @@ class Trainer:
         whitening = self.encoder.whitening
         if self.plan.inputs == "whitened":
             whitening.fit(sample.x)
-        elif self.plan.inputs == "standardised":
+        elif self.plan.inputs == "standardised" and isinstance(whitening, Whitening):
             whitening.mean.copy_(sample.x.mean(dim=0))
             whitening.matrix.copy_(torch.diag(1 / sample.x.std(dim=0)))
 

@@ -165,7 +165,15 @@ def test_another_schema_is_refused(folder, schema):
         load_encoder(folder)
 
 
-SETTINGS = {"dim_in": 4, "hidden": [8, 8], "activation": "gelu", "residual": True}
+SETTINGS = {
+    "dim_in": 4,
+    "body": "mlp",
+    "hidden": [8, 8],
+    "activation": "gelu",
+    "residual": True,
+    "batch_norm": False,
+    "components": None,
+}
 
 
 @pytest.mark.parametrize(
@@ -180,7 +188,8 @@ SETTINGS = {"dim_in": 4, "hidden": [8, 8], "activation": "gelu", "residual": Tru
         ({"space": "Sphere"}, "described by a dict"),
         ({"space": None}, "described by a dict"),
         ({"encoder": None}, "does not hold the model"),
-        ({"encoder": {}}, "does not hold the model.*dim_in"),
+        ({"encoder": {}}, "does not hold the model.*unknown body"),
+        ({"encoder": {"body": "mlp"}}, "does not hold the model.*dim_in"),
         ({"encoder": {**SETTINGS, "hidden": [8, 8, 8]}}, "does not hold .*has no body.3.linear"),
         ({"encoder": {**SETTINGS, "hidden": [9, 9]}}, r"does not hold .*\(8, 4\) .*, but \(9, 4\)"),
         ({"encoder": {**SETTINGS, "hidden": [16, 16]}}, "does not hold the model.*too few"),

@@ -10,14 +10,13 @@ import torch
 from torch import Tensor
 
 from demix.encoders.encoder import Encoder
+from demix.encoders.images import BODIES
 from demix.errors import DemixError
 from demix.spaces import Space
 
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
 _PRECISIONS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-# Folders from before there were these do not say that they have none.
-_OPTIONAL = {"batch_norm", "components"}
-_SETTINGS = {"dim_in", "hidden", "activation", "residual"} | _OPTIONAL
+_SETTINGS = {"hidden", "activation", "residual", "batch_norm", "components"}
 # A name, a type, a shape and two offsets for each tensor in the header of safetensors.
 _LEAST_ENTRY, _MOST_ENTRY = 50, 500
 
@@ -52,8 +51,10 @@ def outline(space: Any, settings: Any, head: Any, size: int) -> tuple[Encoder, d
     _check_settings(settings)
     _check_head(head)
     # Before anything is built, roughly: a Box of a huge dimension would be huge itself.
-    widths = [settings["dim_in"], *settings["hidden"], *_dims(space)]
-    _check_size(size, least=sum(widths) + _LEAST_ENTRY * len(settings["hidden"]))
+    hidden = settings.get("hidden", [])
+    inputs = settings["dim_in"] if settings["body"] == "mlp" else settings["dim_in"][0]
+    widths = [inputs, *hidden, *_dims(space)]
+    _check_size(size, least=sum(widths) + _LEAST_ENTRY * len(hidden))
     built = Space.from_dict(space)
     with torch.device("meta"):
         encoder = Encoder(space=built, **settings)
@@ -91,21 +92,31 @@ def _check_settings(settings: Any) -> None:
     """Refuse settings of an encoder with other names or kinds of values than its own."""
     if not isinstance(settings, dict):
         raise DemixError(f"settings must be a dict, but got {shown(settings)}")
-    if unknown := sorted(set(settings) - _SETTINGS):
+    body = settings.get("body")
+    if body != "mlp" and (not isinstance(body, str) or body not in BODIES):
+        raise DemixError(f"unknown body {shown(body)}")
+    expected = {"dim_in", "body"} | (_SETTINGS if body == "mlp" else set())
+    if unknown := sorted(set(settings) - expected):
         raise DemixError(f"unknown settings {shown(unknown)}")
-    if missing := sorted(_SETTINGS - _OPTIONAL - set(settings)):
+    if missing := sorted(expected - set(settings)):
         raise DemixError(f"there are no settings {', '.join(missing)}")
+    dim_in = settings["dim_in"]
+    if body != "mlp":
+        # Images of a side beyond this fit no memory, whatever the weights.
+        if not isinstance(dim_in, list) or not all(_is_size(n) and n <= 2**15 for n in dim_in):
+            raise DemixError(f"dim_in must be the shape of images, but got {shown(dim_in)}")
+        return
+    if not _is_size(dim_in):
+        raise DemixError(f"dim_in must be a size, but got {shown(dim_in)}")
     hidden = settings["hidden"]
     if not isinstance(hidden, list) or not all(_is_size(width) for width in hidden):
         raise DemixError(f"hidden must be a list of widths, but got {shown(hidden)}")
-    if not _is_size(settings["dim_in"]):
-        raise DemixError(f"dim_in must be a size, but got {shown(settings['dim_in'])}")
-    if not _is_size(settings.get("components") or 1):
+    if not _is_size(settings["components"] or 1):
         raise DemixError(f"components must be a size, but got {shown(settings['components'])}")
     if not isinstance(settings["activation"], str):
         raise DemixError(f"activation must be a name, but got {shown(settings['activation'])}")
     for name in ("residual", "batch_norm"):
-        if not isinstance(settings.get(name, False), bool):
+        if not isinstance(settings[name], bool):
             raise DemixError(f"{name} must be true or false, but got {shown(settings[name])}")
 
 

@@ -10,20 +10,25 @@ import torch
 from torch import Tensor, nn
 
 from demix.encoders.body import mlp
+from demix.encoders.images import ChannelScaling, image_body, initialise_images
 from demix.encoders.whitening import Whitening
 from demix.errors import DemixError
 from demix.spaces import Space
 
 
 class Encoder(nn.Module):
-    r"""The model :math:`f`: whitening, an MLP, and the map to the assumed space.
+    r"""The model :math:`f`: whitening, a body, and the map to the assumed space.
 
     Parameters
     ----------
-    dim_in : int
-        Dimension of the observations.
+    dim_in : int or (C, H, W)
+        Dimension of the observations, or the shape of images.
     space : Space
         The space assumed for the latents; its dimension is the number of latents.
+    body : str
+        ``"mlp"``, to which the settings below belong, or one for images: ``"compact"`` (narrow and
+        without norms, for a CPU), ``"kitti"`` (of Klindt et al. 2021) or ``"resnet18"``. Images are
+        scaled channel by channel instead of whitened.
     hidden : sequence of int
         Widths of the hidden layers. The default is narrow, with skips: it finds the inverse of
         the paper's mixings in fewer and cheaper steps than the paper's own body, which
@@ -49,13 +54,18 @@ class Encoder(nn.Module):
     >>> f = Encoder(4, Sphere(3), hidden=(32, 32))
     >>> f(torch.randn(5, 4)).norm(dim=1).allclose(torch.ones(5))
     True
+    >>> Encoder((3, 64, 64), Sphere(3), body="compact")(torch.rand(2, 3, 64, 64)).shape
+    torch.Size([2, 3])
     """
+
+    whitening: Whitening | ChannelScaling
 
     def __init__(
         self,
-        dim_in: int,
+        dim_in: int | Sequence[int],
         space: Space,
         *,
+        body: str = "mlp",
         hidden: Sequence[int] = (64,) * 4,
         activation: str = "silu",
         residual: bool = True,
@@ -67,36 +77,45 @@ class Encoder(nn.Module):
         if not 0 < scale < math.inf:
             raise DemixError(f"scale of an encoder must be positive, but got {scale!r}.")
         self.space = space
-        self.settings: dict[str, Any] = {
-            "dim_in": dim_in,
-            "hidden": list(hidden),
-            "activation": activation,
-            "residual": residual,
-            "batch_norm": batch_norm,
-            "components": components,
-        }
-        if components is not None and not 1 <= components <= dim_in:
-            raise DemixError(
-                f"components must be between 1 and the {dim_in} dimensions of the input, but got "
-                f"{components!r}."
+        if body == "mlp":
+            settings = {
+                "hidden": list(hidden),
+                "activation": activation,
+                "residual": residual,
+                "batch_norm": batch_norm,
+                "components": components,
+            }
+            numbers = dim_in if isinstance(dim_in, int) else math.prod(dim_in)
+            if components is not None and not 1 <= components <= numbers:
+                raise DemixError(
+                    f"components must be between 1 and the {numbers} dimensions of the input, but "
+                    f"got {components!r}."
+                )
+            self.settings: dict[str, Any] = {"dim_in": numbers, "body": body, **settings}
+            self.whitening = Whitening(numbers, components)
+            self.body = mlp(
+                numbers if components is None else components,
+                hidden,
+                space.dim,
+                activation=activation,
+                residual=residual,
+                batch_norm=batch_norm,
             )
-        self.whitening = Whitening(dim_in, components)
-        self.body = mlp(
-            dim_in if components is None else components,
-            hidden,
-            space.dim,
-            activation=activation,
-            residual=residual,
-            batch_norm=batch_norm,
-        )
+        else:
+            shape, self.body = image_body(body, dim_in, space.dim)
+            self.settings = {"dim_in": list(shape), "body": body}
+            self.whitening = ChannelScaling(shape)
         self.log_scale = nn.Parameter(torch.full((space.scale_size,), math.log(scale)))
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator | None = None) -> Encoder:
         """Draw Kaiming weights with zero biases, which suit whitened inputs.
 
-        Layers with a skip start at zero, so that training starts from a linear map.
+        Layers with a skip start at zero, so that training of an MLP starts from a linear map.
         """
+        if self.settings["body"] != "mlp":
+            initialise_images(self.body, generator)
+            return self
         linear = [layer for layer in self.body.modules() if isinstance(layer, nn.Linear)]
         inner = 0.0 if self.settings["residual"] else math.sqrt(2)
         for i, layer in enumerate(linear):

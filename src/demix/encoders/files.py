@@ -22,6 +22,7 @@ from demix.encoders.checks import (
     shown,
 )
 from demix.encoders.encoder import Encoder
+from demix.encoders.images import channels_last
 from demix.errors import DemixError
 from demix.files import write_atomic
 
@@ -165,6 +166,7 @@ def open_model(folder: str | Path) -> Model:
         check_weights(tensors, {**encoder.state_dict(), **tables})
         head = {name: tensors.pop(f"{_HEAD}{name}") for name in head}
         encoder.load_state_dict(tensors, assign=True)  # assigned, they keep their precision
+        channels_last(encoder.body)
     return Model(encoder.eval(), head, about)
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from demix import __version__
 from demix.encoders.body import ResidualLayer
 from demix.encoders.encoder import Encoder
+from demix.encoders.images import BasicBlock, ChannelScaling, ResidualConv
 from demix.errors import DemixError
 from demix.files import write_atomic
 from demix.spaces import Box, L1Ball, Product, Real, Space, Sphere
@@ -30,8 +31,9 @@ def export_onnx(encoder: Encoder, path: str | Path) -> Path:
     """Write an encoder as one ONNX graph, from raw observations to latents.
 
     The graph holds everything: whitening, body, the map to the space and the learnt size. It takes
-    ``x`` ``(batch, dim_in)`` to ``z`` ``(batch, n)``, both float32, for a batch of any size. The
-    same encoder gives the same bytes. Needs the extra ``onnx``.
+    ``x`` ``(batch, dim_in)``, or images ``(batch, C, H, W)``, to ``z`` ``(batch, n)``, all
+    float32, for a batch of any size. The same encoder gives the same bytes. Needs the extra
+    ``onnx``.
 
     Parameters
     ----------
@@ -64,7 +66,10 @@ def export_onnx(encoder: Encoder, path: str | Path) -> Path:
     _check_as_built(encoder)
     graph = _Graph(onnx)
     white = graph.add("Sub", "x", graph.constant("mean", encoder.whitening.mean))
-    white = graph.add("MatMul", white, graph.constant("matrix", encoder.whitening.matrix))
+    if isinstance(encoder.whitening, ChannelScaling):
+        white = graph.add("Div", white, graph.constant("deviation", encoder.whitening.deviation))
+    else:
+        white = graph.add("MatMul", white, graph.constant("matrix", encoder.whitening.matrix))
     latents = _squash(graph, encoder.space, _body(graph, encoder.body, white))
     scale = encoder.space.expand_scale(encoder.log_scale.detach().float().exp())
     graph.add("Mul", latents, graph.constant("scale", scale), output="z")
@@ -136,7 +141,9 @@ class _Graph:
     def model(self, encoder: Encoder) -> Any:
         """Return the finished model, with where it comes from."""
         helper, number = self.onnx.helper, self.onnx.TensorProto.FLOAT
-        x = helper.make_tensor_value_info("x", number, ["batch", encoder.settings["dim_in"]])
+        dim_in = encoder.settings["dim_in"]
+        sizes = [dim_in] if isinstance(dim_in, int) else dim_in
+        x = helper.make_tensor_value_info("x", number, ["batch", *sizes])
         z = helper.make_tensor_value_info("z", number, ["batch", encoder.space.dim])
         model = helper.make_model(
             helper.make_graph(self.nodes, "encoder", [x], [z], initializer=self.constants),
@@ -169,6 +176,29 @@ def _linear(graph: _Graph, layer: Any, h: str) -> str:
 
 def _residual(graph: _Graph, layer: Any, h: str) -> str:
     return graph.add("Add", h, _body(graph, layer.activation, _linear(graph, layer.linear, h)))
+
+
+def _conv(graph: _Graph, layer: Any, h: str) -> str:
+    inputs = [graph.constant("weight", layer.weight)]
+    if layer.bias is not None:
+        inputs.append(graph.constant("bias", layer.bias))
+    pads = [*layer.padding, *layer.padding]
+    return graph.add("Conv", h, *inputs, strides=list(layer.stride), pads=pads)
+
+
+def _residual_conv(graph: _Graph, layer: Any, h: str) -> str:
+    inner = _conv(graph, layer.first, graph.add("Relu", h))
+    return graph.add("Add", h, _conv(graph, layer.second, graph.add("Relu", inner)))
+
+
+def _basic_block(graph: _Graph, layer: Any, h: str) -> str:
+    both = graph.add("Add", _body(graph, layer.main, h), _body(graph, layer.skip, h))
+    return graph.add("Relu", both)
+
+
+def _max_pool(graph: _Graph, layer: Any, h: str) -> str:
+    size, stride, pad = layer.kernel_size, layer.stride, layer.padding
+    return graph.add("MaxPool", h, kernel_shape=[size] * 2, strides=[stride] * 2, pads=[pad] * 4)
 
 
 def _batch_norm(graph: _Graph, layer: Any, h: str) -> str:
@@ -241,6 +271,14 @@ _LAYERS: dict[type[nn.Module], Callable[[_Graph, Any, str], str]] = {
     nn.SiLU: _silu,
     nn.GELU: _gelu,
     nn.LeakyReLU: _leaky_relu,
+    nn.Conv2d: _conv,
+    nn.BatchNorm2d: _batch_norm,
+    nn.MaxPool2d: _max_pool,
+    nn.ReLU: lambda graph, layer, h: graph.add("Relu", h),
+    nn.AdaptiveAvgPool2d: lambda graph, layer, h: graph.add("GlobalAveragePool", h),
+    nn.Flatten: lambda graph, layer, h: graph.add("Flatten", h),
+    ResidualConv: _residual_conv,
+    BasicBlock: _basic_block,
 }
 _SPACES: dict[type[Space], Callable[[_Graph, Any, str], str]] = {
     Sphere: _sphere,

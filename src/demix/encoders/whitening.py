@@ -39,6 +39,11 @@ class Whitening(nn.Module):
         kept = dim if components is None else components
         self.register_buffer("matrix", torch.zeros(dim, kept).fill_diagonal_(1))
 
+    @property
+    def samples(self) -> int:
+        """How many samples a fit should see."""
+        return max(8192, 4 * self.matrix.shape[1])
+
     @torch.no_grad()
     def fit(self, x: Tensor, *, scales: Tensor | None = None) -> Whitening:
         """Take mean and covariance from ``x`` ``(N, dim)``; directions without variance go to 0.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -16,6 +17,8 @@ _KNOWN = '"vmf", "normal", "laplace", a number p >= 1, "anisotropic" or "auto"'
 # Where the size of the output starts: a radius is the root of the inverse temperature, and both
 # have to be large enough to tell positives apart before training moves anything.
 _START = {True: 3.0, False: 8.0}
+# Inputs of more numbers are whitened in the directions of the largest variance only.
+_MANY, _COMPONENTS = 1024, 256
 
 
 def assumed_space(space: str | Space, n_latents: int) -> Space:
@@ -83,18 +86,21 @@ def pair_objective(conditional: str | float | None, space: Space) -> InfoNCE | S
     return InfoNCE(_SIMILARITIES[conditional])
 
 
-def encoder_settings(settings: dict[str, Any] | None, space: Space, dim_in: int) -> dict[str, Any]:
-    """Return the arguments of the encoder: those given, and defaults that suit space and input."""
+def encoder_settings(
+    settings: str | dict[str, Any] | None, space: Space, shape: Sequence[int]
+) -> dict[str, Any]:
+    """Return the arguments of the encoder: those given, and defaults that suit space and input.
+
+    ``shape`` is that of one row.
+    """
+    if isinstance(settings, str):
+        settings = {"body": settings}
     if settings is not None and not isinstance(settings, dict):
         raise DemixError(
-            "encoder must be None or a dict of settings of Encoder, e.g. "
+            "encoder must be None, the name of a body or a dict of settings of Encoder, e.g. "
             f"{{'hidden': (64, 64)}}, but got {type(settings).__name__}."
         )
-    own: dict[str, Any] = {"scale": _START[isinstance(space, Sphere)]}
-    if dim_in > _MANY:
+    own: dict[str, Any] = {"dim_in": tuple(shape), "scale": _START[isinstance(space, Sphere)]}
+    if math.prod(shape) > _MANY and (settings or {}).get("body", "mlp") == "mlp":
         own["components"] = _COMPONENTS
     return own | (settings or {})
-
-
-# Inputs of more numbers are whitened in the directions of the largest variance only.
-_MANY, _COMPONENTS = 1024, 256

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from demix.data import Data, Findings, as_data, check_data
-from demix.encoders import Encoder
+from demix.encoders import ChannelScaling, Encoder
 from demix.errors import DemixError
 from demix.estimators.assumptions import assumed_space, encoder_settings
 from demix.estimators.encoding import encode
@@ -51,7 +51,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     n_latents: int
     space: str | Space
-    encoder: dict[str, Any] | None
+    encoder: str | dict[str, Any] | None
     recipe: Recipe | None
     validation: float
     random_state: Any
@@ -132,8 +132,11 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             X = validate_data(
                 self, X, reset=reset, ensure_all_finite=False, ensure_min_samples=least
             )
-            return as_data(X)
+            data = as_data(X)
+            self._row_shape = tuple(data.shape[1:])
+            return data
         data = as_data(X)
+        self._row_shape = tuple(data.shape[1:])
         features = int(np.prod(data.shape[1:]))
         if reset:
             self.n_features_in_ = features
@@ -159,9 +162,8 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return {"estimator": type(self).__name__, **told}
 
     def _new_encoder(self, space: Space) -> Encoder:
-        dim_in = self.n_features_in_
         with seeded(self._seed()):  # a recipe may leave the weights that torch draws
-            return Encoder(dim_in, space, **encoder_settings(self.encoder, space, dim_in))
+            return Encoder(space=space, **encoder_settings(self.encoder, space, self._row_shape))
 
     def _fit(
         self,
@@ -217,11 +219,11 @@ def _digest(beside: torch.Tensor | None) -> str | None:
 def _whitened(encoder: Encoder, found: Findings) -> list[str]:
     """Say what the whitening did to the data."""
     moving = found.std[found.std > 0]
-    told = (
-        f"Columns, with standard deviations from {moving.min():.3g} to {moving.max():.3g}, were "
-        "centred, scaled and whitened"
-    )
-    kept = encoder.whitening.matrix.shape[1]
-    if kept < encoder.whitening.matrix.shape[0]:
+    told = f"with standard deviations from {moving.min():.3g} to {moving.max():.3g}, were centred"
+    if isinstance(encoder.whitening, ChannelScaling):
+        return [f"Channels, {told} and scaled."]
+    told = f"Columns, {told}, scaled and whitened"
+    dim, kept = encoder.whitening.matrix.shape
+    if kept < dim:
         return [f"{told}; the {kept} directions of the largest variance were kept."]
     return [f"{told}."]

@@ -73,7 +73,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         space: str | Space = "real",
         unit_rows: bool = False,
         noise: float = 0.0,
-        encoder: dict[str, Any] | None = None,
+        encoder: str | dict[str, Any] | None = None,
         recipe: Recipe | None = None,
         validation: float = 0.2,
         random_state: Any = 0,

@@ -47,8 +47,9 @@ class ContrastiveDemixer(Demixer):
         rows after it; a range is drawn from uniformly.
     augmentation : callable, optional
         ``augmentation(x)`` makes a new view of rows ``(B, ...)``; positives are two views of a row.
-    encoder : dict, optional
-        Settings of :class:`demix.Encoder` that differ from its defaults, e.g. ``hidden``.
+    encoder : str or dict, optional
+        The name of a body for images (``"compact"``, ``"kitti"``, ``"resnet18"``), or settings of
+        :class:`demix.Encoder` that differ from its defaults, e.g. ``{"hidden": (64, 64)}``.
     recipe : Recipe, optional
         Settings of training; by default up to 3000 steps of 1024 pairs.
     validation : float
@@ -93,7 +94,7 @@ class ContrastiveDemixer(Demixer):
         conditional: str | float | None = None,
         lag: int | tuple[int, int] = 1,
         augmentation: Augmentation | None = None,
-        encoder: dict[str, Any] | None = None,
+        encoder: str | dict[str, Any] | None = None,
         recipe: Recipe | None = None,
         validation: float = 0.2,
         random_state: Any = 0,

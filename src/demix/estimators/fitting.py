@@ -136,7 +136,7 @@ def fit_encoder(
     if goes_on:
         recipe = replace(recipe, initialise=False)
     elif recipe.whiten:
-        first = source.sample(max(8192, 4 * encoder.whitening.matrix.shape[1]), generator=held_out)
+        first = source.sample(encoder.whitening.samples, generator=held_out)
         encoder.whitening.fit(first.x.flatten(1), scales=scales)
     choose, _ = _shuffled(*source.held_out("choose", _HELD_OUT, generator=held_out))
     others = derangement(len(choose.x)).to(device)

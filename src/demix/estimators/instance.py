@@ -71,7 +71,7 @@ class InstanceDemixer(Demixer):
         unit_rows: bool = False,
         augmentation: Augmentation | None = None,
         noise: float = 0.3,
-        encoder: dict[str, Any] | None = None,
+        encoder: str | dict[str, Any] | None = None,
         recipe: Recipe | None = None,
         random_state: Any = 0,
         device: str = "cpu",

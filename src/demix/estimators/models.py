@@ -96,7 +96,7 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
         demixer.best_step_, demixer.n_steps_ = int(about["best_step"]), int(about["steps"])
         demixer.seconds_, demixer.digest_ = float(about["seconds"]), str(about["data"])
         demixer.encoder_ = encoder.to(device)
-        demixer.n_features_in_ = int(encoder.settings["dim_in"])
+        demixer.n_features_in_ = int(np.prod(encoder.settings["dim_in"]))
         if "feature_names" in about:
             demixer.feature_names_in_ = np.array(about["feature_names"], dtype=object)
         if isinstance(demixer, ClassifierDemixer):

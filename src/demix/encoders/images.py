@@ -1,0 +1,228 @@
+"""Bodies of encoders for images ``(N, C, H, W)``, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from demix.errors import DemixError
+
+Shape = tuple[int, int, int]
+"""Channels, height and width."""
+
+
+class ChannelScaling(nn.Module):
+    """Centre each channel and give it unit variance; part of the encoder, not trained.
+
+    Whitening for images: a covariance of all pixels would be larger than the model.
+
+    Parameters
+    ----------
+    shape : (C, H, W)
+        Of an image.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix.encoders.images import ChannelScaling
+    >>> x = 5 + 3 * torch.randn(100, 2, 4, 4)
+    >>> scaled = ChannelScaling((2, 4, 4)).fit(x)(x)
+    >>> bool(scaled.mean().abs() < 1e-3), round(float(scaled.std()), 2)
+    (True, 1.0)
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.register_buffer("mean", torch.zeros(shape[0], 1, 1))
+        self.register_buffer("deviation", torch.ones(shape[0], 1, 1))
+
+    @property
+    def samples(self) -> int:
+        """How many images a fit should see."""
+        return 1024
+
+    @torch.no_grad()
+    def fit(self, x: Tensor, *, scales: Tensor | None = None) -> ChannelScaling:
+        """Take mean and deviation of each channel from ``x`` ``(N, ...)``; scales are found here.
+
+        A channel that is constant goes to 0.
+        """
+        deviation, mean = torch.std_mean(
+            x.reshape(-1, *self.shape).double(), dim=(0, 2, 3), correction=0
+        )
+        self.mean.copy_(mean[:, None, None])
+        least = 1e-7 * mean.abs() + 1e-30
+        infinite = torch.full_like(deviation, torch.inf)
+        self.deviation.copy_(torch.where(deviation > least, deviation, infinite)[:, None, None])
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Take ``(N, ...)`` to scaled images ``(N, C, H, W)``, channels last in memory."""
+        images = (x.reshape(-1, *self.shape) - self.mean) / self.deviation
+        return images.contiguous(memory_format=torch.channels_last)
+
+
+class ResidualConv(nn.Module):
+    """``h + conv(act(conv(act(h))))``; the second one starts at zero, so that no norm is needed."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(width, width, 3, padding=1)
+        self.second = nn.Conv2d(width, width, 3, padding=1)
+        self.activation = nn.ReLU()
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Take ``(N, width, H, W)`` to the same."""
+        inner: Tensor = self.second(self.activation(self.first(self.activation(h))))
+        return h + inner
+
+
+class BasicBlock(nn.Module):
+    """The residual block of ResNet18 (He et al. 2016)."""
+
+    def __init__(self, width_in: int, width: int, stride: int) -> None:
+        super().__init__()
+        self.main = nn.Sequential(
+            nn.Conv2d(width_in, width, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+            nn.Conv2d(width, width, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(width),
+        )
+        self.skip = nn.Sequential()
+        if stride > 1 or width_in != width:
+            self.skip = nn.Sequential(
+                nn.Conv2d(width_in, width, 1, stride, bias=False), nn.BatchNorm2d(width)
+            )
+        self.activation = nn.ReLU()
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Take ``(N, width_in, H, W)`` to ``(N, width, H / stride, W / stride)``."""
+        out: Tensor = self.activation(self.main(h) + self.skip(h))
+        return out
+
+
+def kitti(shape: Shape, dim_out: int) -> nn.Sequential:
+    """Build the net of Klindt et al. (2021): four convolutions that halve the image, 256 units."""
+    layers: list[nn.Module] = []
+    width_in, (height, width) = shape[0], shape[1:]
+    for channels in (32, 32, 64, 64):
+        layers += [nn.Conv2d(width_in, channels, 4, 2, 1), nn.ReLU()]
+        width_in, height, width = channels, height // 2, width // 2
+    return nn.Sequential(
+        *layers,
+        nn.Flatten(),
+        nn.Linear(width_in * height * width, 256),
+        nn.ReLU(),
+        nn.Linear(256, dim_out),
+    )
+
+
+def compact(shape: Shape, dim_out: int) -> nn.Sequential:
+    """Build a net that is narrow where images are large, without norms; for a CPU.
+
+    Patches of 4x4 become 64 channels; three stages of two residual blocks follow, each at half the
+    size of the one before. Positions matter, so the last maps are flattened, not averaged.
+    """
+    stages = (64, 128, 256)
+    layers: list[nn.Module] = [nn.Conv2d(shape[0], stages[0], 4, 4)]
+    height, width = shape[1] // 4, shape[2] // 4
+    for number, channels in enumerate(stages):
+        if number:
+            layers.append(nn.Conv2d(stages[number - 1], channels, 2, 2))
+            height, width = height // 2, width // 2
+        layers += [ResidualConv(channels) for _ in range(2)]
+    return nn.Sequential(
+        *layers,
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(stages[-1] * height * width, 256),
+        nn.ReLU(),
+        nn.Linear(256, dim_out),
+    )
+
+
+def resnet18(shape: Shape, dim_out: int) -> nn.Sequential:
+    """Build ResNet18, 100 LeakyReLU units and the latents, as Zimmermann et al. (2021)."""
+    layers: list[nn.Module] = [
+        nn.Conv2d(shape[0], 64, 7, 2, 3, bias=False),
+        nn.BatchNorm2d(64),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1),
+    ]
+    width_in = 64
+    for width, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
+        layers += [BasicBlock(width_in, width, stride), BasicBlock(width, width, 1)]
+        width_in = width
+    return nn.Sequential(
+        *layers,
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(512, 100),
+        nn.LeakyReLU(),
+        nn.Linear(100, dim_out),
+    )
+
+
+@torch.no_grad()
+def initialise_images(body: nn.Module, generator: torch.Generator | None) -> None:
+    """Draw Kaiming weights; the last layer of a residual block without norms starts at zero."""
+    last = [layer for layer in body.modules() if isinstance(layer, nn.Linear)][-1]
+    for layer in body.modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            inputs = layer.weight[0].numel()
+            gain = (1.0 if layer is last else 2.0) ** 0.5
+            layer.weight.normal_(0, gain / inputs**0.5, generator=generator)
+            if layer.bias is not None:
+                layer.bias.zero_()
+        elif isinstance(layer, nn.BatchNorm2d):
+            layer.reset_parameters()
+    for layer in body.modules():
+        if isinstance(layer, ResidualConv):
+            layer.second.weight.zero_()
+
+
+BODIES: dict[str, tuple[Callable[[Shape, int], nn.Sequential], int]] = {
+    "kitti": (kitti, 16),
+    "compact": (compact, 16),
+    "resnet18": (resnet18, 32),
+}
+"""Every body for images, and the smallest side it takes."""
+
+
+def image_body(name: str, dim_in: int | Sequence[int], dim_out: int) -> tuple[Shape, nn.Sequential]:
+    """Return the shape of images, and the body of that name for them."""
+    if name not in BODIES:
+        raise DemixError(f"Unknown body {name!r}; known are mlp, {', '.join(BODIES)}.")
+    if isinstance(dim_in, int) or len(dim_in) != 3:
+        raise DemixError(
+            f"The body {name!r} takes images, so that dim_in must be their shape (C, H, W), but "
+            f"got {dim_in!r}; give images, or take the body mlp."
+        )
+    channels, height, width = (int(size) for size in dim_in)
+    build, least = BODIES[name]
+    if min(height, width) < least or channels < 1:
+        raise DemixError(
+            f"The body {name!r} takes images of at least {least} x {least} pixels, but got "
+            f"{channels} channels of {height} x {width}."
+        )
+    shape = (channels, height, width)
+    return shape, channels_last(build(shape, dim_out))
+
+
+Body = TypeVar("Body", bound=nn.Module)
+
+
+def channels_last(body: Body) -> Body:
+    """Lay out the weights of convolutions as :class:`ChannelScaling` lays out images."""
+    for layer in body.modules():
+        if isinstance(layer, nn.Conv2d):
+            layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
+    return body
