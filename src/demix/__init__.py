@@ -61,6 +61,7 @@ _ROOMS = {
         "InfoNCE",
         "InstanceDiscrimination",
         "ShapedInfoNCE",
+        "SlowVAE",
         "Supervised",
         "TimeContrastive",
         "alignment",

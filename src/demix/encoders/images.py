@@ -217,6 +217,26 @@ def image_body(name: str, dim_in: int | Sequence[int], dim_out: int) -> tuple[Sh
     return shape, channels_last(build(shape, dim_out))
 
 
+def image_decoder(dim_in: int, shape: Sequence[int]) -> nn.Sequential:
+    """Build the mirror of the body ``kitti``: from latents ``(N, n)`` to logits of pixels."""
+    channels, height, width = (int(size) for size in shape)
+    if height % 16 or width % 16:
+        raise DemixError(
+            f"A decoder makes images whose sides are multiples of 16, but got {height} x {width}."
+        )
+    low = (64, height // 16, width // 16)
+    layers: list[nn.Module] = [
+        nn.Linear(dim_in, 256),
+        nn.ReLU(),
+        nn.Linear(256, low[0] * low[1] * low[2]),
+        nn.ReLU(),
+        nn.Unflatten(1, low),
+    ]
+    for width_in, width_out in ((64, 64), (64, 32), (32, 32)):
+        layers += [nn.ConvTranspose2d(width_in, width_out, 4, 2, 1), nn.ReLU()]
+    return nn.Sequential(*layers, nn.ConvTranspose2d(32, channels, 4, 2, 1))
+
+
 Body = TypeVar("Body", bound=nn.Module)
 
 

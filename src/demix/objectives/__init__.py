@@ -15,6 +15,7 @@ from demix.objectives.optimum import asymptotic_loss, is_matched, latent_loss, o
 from demix.objectives.rows import RowObjective
 from demix.objectives.shaped import ShapedInfoNCE
 from demix.objectives.similarities import Kind
+from demix.objectives.slow_vae import SlowVAE
 from demix.objectives.streaming import kernel_name
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "RowObjective",
     "Sampled",
     "ShapedInfoNCE",
+    "SlowVAE",
     "Supervised",
     "TimeContrastive",
     "alignment",

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from demix.encoders import Encoder
 from demix.errors import DemixError
-from demix.objectives import Classification, Objective, RowObjective
+from demix.objectives import Classification, Objective, RowObjective, SlowVAE
 from demix.training.muon import Muon
 from demix.training.recipe import Recipe
 from demix.training.record import Record
@@ -138,7 +138,7 @@ def train(
     own_optimizers = _own_optimizers(objective, recipe)  # which may refuse: nothing is changed yet
     device = next(encoder.parameters()).device
     generators = {"data": torch.Generator(device).manual_seed(seed)}
-    if isinstance(objective, Classification):
+    if isinstance(objective, Classification | SlowVAE):
         generators["rows"] = objective.draws
     generator = generators["data"]
     facts = {"seed": seed, "recipe": vars(recipe), "looks": looks, "patience": patience}
@@ -204,7 +204,7 @@ def _start(
     """Draw weights and rows, and fit the whitening."""
     if recipe.initialise:
         encoder.initialise(generator)
-        if isinstance(objective, RowObjective):
+        if isinstance(objective, RowObjective | SlowVAE):
             objective.initialise(generator)
     if recipe.whiten:
         encoder.whitening.fit(sample(max(4096, recipe.batch), generator=generator).x)
