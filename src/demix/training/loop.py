@@ -207,7 +207,8 @@ def _start(
         if isinstance(objective, RowObjective):
             objective.initialise(generator)
     if recipe.whiten:
-        encoder.whitening.fit(sample(max(4096, recipe.batch), generator=generator).x)
+        first = sample(max(4096, recipe.batch), generator=generator)
+        encoder.whitening.fit(first.x.flatten(1))
 
 
 def _look(
