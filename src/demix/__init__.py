@@ -75,7 +75,7 @@ _ROOMS = {
         "optimum_limit",
         "uniformity",
     ],
-    "training": ["Recipe", "paper_recipe", "train"],
+    "training": ["Chunked", "Recipe", "paper_recipe", "train"],
     "assumptions": ["Check", "Checkup", "checkup", "checkup_pairs"],
     "estimators": [
         "ClassifierDemixer",
