@@ -52,6 +52,7 @@ _ROOMS = {
         "cluster_vectors",
         "diversity_rank",
     ],
+    "datasets": ["KittiMasks", "NearestPairs", "kitti_masks"],
     "encoders": ["Encoder", "export_onnx", "load_encoder", "paper_encoder", "save_encoder"],
     "objectives": [
         "AlignmentUniformity",
@@ -75,7 +76,7 @@ _ROOMS = {
         "optimum_limit",
         "uniformity",
     ],
-    "training": ["Recipe", "paper_recipe", "train"],
+    "training": ["Chunked", "Recipe", "paper_recipe", "train"],
     "assumptions": ["Check", "Checkup", "checkup", "checkup_pairs"],
     "estimators": [
         "ClassifierDemixer",

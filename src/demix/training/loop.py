@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from demix.encoders import Encoder
 from demix.errors import DemixError
 from demix.objectives import Classification, Objective, RowObjective, SlowVAE
+from demix.training.chunks import Chunked
 from demix.training.muon import Muon
 from demix.training.recipe import Recipe
 from demix.training.record import Record
@@ -136,6 +137,7 @@ def train(
     (20, True)
     """
     own_optimizers = _own_optimizers(objective, recipe)  # which may refuse: nothing is changed yet
+    model: Any = encoder if recipe.chunk is None else Chunked(encoder, recipe.chunk)
     device = next(encoder.parameters()).device
     generators = {"data": torch.Generator(device).manual_seed(seed)}
     if isinstance(objective, Classification | SlowVAE):
@@ -161,7 +163,7 @@ def train(
             schedule.set(state.step)
             batch = sample(recipe.batch, generator=generator)
             with half:
-                loss = objective(encoder, batch)
+                loss = objective(model, batch)
             value = loss.item()
             if not torch.isfinite(loss):
                 raise DemixError(
@@ -207,7 +209,8 @@ def _start(
         if isinstance(objective, RowObjective | SlowVAE):
             objective.initialise(generator)
     if recipe.whiten:
-        encoder.whitening.fit(sample(max(4096, recipe.batch), generator=generator).x)
+        first = sample(max(4096, recipe.batch), generator=generator)
+        encoder.whitening.fit(first.x.flatten(1))
 
 
 def _look(

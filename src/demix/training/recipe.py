@@ -40,6 +40,9 @@ class Recipe:
         Approximate, for objectives with ``sampled`` rows: Adam touches only the rows that took part
         in a step. Its moments of the others wait instead of decaying, and a row that comes late
         begins with a step of up to three times the rate. By default Adam updates the whole table.
+    chunk : int, optional
+        Keep the activations of so many observations at a time, as :class:`demix.Chunked` does: the
+        gradients of the whole batch in less memory, for a second pass through the encoder.
 
     Examples
     --------
@@ -59,6 +62,7 @@ class Recipe:
     initialise: bool = True
     bf16: bool = False
     lazy_rows: bool = False
+    chunk: int | None = None
 
     def __post_init__(self) -> None:
         if self.steps < 1 or self.batch < 2:

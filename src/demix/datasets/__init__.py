@@ -1,0 +1,6 @@
+"""Data of the papers, pairs over finite sets, and views of images."""
+
+from demix.datasets.masks import KittiMasks, kitti_masks
+from demix.datasets.nearest import NearestPairs, Realised
+
+__all__ = ["KittiMasks", "NearestPairs", "Realised", "kitti_masks"]
