@@ -42,6 +42,10 @@ def reproduce(
     scale: Annotated[
         str, typer.Option(help="smoke (seconds), laptop (two cores) or paper (GPU days).")
     ] = "laptop",
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="Files or folders that the experiment needs; may be given twice."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder; default: ./EXPERIMENT-SCALE.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -57,6 +61,7 @@ def reproduce(
         rows=None if rows is None else _numbers(rows, "--rows"),
         seeds=_numbers(seeds, "--seeds"),
         scale=scale,
+        data=data or [],
         out=out,
         as_json=as_json,
     )

@@ -20,6 +20,7 @@ def run_reproduce(
     rows: Sequence[int] | None,
     seeds: Sequence[int],
     scale: str,
+    data: Sequence[Path],
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -31,7 +32,13 @@ def run_reproduce(
         with training_bar(console) as progress:
             watcher = TableBars(progress, experiment.score)
             records = reproduce(
-                experiment, folder, rows=rows, seeds=seeds, scale=size, watcher=watcher
+                experiment,
+                folder,
+                rows=rows,
+                seeds=seeds,
+                scale=size,
+                data=data,
+                watcher=watcher,
             )
     except KeyboardInterrupt:
         Console(stderr=True).print("Interrupted; what was finished is kept.")

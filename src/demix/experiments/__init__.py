@@ -20,15 +20,18 @@ from demix.experiments.declaration import (
     Row,
     varying,
 )
+from demix.experiments.kitti import TABLE_3
 from demix.experiments.labels import Budget, LabelRow
 from demix.experiments.pairs import Laptop, PairRow
 from demix.experiments.scales import SCALES, Scale, scale_named
+from demix.experiments.videos import VideoRow
 
 EXPERIMENTS: dict[str, Experiment[Row]] = {
     experiment.name: experiment
     for experiment in (
         TABLE_1,
         TABLE_2,
+        TABLE_3,
         MARGINAL,
         DIET,
         SUPERVISED,
@@ -54,6 +57,7 @@ __all__ = [
     "Point",
     "Row",
     "Scale",
+    "VideoRow",
     "experiment_named",
     "scale_named",
     "varying",

@@ -121,7 +121,8 @@ class Panel:
 class Experiment(Generic[R]):
     """A table or figure: its rows and the scores it is about, the main one first.
 
-    A figure names its panels, and its rows are points. ``notes`` stand below its table.
+    A figure names its panels, and its rows are points. ``notes`` stand below its table. ``data``
+    says which files it needs, if any.
     """
 
     name: str
@@ -131,6 +132,7 @@ class Experiment(Generic[R]):
     source: str
     panels: tuple[Panel, ...] = ()
     notes: tuple[str, ...] = ()
+    data: str | None = None
 
     @property
     def score(self) -> str:

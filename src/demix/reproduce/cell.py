@@ -8,11 +8,12 @@ import numpy as np
 import torch
 
 from demix.encoders import Encoder
-from demix.experiments import Experiment, LabelRow, Model, PairRow, Row, Scale
+from demix.experiments import Experiment, LabelRow, Model, PairRow, Row, Scale, VideoRow
 from demix.objectives import contrast, is_matched, latent_loss
 from demix.processes import Process
 from demix.reproduce.label_cell import run_label_cell
 from demix.reproduce.trial import LOOK, Report, held_out, planned, trained
+from demix.reproduce.video_cell import run_video_cell
 from demix.scores import affine_r2, mean_correlation
 from demix.training import Record
 
@@ -26,6 +27,8 @@ def run_cell(
     scale: Scale,
     model: Model,
     report: Report | None = None,
+    *,
+    material: Any = None,
 ) -> dict[str, Any] | None:
     """Train and score one model; None if Ctrl-C ended it.
 
@@ -33,6 +36,8 @@ def run_cell(
     ----------
     experiment, row, seed, scale, model
         Which cell.
+    material
+        What :func:`open_material` made of files, for an experiment that needs them.
     report : callable, optional
         ``report(step, steps, record)`` after every step.
 
@@ -45,6 +50,8 @@ def run_cell(
         measured = run_label_cell(row, seed, scale, model, report)
     elif isinstance(row, PairRow):
         measured = _run_pair_cell(row, seed, scale, model, experiment.score, report)
+    elif isinstance(row, VideoRow):
+        measured = run_video_cell(row, seed, scale, model, material, report)
     else:
         raise TypeError(f"There is no way to run a {type(row).__name__}.")
     if measured is None:

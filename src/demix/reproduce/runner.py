@@ -13,6 +13,7 @@ from demix.experiments import Experiment, Model, Row, Scale
 from demix.objectives import kernel_name
 from demix.provenance import provenance
 from demix.reproduce.cell import heading, run_cell
+from demix.reproduce.material import open_material
 from demix.reproduce.store import Store
 from demix.reproduce.table import write_tables
 from demix.training import Record
@@ -53,6 +54,7 @@ def reproduce(
     rows: Sequence[int] | None = None,
     seeds: Sequence[int] = (0,),
     scale: Scale,
+    data: Sequence[str | Path] = (),
     watcher: Watcher | None = None,
 ) -> list[dict[str, Any]]:
     """Run an experiment into ``out``: ``results.json``, ``table.md``, ``table.html``.
@@ -74,6 +76,8 @@ def reproduce(
         Each seed draws its own mixing, weights and data.
     scale : Scale
         How large.
+    data : sequence of paths
+        Files or folders, for an experiment that needs some.
     watcher : Watcher, optional
         Is told on the way.
 
@@ -84,6 +88,7 @@ def reproduce(
     """
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
+    material = open_material(experiment, data)
     store = Store(out, experiment, scale)
     watcher = watcher or Watcher()
     cells = [
@@ -108,7 +113,13 @@ def reproduce(
         record = _same_run(experiment, cell, scale, store)
         if record is None:
             record = run_cell(
-                experiment, cell.row, cell.seed, scale, cell.model, partial(watcher.step, cell)
+                experiment,
+                cell.row,
+                cell.seed,
+                scale,
+                cell.model,
+                partial(watcher.step, cell),
+                material=material,
             )
             if record is None:
                 write_tables(experiment, store.records, store.folder)

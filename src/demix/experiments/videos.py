@@ -1,0 +1,98 @@
+"""Rows of Table 3 of the first paper: nearby frames of videos, and models of how they differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from demix.encoders import Encoder
+from demix.experiments.declaration import Figure, Model, Row
+from demix.experiments.scales import Scale
+from demix.objectives import InfoNCE, Kind, Objective, SlowVAE
+from demix.spaces import Real, space_named
+from demix.training import Recipe
+
+_SPACES = {"box": "Box", "real": "Unbounded"}
+_ASSUMED: dict[Kind | None, str] = {1: "Laplace", 2: "Normal", None: "SlowVAE"}
+_SECONDS = {1: 0.05, 5: 0.15}
+LATENTS = 10
+SHAPE = (1, 64, 64)
+
+
+@dataclass(frozen=True)
+class VideoRow(Row):
+    """Frames at most ``delta`` apart, and a model of them; without a similarity, SlowVAE."""
+
+    delta: int
+    similarity: Kind | None
+    space: Literal["box", "real"]
+    paper: Figure
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The one model of the row."""
+        return ("slowvae" if self.similarity is None else "unsupervised",)
+
+    @property
+    def main(self) -> tuple[Model, ...]:
+        """The same."""
+        return self.models
+
+    @property
+    def assumed(self) -> str:
+        """The model's conditional, in the paper's words."""
+        return _ASSUMED[self.similarity]
+
+    def label(self, model: Model) -> str:
+        """Name the row in a few words, for a figure."""
+        return f"{self.assumed}, {_SPACES[self.space]}, {_SECONDS[self.delta]} s"
+
+    def published(self, model: Model, score: str) -> Figure | None:
+        """Return the paper's figure; it gives one score."""
+        return self.paper if score == "mcc" else None
+
+    def cells(self) -> dict[str, str]:
+        """Describe pairs and model for the columns of a table."""
+        return {
+            "frames apart": f"up to {self.delta}",
+            "model": self.assumed,
+            "space": _SPACES[self.space],
+        }
+
+    def setting(self) -> Row:
+        """Return the row without number and figure."""
+        return replace(self, number=0, paper=(0.0, None))
+
+    def facts(self) -> dict[str, Any]:
+        """Describe pairs and model for a machine."""
+        return {
+            "max_delta_t": self.delta,
+            "mean_delta_seconds": _SECONDS[self.delta],
+            "model_conditional": self.assumed,
+            "model_space": self.space,
+        }
+
+    def plan(self, scale: Scale, model: Model) -> tuple[Encoder, Objective[Any], Recipe]:
+        """Return encoder, objective and recipe."""
+        paper = scale.name == "paper"
+        objective: Objective[Any]
+        if self.similarity is None:
+            objective = SlowVAE(LATENTS, SHAPE)
+            encoder = Encoder(SHAPE, Real(2 * LATENTS), body="kitti")
+        else:
+            objective = InfoNCE(self.similarity, two_sided=not paper)
+            encoder = Encoder(SHAPE, space_named(self.space, LATENTS), body="kitti")
+        if paper:
+            recipe = Recipe(
+                steps=300_000,
+                batch=32,
+                optimizer="adam",
+                rate=1e-4,
+                warmup=0.0,
+                decay=False,
+                whiten=False,
+                initialise=False,
+            )
+        else:
+            recipe = Recipe(steps=5000, batch=64, optimizer="adam", rate=5e-4)
+        return encoder, objective, replace(recipe, steps=20, batch=16) if scale.smoke else recipe

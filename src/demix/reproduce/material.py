@@ -1,0 +1,24 @@
+"""The files that an experiment is run on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from demix.datasets import kitti_masks
+from demix.errors import DemixError
+from demix.experiments import Experiment, Row, VideoRow
+
+
+def open_material(experiment: Experiment[Row], data: Sequence[str | Path]) -> Any:
+    """Return what the rows of an experiment need beside themselves; None if that is nothing."""
+    if experiment.data is None and data:
+        raise DemixError(
+            f"{experiment.name} makes its own data, but got {data[0]}; leave --data out."
+        )
+    if experiment.data is not None and not data:
+        raise DemixError(f"{experiment.name} needs --data with {experiment.data}, but got none.")
+    if isinstance(experiment.rows[0], VideoRow):
+        return kitti_masks(*data)
+    return None

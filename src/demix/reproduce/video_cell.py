@@ -1,0 +1,66 @@
+"""A cell with videos: frames that are near in time, and factors that were measured in them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+
+from demix.datasets import KittiMasks
+from demix.encoders import Encoder
+from demix.experiments import Model, Scale, VideoRow
+from demix.objectives import SlowVAE
+from demix.reproduce.trial import Report, held_out, planned, trained
+from demix.scores import affine_r2, mean_correlation
+from demix.training import Record
+
+_LOOK, _SCORED = 2000, 10_000
+
+
+def run_video_cell(
+    row: VideoRow,
+    seed: int,
+    scale: Scale,
+    model: Model,
+    data: KittiMasks,
+    report: Report | None = None,
+) -> dict[str, Any] | None:
+    """Train and score one model; None if Ctrl-C ended it.
+
+    As in the paper, 10 000 frames of the set are scored, which training has seen; no factor has
+    taken part in it.
+    """
+    encoder, objective, recipe = plan = planned(row, scale, model, seed)
+    order = torch.randperm(len(data), generator=held_out(seed))
+
+    def scored(encoder: Encoder, count: int) -> dict[str, float]:
+        rows = order[:count].sort().values.numpy()
+        masks = torch.from_numpy(data.masks[rows])
+        outputs = torch.cat([encoder(part.float()) for part in masks.split(1000)])
+        latents = objective.latents(outputs) if isinstance(objective, SlowVAE) else outputs
+        factors = data.factors[rows]
+        return {
+            "mcc": float(mean_correlation(latents, factors, method="spearman")),
+            "r2": float(affine_r2(latents, factors)),
+        }
+
+    def watch(encoder: Encoder) -> Record:
+        return {"score": 100 * scored(encoder, _LOOK)["mcc"]}
+
+    sample = partial(data.sample, max_delta_t=row.delta)
+    training = trained(plan, sample, seed, watch, report)
+    if training is None:
+        return None
+    with torch.no_grad():
+        scores = scored(encoder, _SCORED)
+    return scores | {
+        "steps": training.steps,
+        "seconds": round(training.seconds, 2),
+        "nats_above_optimum": None,
+        "objective": repr(objective) if not isinstance(objective, SlowVAE) else "SlowVAE",
+        "batch": recipe.batch,
+        "frames": len(data),
+        "sequences": data.n_sequences,
+        "history": training.history,
+    }
