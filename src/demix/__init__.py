@@ -52,7 +52,7 @@ _ROOMS = {
         "cluster_vectors",
         "diversity_rank",
     ],
-    "datasets": ["KittiMasks", "NearestPairs", "kitti_masks"],
+    "datasets": ["KittiMasks", "NearestPairs", "SimCLRViews", "kitti_masks"],
     "encoders": ["Encoder", "export_onnx", "load_encoder", "paper_encoder", "save_encoder"],
     "objectives": [
         "AlignmentUniformity",

@@ -2,5 +2,6 @@
 
 from demix.datasets.masks import KittiMasks, kitti_masks
 from demix.datasets.nearest import NearestPairs, Realised
+from demix.datasets.simclr import SimCLRViews
 
-__all__ = ["KittiMasks", "NearestPairs", "Realised", "kitti_masks"]
+__all__ = ["KittiMasks", "NearestPairs", "Realised", "SimCLRViews", "kitti_masks"]
