@@ -94,13 +94,16 @@ def cells(records):
 def finished(tmp_path_factory):
     """A folder of two rows for each experiment."""
     folders = {}
-    for name, experiment in EXPERIMENTS.items():
+    for name in ROWS:
+        experiment = experiment_named(name)
         folders[name] = tmp_path_factory.mktemp("runs") / "new" / name
         reproduce(experiment, folders[name], rows=ROWS[name], scale=SMOKE, watcher=Diary())
     return folders
 
 
-every_experiment = pytest.mark.parametrize("name", EXPERIMENTS)
+every_experiment = pytest.mark.parametrize(
+    "name", [name for name, experiment in EXPERIMENTS.items() if experiment.data is None]
+)
 
 
 @every_experiment
