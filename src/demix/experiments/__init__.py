@@ -24,6 +24,8 @@ from demix.experiments.kitti import TABLE_3
 from demix.experiments.labels import Budget, LabelRow
 from demix.experiments.pairs import Laptop, PairRow
 from demix.experiments.scales import SCALES, Scale, scale_named
+from demix.experiments.scenes import SceneRow
+from demix.experiments.three_d_ident import TABLES_4_5
 from demix.experiments.videos import VideoRow
 
 EXPERIMENTS: dict[str, Experiment[Row]] = {
@@ -32,6 +34,7 @@ EXPERIMENTS: dict[str, Experiment[Row]] = {
         TABLE_1,
         TABLE_2,
         TABLE_3,
+        TABLES_4_5,
         MARGINAL,
         DIET,
         SUPERVISED,
@@ -57,6 +60,7 @@ __all__ = [
     "Point",
     "Row",
     "Scale",
+    "SceneRow",
     "VideoRow",
     "experiment_named",
     "scale_named",

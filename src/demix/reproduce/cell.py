@@ -8,10 +8,11 @@ import numpy as np
 import torch
 
 from demix.encoders import Encoder
-from demix.experiments import Experiment, LabelRow, Model, PairRow, Row, Scale, VideoRow
+from demix.experiments import Experiment, LabelRow, Model, PairRow, Row, Scale, SceneRow, VideoRow
 from demix.objectives import contrast, is_matched, latent_loss
 from demix.processes import Process
 from demix.reproduce.label_cell import run_label_cell
+from demix.reproduce.scene_cell import run_scene_cell
 from demix.reproduce.trial import LOOK, Report, held_out, planned, trained
 from demix.reproduce.video_cell import run_video_cell
 from demix.scores import affine_r2, mean_correlation
@@ -52,6 +53,8 @@ def run_cell(
         measured = _run_pair_cell(row, seed, scale, model, experiment.score, report)
     elif isinstance(row, VideoRow):
         measured = run_video_cell(row, seed, scale, model, material, report)
+    elif isinstance(row, SceneRow):
+        measured = run_scene_cell(row, seed, scale, model, material, report)
     else:
         raise TypeError(f"There is no way to run a {type(row).__name__}.")
     if measured is None:

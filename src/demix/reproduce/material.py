@@ -8,7 +8,8 @@ from typing import Any
 
 from demix.datasets import kitti_masks
 from demix.errors import DemixError
-from demix.experiments import Experiment, Row, VideoRow
+from demix.experiments import Experiment, Row, SceneRow, VideoRow
+from demix.scenes import open_rendered
 
 
 def open_material(experiment: Experiment[Row], data: Sequence[str | Path]) -> Any:
@@ -21,4 +22,13 @@ def open_material(experiment: Experiment[Row], data: Sequence[str | Path]) -> An
         raise DemixError(f"{experiment.name} needs --data with {experiment.data}, but got none.")
     if isinstance(experiment.rows[0], VideoRow):
         return kitti_masks(*data)
+    if isinstance(experiment.rows[0], SceneRow):
+        folders = [open_rendered(folder) for folder in data]
+        for path, folder in zip(data, folders, strict=True):
+            if folder.order.scene != "3dident":
+                raise DemixError(
+                    f"{experiment.name} needs {experiment.data}, but {path} holds the scene "
+                    f"{folder.order.scene}."
+                )
+        return folders
     return None

@@ -19,6 +19,8 @@ Rows = list[tuple[Row, dict[Model, list[dict[str, Any]]]]]
 SCORES = {
     "r2": "R²",
     "mcc": "MCC",
+    "r2_train": "R², training images",
+    "mcc_train": "MCC, training images",
     "r2_rows": "R² of rows, new clusters",
     "r2_rows_seen": "R² of rows, seen clusters",
     "orthogonality": "orthogonality error",

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from demix.encoders import Encoder
-from demix.experiments import LabelRow, Model, PairRow, Scale, VideoRow
+from demix.experiments import LabelRow, Model, PairRow, Scale, SceneRow, VideoRow
 from demix.objectives import Objective
 from demix.training import Recipe, Record, Sampler, Training, train
 
@@ -29,11 +29,13 @@ def held_out(seed: int, *, part: int = 1) -> torch.Generator:
     return torch.Generator().manual_seed(part * _APART + seed)
 
 
-def planned(row: PairRow | LabelRow | VideoRow, scale: Scale, model: Model, seed: int) -> Plan:
+def planned(
+    row: PairRow | LabelRow | VideoRow | SceneRow, scale: Scale, model: Model, seed: int, **more: Any
+) -> Plan:
     """Return encoder, objective and recipe of a cell, with weights that depend on its seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3 * _APART + seed)  # for what torch itself initialises
-        return row.plan(scale, model)
+        return row.plan(scale, model, **more)
 
 
 def trained(

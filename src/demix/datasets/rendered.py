@@ -1,0 +1,104 @@
+"""Pairs of rendered images: exact ones, nearest ones, or two views of one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from demix.datasets.nearest import NearestPairs
+from demix.datasets.simclr import SimCLRViews
+from demix.distributions import Conditional, Laplace, Normal
+from demix.processes import Pairs
+from demix.scenes import Rendered
+from demix.spaces import Box
+
+Law = Literal["normal", "laplace", "augmentations"]
+WIDTHS = {"normal": 0.1, "laplace": 0.1}
+"""Scales of the conditionals of Zimmermann et al. (2021) on 3DIdent."""
+
+
+class RenderedPairs:
+    """Training pairs of a folder of rendered images, and images to score on.
+
+    The last tenth of the images is for scoring. Latents were drawn independently, so these are as
+    good as a folder of their own.
+
+    Parameters
+    ----------
+    rendered : Rendered
+        The folder. If its positives follow ``law`` they are taken; else a positive is the image
+        whose latents are nearest to a draw, as in the paper.
+    law : "normal", "laplace" or "augmentations"
+        How positives differ; with augmentations they are views of one image, as in SimCLR.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import torch
+    >>> from demix.datasets.rendered import RenderedPairs
+    >>> from demix.scenes import Order, open_rendered, render_folder
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     order = Order("sprites", n=20, size=16, pairs="normal:0.1")
+    ...     pairs = RenderedPairs(open_rendered(render_folder(order, folder)), "normal")
+    ...     drawn = pairs.sample(4, generator=torch.Generator().manual_seed(0))
+    >>> pairs.exact, drawn.x.shape, drawn.z.shape
+    (True, torch.Size([4, 3, 16, 16]), torch.Size([4, 5]))
+    """
+
+    def __init__(self, rendered: Rendered, law: Law) -> None:
+        self.rendered, self.law = rendered, law
+        self.training = len(rendered.images) - len(rendered.images) // 10
+        made = (rendered.order.pairs or "").partition(":")[0]
+        self.exact = law == made
+        self._views = SimCLRViews() if law == "augmentations" else None
+        self._nearest: NearestPairs | None = None
+        if not self.exact and self._views is None:
+            latents = np.asarray(rendered.latents[: self.training])
+            self._nearest = NearestPairs(latents, _conditional(law, latents.shape[1]))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of an image."""
+        height, width, channels = self.rendered.images.shape[1:]
+        return channels, height, width
+
+    def sample(self, size: int, *, generator: torch.Generator) -> Pairs:
+        """Draw pairs: latents ``(size, n)``, images ``(size, 3, H, W)`` of float32 in [0, 1]."""
+        if self._nearest is not None:
+            pair = self._nearest.sample(size, generator=generator)
+            sides = [side.cpu().numpy() for side in pair]
+            z = [torch.from_numpy(self.rendered.latents[rows]) for rows in sides]
+            return Pairs(*z, *(as_floats(self.rendered.images[rows]) for rows in sides))
+        device = generator.device
+        chosen = torch.randint(self.training, (size,), generator=generator, device=device)
+        rows = chosen.cpu().numpy()
+        z = torch.from_numpy(self.rendered.latents[rows])
+        x = as_floats(self.rendered.images[rows])
+        if self._views is not None:
+            with torch.random.fork_rng(devices=[]):
+                seed = torch.randint(2**62, (), generator=generator, device=device)
+                torch.manual_seed(int(seed))
+                return Pairs(z, z, self._views(x), self._views(x))
+        assert self.rendered.positives is not None
+        assert self.rendered.positive_latents is not None
+        other = as_floats(self.rendered.positives[rows])
+        return Pairs(z, torch.from_numpy(self.rendered.positive_latents[rows]), x, other)
+
+    def rows(self, part: Literal["train", "test"], most: int) -> np.ndarray:
+        """Return at most so many row numbers of a part."""
+        if part == "train":
+            return np.arange(min(most, self.training))
+        return np.arange(self.training, min(len(self.rendered.images), self.training + most))
+
+
+def _conditional(law: Law, dim: int) -> Conditional:
+    box = Box(dim, low=-1.0, high=1.0)
+    return Normal(box, WIDTHS[law]) if law == "normal" else Laplace(box, WIDTHS[law])
+
+
+def as_floats(images: np.ndarray) -> Tensor:
+    """Turn ``(B, H, W, 3)`` of uint8 into ``(B, 3, H, W)`` of float32, channels last in memory."""
+    return torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2).float() / 255

@@ -1,0 +1,110 @@
+"""Rows of Tables 4 and 5 of the first paper: rendered scenes, and encoders of their pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from demix.encoders import Encoder
+from demix.experiments.declaration import Figure, Model, Row
+from demix.experiments.scales import Scale
+from demix.objectives import AlignmentUniformity, InfoNCE, Kind, Objective, Supervised
+from demix.spaces import Box, Real, Space, Sphere
+from demix.training import Recipe
+
+_SPACES = {"sphere": "Sphere", "box": "Box", "real": "Unbounded"}
+_POSITIVES = {"normal": "Normal", "laplace": "Laplace", "augmentations": "Augmentations"}
+LATENTS = 10
+
+
+@dataclass(frozen=True)
+class SceneRow(Row):
+    """Positives of a kind, and a model of them.
+
+    ``paper`` holds, for each model, the figures of ``r2``, ``mcc`` on the test set (Table 4) and
+    ``r2_train``, ``mcc_train`` on the training set (Table 5).
+    """
+
+    positives: Literal["normal", "laplace", "augmentations"]
+    model_space: Literal["sphere", "box", "real"]
+    similarity: Kind
+    matched: bool = False
+    paper: Mapping[Model, Mapping[str, Figure]] = field(default_factory=dict)
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The models that the row runs."""
+        return tuple(self.paper)
+
+    @property
+    def main(self) -> tuple[Model, ...]:
+        """The contrastive model."""
+        return ("unsupervised",)
+
+    @property
+    def assumed(self) -> str:
+        """The model's conditional, in the paper's words."""
+        return "vMF" if self.similarity == "dot" else "Normal"
+
+    def label(self, model: Model) -> str:
+        """Name the row in a few words, for a figure."""
+        return f"{_POSITIVES[self.positives]} → {_SPACES[self.model_space]}, {self.assumed}"
+
+    def published(self, model: Model, score: str) -> Figure | None:
+        """Return the paper's figure."""
+        return self.paper.get(model, {}).get(score)
+
+    def cells(self) -> dict[str, str]:
+        """Describe pairs and model for the columns of a table."""
+        return {
+            "positives": _POSITIVES[self.positives],
+            "model": f"{_SPACES[self.model_space]}: {self.assumed}",
+            "matched": "yes" if self.matched else "no",
+        }
+
+    def setting(self) -> Row:
+        """Return the row without number and figures."""
+        return replace(self, number=0, paper={})
+
+    def facts(self) -> dict[str, Any]:
+        """Describe pairs and model for a machine."""
+        return {
+            "positives": self.positives,
+            "model_space": self.model_space,
+            "model_conditional": self.assumed,
+            "matched": self.matched,
+        }
+
+    def plan(
+        self, scale: Scale, model: Model, shape: tuple[int, int, int]
+    ) -> tuple[Encoder, Objective[Any], Recipe]:
+        """Return encoder, objective and recipe for images of that shape."""
+        supervised, paper = model == "supervised", scale.name == "paper"
+        space: Space = {
+            "sphere": Sphere(LATENTS),
+            "box": Box(LATENTS, low=-1.0, high=1.0),
+            "real": Real(LATENTS),
+        }["real" if supervised else self.model_space]
+        objective: Objective[Any]
+        if supervised:
+            objective = Supervised()
+        elif paper:
+            objective = InfoNCE(self.similarity, two_sided=False)
+        else:
+            objective = AlignmentUniformity(self.similarity)
+        encoder = Encoder(shape, space, body="resnet18" if paper else "compact")
+        if paper:
+            recipe = Recipe(
+                steps=200_000,
+                batch=512,
+                optimizer="adam",
+                rate=1e-4,
+                warmup=0.0,
+                decay=False,
+                whiten=False,
+                initialise=False,
+            )
+        else:
+            recipe = Recipe(steps=4000, batch=256, optimizer="adam", rate=1e-3)
+        return encoder, objective, replace(recipe, steps=10, batch=16) if scale.smoke else recipe

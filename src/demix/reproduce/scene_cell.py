@@ -1,0 +1,96 @@
+"""A cell with rendered scenes: images whose latents are known to the last digit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from demix.datasets.rendered import RenderedPairs, as_floats
+from demix.encoders import Encoder
+from demix.experiments import Model, Scale, SceneRow
+from demix.reproduce.trial import Report, planned, trained
+from demix.scenes import Rendered
+from demix.scores import affine_r2, mean_correlation
+from demix.training import Record
+
+_LOOK, _SCORED = 1000, 25_000
+# Images that are encoded at a time.
+_AT_ONCE = 500
+_SMALL = 16
+
+
+def run_scene_cell(
+    row: SceneRow,
+    seed: int,
+    scale: Scale,
+    model: Model,
+    folders: Sequence[Rendered],
+    report: Report | None = None,
+) -> dict[str, Any] | None:
+    """Train and score one model, on images held out and on some it was trained on.
+
+    Returns
+    -------
+    dict or None
+        ``r2``, ``mcc``, ``r2_train``, ``mcc_train``, and whether ``pairs`` were exact; None if
+        Ctrl-C ended it.
+    """
+    fitting = [f for f in folders if (f.order.pairs or "").startswith(row.positives)]
+    pairs = RenderedPairs((fitting or list(folders))[0], row.positives)
+    if model == "identity":
+        return {
+            **_all_scores(pairs, _reduced, _SCORED),
+            **{"steps": 0, "seconds": 0.0, "nats_above_optimum": None},
+        }
+    encoder, objective, recipe = plan = planned(row, scale, model, seed, shape=pairs.shape)
+
+    def watch(encoder: Encoder) -> Record:
+        return {"score": 100 * _scores(pairs, encoder, "test", _LOOK)["r2"]}
+
+    training = trained(plan, pairs.sample, seed, watch, report)
+    if training is None:
+        return None
+    return {
+        **_all_scores(pairs, encoder, _SCORED),
+        "steps": training.steps,
+        "seconds": round(training.seconds, 2),
+        "nats_above_optimum": None,
+        "objective": repr(objective),
+        "batch": recipe.batch,
+        "pairs": "exact" if pairs.exact else row.positives,
+        "images": pairs.training,
+        "size": pairs.shape[1],
+        "history": training.history,
+    }
+
+
+def _all_scores(
+    pairs: RenderedPairs, encode: Callable[[Tensor], Tensor], most: int
+) -> dict[str, float]:
+    trained_on = _scores(pairs, encode, "train", most)
+    return _scores(pairs, encode, "test", most) | {
+        f"{name}_train": value for name, value in trained_on.items()
+    }
+
+
+@torch.no_grad()
+def _scores(
+    pairs: RenderedPairs, encode: Callable[[Tensor], Tensor], part: Any, most: int
+) -> dict[str, float]:
+    rows = pairs.rows(part, most)
+    images, factors = pairs.rendered.images, pairs.rendered.latents[rows]
+    blocks = np.array_split(rows, max(1, len(rows) // _AT_ONCE))
+    latents = torch.cat([encode(as_floats(images[block])) for block in blocks])
+    return {
+        "r2": float(affine_r2(latents, factors)),
+        "mcc": float(mean_correlation(latents, factors)),
+    }
+
+
+def _reduced(images: Tensor) -> Tensor:
+    """Return the pixels ``(B, 3 * 16 * 16)`` of reduced images."""
+    return torch.nn.functional.adaptive_avg_pool2d(images, _SMALL).flatten(1)
