@@ -39,6 +39,16 @@ _ROOMS = {
         "VonMisesFisher",
         "check_conditional",
     ],
+    "scenes": [
+        "Order",
+        "Rendered",
+        "Scene",
+        "open_rendered",
+        "render",
+        "render_folder",
+        "sample_latents",
+        "scene_named",
+    ],
     "processes": [
         "ClusterProcess",
         "CouplingMixing",

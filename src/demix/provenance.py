@@ -5,14 +5,21 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from importlib.metadata import version
+import sys
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 _LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
 
-def provenance() -> dict[str, str | int]:
-    """Return versions, cores, threads and, in a git checkout, the commit.
+def provenance(*beside: str) -> dict[str, str | int]:
+    """Return versions, cores, threads of torch if it runs, and, in a git checkout, the commit.
+
+    Parameters
+    ----------
+    *beside : str
+        Packages whose versions matter too, where they are installed.
 
     Examples
     --------
@@ -20,18 +27,21 @@ def provenance() -> dict[str, str | int]:
     >>> provenance()["cores"] >= 1
     True
     """
-    import torch
-
     from demix import __version__
 
     facts: dict[str, str | int] = {"demix": __version__}
     facts |= {name: version(name) for name in _LIBRARIES}
+    for name in beside:
+        with suppress(PackageNotFoundError):
+            facts[name] = version(name)
     facts["python"] = platform.python_version()
     facts["machine"] = platform.machine()
     facts["cores"] = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     )
-    facts["threads"] = torch.get_num_threads()
+    # What has not imported torch does not wait for it.
+    if "torch" in sys.modules:
+        facts["threads"] = sys.modules["torch"].get_num_threads()
     commit = _commit()
     if commit:
         facts["commit"] = commit

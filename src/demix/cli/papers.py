@@ -1,4 +1,4 @@
-"""Commands about the papers, calibration and speed; each hands over to a module of its own."""
+"""Commands about papers, images, calibration and speed; each hands over to a module of its own."""
 
 from __future__ import annotations
 
@@ -65,6 +65,39 @@ def reproduce(
         out=out,
         as_json=as_json,
     )
+
+
+@app.command(epilog="Example:  demix render 3dident --n 250000 --size 64 --out images")
+def render(
+    scene: Annotated[str, typer.Argument(help="3dident, causal3dident, shapes or sprites.")],
+    n: Annotated[int, typer.Option("--n", help="How many images.")] = 1000,
+    size: Annotated[int, typer.Option(help="Width and height of images.")] = 64,
+    seed: Annotated[int, typer.Option(help="Seed of the latents.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder to write to.")] = None,
+    pairs: Annotated[
+        str | None,
+        typer.Option(help="Render positives too, e.g. normal:0.1 or laplace:0.05 around latents."),
+    ] = None,
+    preview: Annotated[
+        Path | None, typer.Option(help="PNG file for a contact sheet: what each latent does.")
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="embree, or blender for the slow reference.")
+    ] = "embree",
+    jobs: Annotated[
+        int | None, typer.Option(help="How many processes; default: one for each core.")
+    ] = None,
+) -> None:
+    """Render images from known latents: 3DIdent and its relatives.
+
+    Writes images.npy, latents.npy and meta.json. An interrupted run goes on where it stopped, and
+    the bytes depend on nothing but the seed.
+    """
+    from demix.cli.rendering import run_render
+    from demix.scenes import Order
+
+    order = Order(scene, n=n, size=size, seed=seed, pairs=pairs, engine=engine)
+    run_render(order, out=out, preview=preview, jobs=jobs)
 
 
 @app.command(epilog="Example:  demix calibrate --seeds 0-19 --out calibration")

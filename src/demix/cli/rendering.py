@@ -1,0 +1,64 @@
+"""``demix render``: images from known latents."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from demix.errors import DemixError
+from demix.scenes import Order, render_folder, scene_named, write_preview
+
+
+def run_render(order: Order, *, out: Path | None, preview: Path | None, jobs: int | None) -> None:
+    """Render a folder with a bar, a contact sheet, or both."""
+    if out is None and preview is None:
+        raise DemixError("Nothing to render to: give --out DIR, --preview FILE.png, or both.")
+    scene_named(order.scene)
+    if preview is not None:
+        if preview.suffix.lower() != ".png":
+            raise DemixError(f"--preview takes the name of a .png file, but got {preview}.")
+        typer.echo(f"Wrote {write_preview(order.scene, preview)}")
+    if out is None:
+        return
+    bar = Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(bar_width=12),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+    command = shlex.join(["demix", *sys.argv[1:]])
+    try:
+        with bar:
+            watch = _Watch(bar, order)
+            render_folder(order, out, jobs=jobs, command=command, watch=watch)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("Interrupted; the same command goes on where it stopped.")
+        raise typer.Exit(130) from None
+    files = " and ".join(f"{name}.npy" for name in order.files.values())
+    typer.echo(f"Wrote {order.n} images of {order.size} x {order.size} to {out} ({files})")
+
+
+class _Watch:
+    """Images rendered so far on a bar, with how many come a second."""
+
+    def __init__(self, bar: Progress, order: Order) -> None:
+        self.bar, self.order = bar, order
+        self.task = bar.add_task(order.scene, total=order.n, rate="", start=False)
+        self.begun: tuple[float, int] | None = None
+
+    def __call__(self, done: int) -> None:
+        now = time.monotonic()
+        if self.begun is None:
+            self.begun = now, done
+            self.bar.start_task(self.task)
+        begun, before = self.begun
+        rate = f"{(done - before) / (now - begun):.0f} images/s" if done > before else ""
+        self.bar.update(self.task, completed=done, rate=rate)

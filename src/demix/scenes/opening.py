@@ -1,0 +1,110 @@
+"""Opening a folder of rendered images."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from demix.errors import DemixError, warn
+from demix.scenes.folder import META
+from demix.scenes.order import Order
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A folder of rendered images, mapped from the disk.
+
+    Attributes
+    ----------
+    images : ndarray (N, size, size, 3), uint8
+        The images that are rendered.
+    latents : ndarray (N, d), float32
+        What they show.
+    names : tuple of str
+        The names of the latents.
+    categories : dict of str to list of str
+        The values of latents that are categories.
+    positives, positive_latents : ndarray, optional
+        The same for the other half of each pair.
+    order : Order
+        What the folder was asked to hold.
+    """
+
+    images: np.ndarray
+    latents: np.ndarray
+    names: tuple[str, ...]
+    categories: dict[str, list[str]]
+    positives: np.ndarray | None
+    positive_latents: np.ndarray | None
+    order: Order
+
+
+def open_rendered(folder: str | Path) -> Rendered:
+    """Open what ``demix render`` wrote, without reading it into memory.
+
+    Of a folder that is not finished, the rows that are rendered are given, with a warning.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from demix.scenes import Order, open_rendered, render_folder
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     open_rendered(render_folder(Order("sprites", n=2, size=8), folder)).latents.shape
+    (2, 5)
+    """
+    path = Path(folder)
+    if not (path / META).is_file():
+        raise DemixError(
+            f"Expected a folder that 'demix render' wrote, but {path} holds no {META}."
+        )
+    try:
+        about: dict[str, Any] = json.loads((path / META).read_text(encoding="utf-8"))
+        order, done = Order(**about["order"]), int(about["rendered"])
+        names, categories = tuple(about["latents"]), dict(about["categories"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise DemixError(f"{path / META} is damaged; render the folder anew.") from error
+    found: dict[str, np.ndarray] = {}
+    for latents, images in order.files.items():
+        found[latents] = _mapped(path / f"{latents}.npy", (order.n, len(names)), "float32")[:done]
+        found[images] = _mapped(path / f"{images}.npy", order.shape, "uint8")[:done]
+    if done < order.n:
+        warn(
+            f"{path} holds {done} of {order.n} images so far; the command that rendered them goes "
+            "on after them."
+        )
+    return Rendered(
+        found["images"],
+        found["latents"],
+        names,
+        categories,
+        found.get("positives"),
+        found.get("positive_latents"),
+        order,
+    )
+
+
+def _mapped(file: Path, shape: tuple[int, ...], kind: str) -> np.ndarray:
+    if not file.is_file():
+        raise DemixError(f"{file} is missing; render the folder anew.")
+    try:
+        array: np.ndarray = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise DemixError(
+            f"Expected a whole .npy file, but {file} is truncated or damaged; render the folder "
+            "anew."
+        ) from error
+    if array.shape != shape or array.dtype != kind:
+        raise DemixError(
+            f"Expected {kind} of shape {shape} in {file}, but found {array.dtype} of shape "
+            f"{array.shape}; render the folder anew."
+        )
+    return array

@@ -1,0 +1,105 @@
+"""Processes that render shards of a folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+
+import numpy as np
+
+from demix.errors import DemixError
+from demix.scenes.arrays import fill
+from demix.scenes.order import Order
+from demix.scenes.registry import scene_named
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Rows ``first`` to ``last`` of a folder, its latents already there."""
+
+    folder: Path
+    order: Order
+    first: int
+    last: int
+
+
+def shards(folder: Path, order: Order, done: int) -> list[Shard]:
+    """Return what is missing, in parts that take a few seconds each."""
+    rows = 1 if order.engine == "blender" else min(256, max(1, (1 << 20) // order.size**2))
+    starts = range(done, order.n, rows)
+    return [Shard(folder, order, first, min(first + rows, order.n)) for first in starts]
+
+
+def rendered(todo: Sequence[Shard], jobs: int | None) -> Iterator[int]:
+    """Render shards and yield, in their order, how many rows of the folder are there.
+
+    Embree is called for a few thousand rays at a time, between which NumPy holds the interpreter's
+    lock: processes fill the cores, threads do not.
+    """
+    jobs = jobs or _cores()
+    # Blender fills the cores by itself.
+    if todo and todo[0].order.engine == "blender":
+        jobs = 1
+    if min(jobs, len(todo)) <= 1:
+        yield from map(_render, todo)
+        return
+    # Forked processes would inherit threads' locks, those of torch for example.
+    pool = ProcessPoolExecutor(
+        min(jobs, len(todo)), mp_context=get_context("spawn"), initializer=_begin
+    )
+    try:
+        yield from pool.map(_render, todo)
+    except BrokenProcessPool as error:
+        raise DemixError(
+            "A process that renders was ended from outside, perhaps for want of memory; run the "
+            "same command again to go on where it stopped, with fewer jobs if need be."
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _begin() -> None:
+    """Leave Ctrl-C to the process that began this one, and end with it, even if it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    assert parent is not None
+
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
+
+
+def _render(shard: Shard) -> int:
+    order = shard.order
+    draw = _engine(order.engine, order.scene, order.size)
+    for latents, images in order.files.items():
+        z = np.load(shard.folder / f"{latents}.npy", mmap_mode="r")[shard.first : shard.last]
+        drawn = np.stack([draw(row) for row in z])
+        fill(shard.folder / f"{images}.npy", shard.first, drawn)
+    return shard.last
+
+
+@cache
+def _engine(engine: str, scene: str, size: int) -> Callable[[np.ndarray], np.ndarray]:
+    if engine == "blender":
+        from demix.scenes.blender import Blender
+
+        return Blender(size).image
+    chosen = scene_named(scene)
+    return lambda latents: chosen.image(latents, size)
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
