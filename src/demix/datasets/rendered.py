@@ -70,8 +70,8 @@ class RenderedPairs:
         if self._nearest is not None:
             pair = self._nearest.sample(size, generator=generator)
             sides = [side.cpu().numpy() for side in pair]
-            z = [torch.from_numpy(self.rendered.latents[rows]) for rows in sides]
-            return Pairs(*z, *(as_floats(self.rendered.images[rows]) for rows in sides))
+            both = [torch.from_numpy(self.rendered.latents[rows]) for rows in sides]
+            return Pairs(*both, *(as_floats(self.rendered.images[rows]) for rows in sides))
         device = generator.device
         chosen = torch.randint(self.training, (size,), generator=generator, device=device)
         rows = chosen.cpu().numpy()

@@ -30,7 +30,11 @@ def held_out(seed: int, *, part: int = 1) -> torch.Generator:
 
 
 def planned(
-    row: PairRow | LabelRow | VideoRow | SceneRow, scale: Scale, model: Model, seed: int, **more: Any
+    row: PairRow | LabelRow | VideoRow | SceneRow,
+    scale: Scale,
+    model: Model,
+    seed: int,
+    **more: Any,
 ) -> Plan:
     """Return encoder, objective and recipe of a cell, with weights that depend on its seed."""
     with torch.random.fork_rng(devices=[]):
