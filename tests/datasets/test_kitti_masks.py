@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tarfile
 import zipfile
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -166,10 +167,12 @@ def test_trainings_and_estimators_take_what_it_gives(film):
     for objective in (InfoNCE(similarity=1.0), Supervised()):
         training = train(encoder, partial(data.sample, max_delta_t=5), objective, recipe)
         assert training.steps == 3
+        recipe = replace(recipe, whiten=False)
     demixer = ContrastiveDemixer(space="real", encoder={"components": 4}, recipe=recipe)
+    small = data.masks[:, :, ::4, ::4]
     with pytest.warns(DemixWarning):  # fifteen rows teach nothing
-        demixer.fit(data.masks, positives=data.pairs(2))
-    assert demixer.transform(data.masks).shape == (15, 3)
+        demixer.fit(small, positives=data.pairs(2))
+    assert demixer.transform(small).shape == (15, 3)
 
 
 @pytest.mark.skipif("DEMIX_MOTS" not in os.environ, reason="DEMIX_MOTS does not name MOTS files")

@@ -43,6 +43,12 @@ class KittiMasks:
         pedestrian is seen in several sequences: hold out tracks, not sequences.
     window : array (N,) of int64
         Which of the six windows, from left to right.
+
+    Examples
+    --------
+    >>> from demix import KittiMasks
+    >>> KittiMasks.names
+    ('vertical position', 'horizontal position', 'area')
     """
 
     masks: np.ndarray
@@ -129,7 +135,7 @@ class KittiMasks:
 def kitti_masks(*paths: str | Path) -> KittiMasks:
     r"""Build KITTI Masks from annotations of KITTI-MOTS and MOTSChallenge.
 
-    The recipe is that of Klindt et al. (2021), App. B: masks of pedestrians are brought to a height
+    The recipe is that of Klindt et al. (2021): masks of pedestrians are brought to a height
     of 64 pixels, cut into six windows of 64 x 64, and left out where a window shows less than 30
     pixels of a pedestrian; what is left of one pedestrian in one window, frame after frame, is a
     sequence. What the paper leaves open was settled as follows.

@@ -59,8 +59,8 @@ class NearestPairs:
 
     References
     ----------
-    Zimmermann et al. (2021), App. A; Johnson et al. (2019), Billion-scale Similarity Search with
-    GPUs.
+    Zimmermann et al. (2021), Contrastive Learning Inverts the Data Generating Process; Johnson
+    et al. (2019), Billion-scale Similarity Search with GPUs.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -10,6 +11,8 @@ from torch.nn import functional
 
 from demix.datasets.colour import brightened, contrasted, gray, saturated, turned_hue
 from demix.errors import DemixError
+
+Change = Callable[[Tensor, Tensor], Tensor]
 
 # Each change of colours, what leaves an image as it is, how far one of strength 1 goes from there,
 # and the least there is.
@@ -133,17 +136,38 @@ class SimCLRViews:
     def _coloured(self, x: Tensor) -> Tensor:
         jittered = _some(_JITTERED, x)
         order = torch.rand(len(x), len(_CHANGES)).argsort(dim=1).to(x.device)[jittered]
-        amounts = []
-        for _, neutral, reach, least in _CHANGES:
+        changes, amounts = [], []
+        for change, neutral, reach, least in _CHANGES:
             reach = reach * self.colour
+            changes.append(change)
             amounts.append(_uniform(max(least, neutral - reach), neutral + reach, x))
         if self.colour:
-            for turn in order.T:
-                for number, (change, *_) in enumerate(_CHANGES):
-                    rows = jittered[turn == number]
-                    x = x.index_copy(0, rows, change(x[rows], amounts[number][rows]))
+            x = in_turns(x, jittered, order, changes, amounts)
         rows = _some(self.gray, x)
         return x.index_copy(0, rows, gray(x[rows]).expand(-1, 3, -1, -1))
+
+
+def in_turns(
+    x: Tensor, rows: Tensor, order: Tensor, changes: Sequence[Change], amounts: Sequence[Tensor]
+) -> Tensor:
+    """Make all changes to some images, each of which has its own order of them.
+
+    Parameters
+    ----------
+    x : Tensor (B, ...)
+        The images.
+    rows, order : Tensor (R,), (R, K) of int64
+        Which of them change, and the numbers of the changes in the order of each.
+    changes : sequence of K callables
+        ``change(images, amount)``.
+    amounts : sequence of K Tensors (B,)
+        How much each image changes.
+    """
+    for turn in order.T:
+        for number, change in enumerate(changes):
+            now = rows[turn == number]
+            x = x.index_copy(0, now, change(x[now], amounts[number][now]))
+    return x
 
 
 def cropped(
