@@ -49,17 +49,18 @@ def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
     return lines[0]
 
 
-# A process that has imported what the commands need and forks a child for each of them. A child is
-# a process like any other, with a number to kill it by, but is there at once.
+# A process that has imported what the commands need and forks a child for each of them, or for
+# other code. A child is a process like any other, with a number to kill it by and a peak of memory
+# of its own, but is there at once.
 SERVER = """
 import json, os, sys, traceback
 import plotly.io, torch._dynamo  # which torch's optimisers import when they are first used
 import demix.cli.consensus, demix.cli.evaluate, demix.cli.reports, demix.cli.reproduction
 import demix.cli.fit
-from demix.cli import main
+import demix.cli
 
 for line in sys.stdin:
-    arguments, out, errors = json.loads(line)
+    code, arguments, out, errors = json.loads(line)
     child = os.fork()
     if child == 0:
         for number, name, flags in [
@@ -69,24 +70,27 @@ for line in sys.stdin:
         ]:
             os.dup2(os.open(name, flags), number)
         sys.argv = ["demix", *arguments]
-        code = 0
+        status = 0
         try:
-            main()
+            exec(code, {"__name__": "__main__"})
         except SystemExit as end:
-            code = end.code or 0
+            status = end.code or 0
         except BaseException:
             traceback.print_exc()
-            code = 1
+            status = 1
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(code)  # tidying up all that was imported would take longer than the command
+        os._exit(status)  # tidying up all that was imported would take longer than the command
     print(child, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
 class Commands:
-    """`demix` in processes that share the seconds of importing it; one runs at a time."""
+    """`demix` in processes that share the seconds of importing it; one runs at a time.
+
+    So does other code that needs a process of its own.
+    """
 
     def __init__(self, folder: Path) -> None:
         if not hasattr(os, "fork"):
@@ -108,10 +112,21 @@ class Commands:
 
     def start(self, *arguments: object) -> int:
         """Start `demix` and return the number of its process."""
-        line = json.dumps([[*map(str, arguments)], *map(str, self._files)])
+        return self.start_python("import demix.cli; demix.cli.main()", *arguments)
+
+    def start_python(self, code: str, *arguments: object) -> int:
+        """Start a Python program and return the number of its process."""
+        for file in self._files:
+            file.unlink(missing_ok=True)
+        line = json.dumps([code, [*map(str, arguments)], *map(str, self._files)])
         self._server.stdin.write(f"{line}\n")
         self._server.stdin.flush()
         return int(self._server.stdout.readline())
+
+    def said(self) -> list[str]:
+        """Return the lines that what was started has printed so far."""
+        file = self._files[0]
+        return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
 
     def wait(self) -> subprocess.CompletedProcess[str]:
         """Wait for the end of what was started."""
@@ -122,6 +137,11 @@ class Commands:
     def run(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         """Run `demix` to its end."""
         self.start(*arguments)
+        return self.wait()
+
+    def run_python(self, code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+        """Run a Python program to its end."""
+        self.start_python(code, *arguments)
         return self.wait()
 
     def refusal(self, *arguments: object) -> str:

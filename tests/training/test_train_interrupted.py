@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -86,15 +85,12 @@ def test_seconds_count_no_time_twice(tiny, where):
     assert 0.1 < training.seconds < time.perf_counter() - start
 
 
-def test_a_real_interrupt_is_survived():
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "30\n"
-        process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert (out, errors, process.returncode) == ("True False True True\n", "", 0)
+def test_a_real_interrupt_is_survived(demix):
+    process = demix.start_python(SCRIPT)
+    deadline = time.monotonic() + 100
+    while not demix.said():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(process, signal.SIGINT)
+    done = demix.wait()
+    assert (done.stdout, done.stderr, done.returncode) == ("30\nTrue False True True\n", "", 0)
