@@ -13,7 +13,7 @@ PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-c
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chromium demo test lint types style format docs site examples bench clean
+.PHONY: help setup chromium kernel demo test lint types style format docs site examples bench clean
 
 help:
 	@echo "make setup    create .venv with the locked versions and demix itself"
@@ -44,13 +44,18 @@ demo: setup
 
 # Each worker keeps to one thread: workers with a thread per core each would only wait for one
 # another. One more than there are cores fills the time in which tests wait for other processes.
+# Tests of one file share what they set up, so one worker runs them all; short doctests come last.
 test:
 	@$(MAKE) --no-print-directory -j2 setup chromium
-	@$(MAKE) --no-print-directory lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+	@$(MAKE) --no-print-directory -j2 types style kernel
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 chromium:
 	@scripts/ensure_chromium.sh
+
+# Else all workers would compile it at once.
+kernel: setup
+	@$(BIN)/python -c 'from demix.objectives.compiled.build import library; library()'
 
 lint: setup
 	@$(MAKE) --no-print-directory -j2 types style

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,11 +56,19 @@ def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
 # other code. A child is a process like any other, with a number to kill it by and a peak of memory
 # of its own, but is there at once.
 SERVER = """
-import json, os, sys, traceback
-import plotly.io, torch._dynamo  # which torch's optimisers import when they are first used
+import contextlib, io, json, os, sys, traceback
+import plotly.subplots, torch._dynamo  # which torch's optimisers import when they are first used
 import demix.cli.consensus, demix.cli.evaluate, demix.cli.reports, demix.cli.reproduction
 import demix.cli.fit
 import demix.cli
+
+# What is imported or set up when the first command runs and the first figure is drawn.
+sys.argv = ["demix", "transform", "nowhere", "nowhere", "--out", "nowhere"]
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with contextlib.suppress(SystemExit):
+        demix.cli.main()
+figure = plotly.subplots.make_subplots(rows=2, cols=2)
+figure.add_scatter(x=[0], y=[0]).add_heatmap(z=[[0]]).to_json()
 
 for line in sys.stdin:
     code, arguments, out, errors = json.loads(line)
@@ -110,18 +121,30 @@ class Commands:
         self._server.kill()
         self._server.communicate(timeout=60)
 
-    def start(self, *arguments: object) -> int:
-        """Start `demix` and return the number of its process."""
-        return self.start_python("import demix.cli; demix.cli.main()", *arguments)
+    def start(self, *arguments: object) -> None:
+        """Start `demix`."""
+        self.start_python("import demix.cli; demix.cli.main()", *arguments)
 
-    def start_python(self, code: str, *arguments: object) -> int:
-        """Start a Python program and return the number of its process."""
+    def start_python(self, code: str, *arguments: object) -> None:
+        """Start a Python program."""
         for file in self._files:
             file.unlink(missing_ok=True)
         line = json.dumps([code, [*map(str, arguments)], *map(str, self._files)])
         self._server.stdin.write(f"{line}\n")
         self._server.stdin.flush()
-        return int(self._server.stdout.readline())
+        self._child = int(self._server.stdout.readline())
+
+    def send(self, signal_number: int, moment: Callable[[], bool]) -> None:
+        """Send a signal to what was started, once the moment has come."""
+        stop = time.monotonic() + 600
+        try:
+            while not moment():
+                # 0 only asks whether it is still there.
+                os.kill(self._child, 0 if time.monotonic() < stop else signal.SIGKILL)
+                time.sleep(0.002)
+            os.kill(self._child, signal_number)
+        except ProcessLookupError:
+            raise AssertionError(f"It ended before the moment came: {self.wait()}") from None
 
     def said(self) -> list[str]:
         """Return the lines that what was started has printed so far."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import time
 from types import SimpleNamespace
@@ -20,13 +19,14 @@ def read(folder):
 
 def stop(demix, command, folder, cells: int, how: int):
     """Start the command, and send a signal once so many cells are finished."""
-    process = demix.start(*command)
-    deadline = time.monotonic() + 100
-    while len(read(folder)) < cells:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    time.sleep(0.1)  # into the training of the next cell
-    os.kill(process, how)
+    demix.start(*command)
+
+    def in_the_next_cell() -> bool:
+        finished = len(read(folder)) >= cells
+        time.sleep(0.1 if finished else 0.02)
+        return finished
+
+    demix.send(how, in_the_next_cell)
     done = demix.wait()
     return SimpleNamespace(
         code=done.returncode,
