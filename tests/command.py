@@ -53,8 +53,7 @@ def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
 
 
 # A process that has imported what the commands need and forks a child for each of them, or for
-# other code. A child is a process like any other, with a number to kill it by and a peak of memory
-# of its own, but is there at once.
+# other code. A child is a process like any other, with a number to kill it by, but is there at once.
 SERVER = """
 import contextlib, io, json, os, sys, traceback
 import plotly.subplots, torch._dynamo  # which torch's optimisers import when they are first used
