@@ -53,7 +53,8 @@ def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
 
 
 # A process that has imported what the commands need and forks a child for each of them, or for
-# other code. A child is a process like any other, with a number to kill it by, but is there at once.
+# other code. A child is a process like any other, with a number to kill it by, but is there at
+# once. Its peak of memory is another: it maps the libraries anew when it uses them.
 SERVER = """
 import contextlib, io, json, os, sys, traceback
 import plotly.subplots, torch._dynamo  # which torch's optimisers import when they are first used
