@@ -84,7 +84,7 @@ def test_the_report_draws_its_figures_in_a_browser(evaluated):
 
 
 def test_without_out_nothing_is_written_and_json_is_all_that_is_said(demix, tmp_path):
-    latents, factors = arrays(60)
+    latents, factors = arrays()
     options = save(tmp_path, latents[:, :1].astype("float16"), factors)
     done = demix.run("evaluate", *options, "--json")
     assert (done.returncode, done.stderr) == (0, "")
