@@ -5,9 +5,15 @@ BIN   := .venv/bin
 STAMP := .venv/.installed
 PEERS := .venv/.installed-bench
 CODE  := $(wildcard src tests scripts search examples)
+# Most of what is installed is never imported, so nothing is compiled ahead.
+PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+
+# Byte code is kept when something is first imported, even where the machine says otherwise: else
+# every process that the tests start would compile all of it again.
+export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format docs site examples bench clean
+.PHONY: help setup chromium kernel demo test lint types style format docs site examples bench clean
 
 help:
 	@echo "make setup    create .venv with the locked versions and demix itself"
@@ -28,8 +34,8 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("demix needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) -r constraints.txt
+	$(PIP) --no-deps --no-build-isolation -e .
 	$(BIN)/python -m pip check
 	@touch $@
 
@@ -38,15 +44,28 @@ demo: setup
 
 # Each worker keeps to one thread: workers with a thread per core each would only wait for one
 # another. One more than there are cores fills the time in which tests wait for other processes.
-test: setup
+# Tests of one file share what they set up, so one worker runs them all; short doctests come last.
+test:
+	@$(MAKE) --no-print-directory -j2 setup chromium
+	@$(MAKE) --no-print-directory -j2 types style kernel
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+
+chromium:
 	@scripts/ensure_chromium.sh
-	@$(MAKE) --no-print-directory lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+
+# Else all workers would compile it at once.
+kernel: setup
+	@$(BIN)/python -c 'from demix.objectives.compiled.build import library; library()'
 
 lint: setup
+	@$(MAKE) --no-print-directory -j2 types style
+
+types: setup
+	$(BIN)/mypy
+
+style: setup
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/fill_docs.py --check
 
@@ -72,7 +91,7 @@ examples: setup
 
 # Peers are for measuring only. The first lock file keeps them from moving anything.
 $(PEERS): $(STAMP) constraints-bench.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r constraints-bench.txt
+	$(PIP) -c constraints.txt -r constraints-bench.txt
 	@touch $@
 
 bench: $(PEERS)

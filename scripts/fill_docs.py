@@ -18,6 +18,7 @@ from demix.report import table_markdown
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = (
     "README.md",
+    "docs/checkup.md",
     "docs/cross_entropy.md",
     "docs/images.md",
     "docs/labels.md",

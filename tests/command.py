@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,17 +52,26 @@ def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
     return lines[0]
 
 
-# A process that has imported what the commands need and forks a child for each of them. A child is
-# a process like any other, with a number to kill it by, but is there at once.
+# A process that has imported what the commands need and forks a child for each of them, or for
+# other code. A child is a process like any other, with a number to kill it by, but is there at
+# once. Its peak of memory is another: it maps the libraries anew when it uses them.
 SERVER = """
-import json, os, sys, traceback
-import plotly.io, torch._dynamo  # which torch's optimisers import when they are first used
+import contextlib, io, json, os, sys, traceback
+import plotly.subplots, torch._dynamo  # which torch's optimisers import when they are first used
 import demix.cli.consensus, demix.cli.evaluate, demix.cli.reports, demix.cli.reproduction
 import demix.cli.fit
-from demix.cli import main
+import demix.cli
+
+# What is imported or set up when the first command runs and the first figure is drawn.
+sys.argv = ["demix", "transform", "nowhere", "nowhere", "--out", "nowhere"]
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with contextlib.suppress(SystemExit):
+        demix.cli.main()
+figure = plotly.subplots.make_subplots(rows=2, cols=2)
+figure.add_scatter(x=[0], y=[0]).add_heatmap(z=[[0]]).to_json()
 
 for line in sys.stdin:
-    arguments, out, errors = json.loads(line)
+    code, arguments, out, errors = json.loads(line)
     child = os.fork()
     if child == 0:
         for number, name, flags in [
@@ -69,24 +81,27 @@ for line in sys.stdin:
         ]:
             os.dup2(os.open(name, flags), number)
         sys.argv = ["demix", *arguments]
-        code = 0
+        status = 0
         try:
-            main()
+            exec(code, {"__name__": "__main__"})
         except SystemExit as end:
-            code = end.code or 0
+            status = end.code or 0
         except BaseException:
             traceback.print_exc()
-            code = 1
+            status = 1
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(code)  # tidying up all that was imported would take longer than the command
+        os._exit(status)  # tidying up all that was imported would take longer than the command
     print(child, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
 class Commands:
-    """`demix` in processes that share the seconds of importing it; one runs at a time."""
+    """`demix` in processes that share the seconds of importing it; one runs at a time.
+
+    So does other code that needs a process of its own.
+    """
 
     def __init__(self, folder: Path) -> None:
         if not hasattr(os, "fork"):
@@ -106,12 +121,35 @@ class Commands:
         self._server.kill()
         self._server.communicate(timeout=60)
 
-    def start(self, *arguments: object) -> int:
-        """Start `demix` and return the number of its process."""
-        line = json.dumps([[*map(str, arguments)], *map(str, self._files)])
+    def start(self, *arguments: object) -> None:
+        """Start `demix`."""
+        self.start_python("import demix.cli; demix.cli.main()", *arguments)
+
+    def start_python(self, code: str, *arguments: object) -> None:
+        """Start a Python program."""
+        for file in self._files:
+            file.unlink(missing_ok=True)
+        line = json.dumps([code, [*map(str, arguments)], *map(str, self._files)])
         self._server.stdin.write(f"{line}\n")
         self._server.stdin.flush()
-        return int(self._server.stdout.readline())
+        self._child = int(self._server.stdout.readline())
+
+    def send(self, signal_number: int, moment: Callable[[], bool]) -> None:
+        """Send a signal to what was started, once the moment has come."""
+        stop = time.monotonic() + 600
+        try:
+            while not moment():
+                # 0 only asks whether it is still there.
+                os.kill(self._child, 0 if time.monotonic() < stop else signal.SIGKILL)
+                time.sleep(0.002)
+            os.kill(self._child, signal_number)
+        except ProcessLookupError:
+            raise AssertionError(f"It ended before the moment came: {self.wait()}") from None
+
+    def said(self) -> list[str]:
+        """Return the lines that what was started has printed so far."""
+        file = self._files[0]
+        return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
 
     def wait(self) -> subprocess.CompletedProcess[str]:
         """Wait for the end of what was started."""
@@ -122,6 +160,11 @@ class Commands:
     def run(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         """Run `demix` to its end."""
         self.start(*arguments)
+        return self.wait()
+
+    def run_python(self, code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+        """Run a Python program to its end."""
+        self.start_python(code, *arguments)
         return self.wait()
 
     def refusal(self, *arguments: object) -> str:

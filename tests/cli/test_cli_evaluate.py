@@ -125,7 +125,7 @@ def test_factors_that_are_all_categories(demix, tmp_path):
 
 
 def test_which_factors_are_categories_can_be_said(demix, tmp_path):
-    latents, factors = arrays()
+    latents, factors = arrays(60)
     options = save(tmp_path, latents, (4 * factors).astype(int))
     found = json.loads(demix.run("evaluate", *options, "--json", "--categorical", "1").stdout)
     assert found["categorical"] == ["factor 2"]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import time
 from pathlib import Path
 
 import numpy as np
@@ -23,12 +21,8 @@ def history_in(folder: Path) -> list[dict]:
 
 def kill_when(demix, moment, *arguments: object) -> None:
     """Start a command, and kill it as soon as the moment has come."""
-    process = demix.start(*arguments)
-    stop = time.monotonic() + 600
-    while not moment():
-        assert time.monotonic() < stop
-        time.sleep(0.002)
-    os.kill(process, signal.SIGKILL)
+    demix.start(*arguments)
+    demix.send(signal.SIGKILL, moment)
     assert demix.wait().returncode == -signal.SIGKILL
 
 

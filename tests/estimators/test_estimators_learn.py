@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -44,6 +45,7 @@ def unveiled(x: torch.Tensor) -> torch.Tensor:
     return torch.cat([x[:, :3] + 0.1 * torch.randn(len(x), 3), torch.randn(len(x), 3)], dim=1)
 
 
+@cache
 def from_time():
     return ContrastiveDemixer(3, **QUICK).fit(X)
 

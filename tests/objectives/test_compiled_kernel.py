@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import torch
 from dense_objectives import SIMILARITIES, assert_same, uniform
 from torch import Tensor
 
+from command import Commands
 from demix.objectives import compiled, contrast, tiles
 from demix.objectives.compiled import build
 from demix.objectives.similarities import similarity_named
@@ -101,9 +101,11 @@ def test_rows_that_are_not_contiguous_are_read_right() -> None:
 
 
 _TOLD = """
+import json, os, sys
 import torch
 from demix import contrast
 from demix.objectives.compiled.build import library
+os.environ.update(json.loads(sys.argv[1]))
 torch.manual_seed(0)
 q = torch.randn(300, 10, dtype=torch.float64, requires_grad=True)
 loss = contrast(q, q.detach().roll(1, 0), similarity=1, two_sided=True)
@@ -112,42 +114,47 @@ print(library() is not None, loss.item(), q.grad.abs().sum().item())
 """
 
 
-def told(cache: Path, compiler: str | None) -> list[str]:
+def told(demix: Commands, **environment: object) -> list[str]:
     """Return what a fresh process says: compiled or not, a loss, the size of its gradient."""
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
-    environment.pop("CC", None)
-    if compiler is not None:
-        environment["CC"] = compiler
-    run = subprocess.run(
-        [sys.executable, "-c", _TOLD], env=environment, capture_output=True, text=True, check=True
-    )
-    assert run.stderr == ""
+    run = demix.run_python(_TOLD, json.dumps(environment, default=str))
+    assert (run.returncode, run.stderr) == (0, "")
     return run.stdout.split()
 
 
 @needs_compiler
-def test_plain_tiles_serve_with_the_same_numbers_where_nothing_compiles(tmp_path: Path) -> None:
-    is_compiled, *numbers = told(tmp_path, None)
+def test_the_library_is_made_once_and_again_when_torn_and_tiles_serve_without_it(
+    demix: Commands, tmp_path: Path
+) -> None:
+    is_compiled, *numbers = told(demix)
     assert is_compiled == "True"
+    # A real compiler that leaves out the seconds of making the kernel fast.
+    slow_code = tmp_path / "cc"
+    slow_code.write_text(f'#!/bin/sh\nexec {os.environ.get("CC", "cc")} "$@" -O0\n')
+    slow_code.chmod(0o755)
+    cache = tmp_path / "cache"
+
+    def made_here() -> Path:
+        found, *other = told(demix, CC=slow_code, XDG_CACHE_HOME=cache)
+        assert found == "True"
+        assert list(map(float, other)) == pytest.approx(list(map(float, numbers)), rel=1e-12)
+        (kept,) = (cache / "demix").iterdir()
+        return kept
+
+    kept = made_here()
+    made = kept.stat().st_mtime_ns
+    assert made_here().stat().st_mtime_ns == made
+    kept.write_bytes(kept.read_bytes()[:1000])
+    assert made_here().stat().st_size > 1000
+
     for compiler in ("no-such-compiler", "false"):
-        missing, *plain = told(tmp_path / compiler, compiler)
+        missing, *plain = told(demix, CC=compiler, XDG_CACHE_HOME=tmp_path / compiler)
         assert missing == "False"
         assert list(map(float, plain)) == pytest.approx(list(map(float, numbers)), rel=1e-12)
 
 
-@needs_compiler
-def test_the_library_is_made_once_and_again_when_torn(tmp_path: Path) -> None:
-    told(tmp_path, None)
-    (kept,) = (tmp_path / "demix").iterdir()
-    made = kept.stat().st_mtime_ns
-    told(tmp_path, None)
-    assert kept.stat().st_mtime_ns == made
-    kept.write_bytes(kept.read_bytes()[:1000])
-    assert told(tmp_path, None)[0] == "True"
-    assert kept.stat().st_size > 1000
-
-
-def test_a_cache_that_cannot_be_written_is_no_reason_to_fail(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_no_reason_to_fail(
+    demix: Commands, tmp_path: Path
+) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    assert told(blocked, None)[0] == "False"
+    assert told(demix, XDG_CACHE_HOME=blocked)[0] == "False"

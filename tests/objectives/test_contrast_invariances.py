@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -13,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ortho_group
 
+from command import Commands
 from demix import contrast
 
 DISTANCES = [p for p in SIMILARITIES if p != "dot"]
@@ -168,9 +166,8 @@ print(peak() - before)
 """
 
 
-def test_memory_is_that_of_a_tile_not_of_all_pairs() -> None:
-    command = [sys.executable, "-c", PEAK]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+def test_memory_is_that_of_a_tile_not_of_all_pairs(demix: Commands) -> None:
+    run = demix.run_python(PEAK)
     assert run.returncode == 0, run.stderr
     # The 20 000 x 20 000 matrix alone would take 1600 MB.
     assert float(run.stdout) < 200

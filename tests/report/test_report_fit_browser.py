@@ -49,6 +49,11 @@ def walked(fitted) -> str:
     return dump_dom(path)
 
 
+@pytest.fixture(scope="module")
+def compared_dom(compared) -> str:
+    return dump_dom(compared)
+
+
 def plots(dom: str) -> list[str]:
     text = re.sub(r"<script\b.*?</script>", "", dom, flags=re.DOTALL)
     return re.split(r'<div class="plot(?=[ "])', text)[1:]
@@ -83,19 +88,18 @@ def test_everything_that_can_be_reached_is_reached_by_keyboard(walked):
     assert data(walked, "stops") == 1 + 8 + 1 + 7 + 2
 
 
-def test_figures_of_a_comparison_are_drawn(compared):
-    dots, curves, agreement = plots(dump_dom(compared))
+def test_figures_of_a_comparison_are_drawn(compared_dom):
+    dots, curves, agreement = plots(compared_dom)
     assert dots.count('class="xerror"') == 2
     assert curves.count('class="js-line"') == 2 + 2
     assert agreement.count("heatmap-label") >= 1
 
 
-def test_hostile_names_are_shown_as_they_are_and_do_nothing(walked, compared):
+def test_hostile_names_are_shown_as_they_are_and_do_nothing(walked, compared_dom):
     assert "<title>A fit</title>" in walked
     assert "<dt>&lt;img src=x" in walked
-    dom = dump_dom(compared)
-    assert "<title>Runs</title>" in dom
-    assert "<img" not in "".join(plots(dom))
+    assert "<title>Runs</title>" in compared_dom
+    assert "<img" not in "".join(plots(compared_dom))
     assert not any("<img src=x" in plot for plot in plots(walked))
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from command import run_demix, start_demix
+from command import run_demix
 
 
 def read(folder):
@@ -17,34 +17,32 @@ def read(folder):
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
 
 
-def stop(command, folder, cells: int, how: int):
+def stop(demix, command, folder, cells: int, how: int):
     """Start the command, and send a signal once so many cells are finished."""
-    with start_demix(*command) as process:
-        try:
-            deadline = time.monotonic() + 100
-            while len(read(folder)) < cells and process.poll() is None:
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
-            time.sleep(0.1)  # into the training of the next cell
-            process.send_signal(how)
-            out, errors = process.communicate(timeout=60)
-        finally:
-            process.kill()
+    demix.start(*command)
+
+    def in_the_next_cell() -> bool:
+        finished = len(read(folder)) >= cells
+        time.sleep(0.1 if finished else 0.02)
+        return finished
+
+    demix.send(how, in_the_next_cell)
+    done = demix.wait()
     return SimpleNamespace(
-        code=process.returncode,
-        said=out + errors,
+        code=done.returncode,
+        said=done.stdout + done.stderr,
         records=read(folder),
         files={path.name for path in folder.iterdir()},
     )
 
 
 @pytest.fixture(scope="module")
-def stages(tmp_path_factory):
+def stages(demix, tmp_path_factory):
     folder = tmp_path_factory.mktemp("killed") / "table1"
     command = ["reproduce", "clica-table1", "--rows", "9", "--seeds", "0,1"]
     command += ["--scale", "smoke", "--out", folder]
-    interrupted = stop(command, folder, 2, signal.SIGINT)
-    killed = stop(command, folder, len(interrupted.records) + 2, signal.SIGKILL)
+    interrupted = stop(demix, command, folder, 2, signal.SIGINT)
+    killed = stop(demix, command, folder, len(interrupted.records) + 2, signal.SIGKILL)
     done = run_demix(*command)
     return SimpleNamespace(
         interrupted=interrupted, killed=killed, done=done, records=read(folder), folder=folder

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from functools import cache
 
 import pytest
 
@@ -92,23 +93,29 @@ def cells(records):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A folder of two rows for each experiment."""
-    folders = {}
-    for name in ROWS:
+    """A folder of two rows for each experiment, run when it is first asked for."""
+
+    @cache
+    def folder(name):
+        folder = tmp_path_factory.mktemp("runs") / "new" / name
         experiment = experiment_named(name)
-        folders[name] = tmp_path_factory.mktemp("runs") / "new" / name
-        reproduce(experiment, folders[name], rows=ROWS[name], scale=SMOKE, watcher=Diary())
-    return folders
+        reproduce(experiment, folder, rows=ROWS[name], scale=SMOKE, watcher=Diary())
+        return folder
+
+    return folder
 
 
+# The scope keeps tests of one experiment together, so that few workers run the same one.
 every_experiment = pytest.mark.parametrize(
-    "name", [name for name, experiment in EXPERIMENTS.items() if experiment.data is None]
+    "name",
+    [name for name, experiment in EXPERIMENTS.items() if experiment.data is None],
+    scope="module",
 )
 
 
 @every_experiment
 def test_records_have_the_documented_keys_and_scores_as_fractions(finished, name):
-    records = read(finished[name])
+    records = read(finished(name))
     rows = [experiment_named(name).rows[number - 1] for number in ROWS[name]]
     assert cells(records) == [(row.number, 0, m) for row in rows for m in sorted(row.models)]
     for record in records:
@@ -126,7 +133,7 @@ def test_records_have_the_documented_keys_and_scores_as_fractions(finished, name
 
 @every_experiment
 def test_the_distance_to_the_optimum_is_told_where_it_is_known(finished, name):
-    for record in read(finished[name]):
+    for record in read(finished(name)):
         known = (record["row"], record["model"]) in KNOWN[name]
         assert (record["nats_above_optimum"] is not None) == known
         if known:
@@ -135,7 +142,7 @@ def test_the_distance_to_the_optimum_is_told_where_it_is_known(finished, name):
 
 @every_experiment
 def test_histories_go_with_the_trained_models(finished, name):
-    for record in read(finished[name]):
+    for record in read(finished(name)):
         if record["model"] != "identity":
             assert [look["step"] for look in record["history"]] == list(range(3, 61, 3))
             assert all(-10 < look["score"] <= 100 for look in record["history"])
@@ -144,9 +151,9 @@ def test_histories_go_with_the_trained_models(finished, name):
 @every_experiment
 def test_tables_show_percent_beside_the_papers_figures(finished, name):
     experiment = experiment_named(name)
-    markdown = (finished[name] / "table.md").read_text(encoding="utf-8")
-    page = (finished[name] / "table.html").read_text(encoding="utf-8")
-    for record in read(finished[name]):
+    markdown = (finished(name) / "table.md").read_text(encoding="utf-8")
+    page = (finished(name) / "table.html").read_text(encoding="utf-8")
+    for record in read(finished(name)):
         ours = f"{100 * record[experiment.score]:.2f}"
         assert f"| {ours} " in markdown
         assert ours in page
@@ -163,20 +170,20 @@ def test_tables_show_percent_beside_the_papers_figures(finished, name):
 
 @every_experiment
 def test_a_second_run_runs_nothing(finished, name):
-    before = {path.name: path.read_bytes() for path in finished[name].iterdir()}
+    before = {path.name: path.read_bytes() for path in finished(name).iterdir()}
     figure = {"figure.svg", "figure.png"} if experiment_named(name).panels else set()
     assert set(before) == {"results.json", "table.md", "table.html"} | figure
     diary = Diary()
     experiment, rows = experiment_named(name), ROWS[name]
-    reproduce(experiment, finished[name], rows=rows, scale=SMOKE, watcher=diary)
+    reproduce(experiment, finished(name), rows=rows, scale=SMOKE, watcher=diary)
     assert diary.planned == diary.done == len(json.loads(before["results.json"]))
     assert diary.ran == []
     assert diary.last == {}
-    assert {path.name: path.read_bytes() for path in finished[name].iterdir()} == before
+    assert {path.name: path.read_bytes() for path in finished(name).iterdir()} == before
 
 
 def test_new_rows_and_seeds_join_the_finished_cells(finished, tmp_path):
-    folder = shutil.copytree(finished["clica-table2"], tmp_path / "copy")
+    folder = shutil.copytree(finished("clica-table2"), tmp_path / "copy")
     before, diary = read(folder), Diary()
     experiment = experiment_named("clica-table2")
     returned = reproduce(
@@ -196,7 +203,7 @@ def test_new_rows_and_seeds_join_the_finished_cells(finished, tmp_path):
 
 
 def test_the_same_seed_gives_the_same_scores(finished, tmp_path):
-    [first] = [r for r in read(finished["clica-table1"]) if r["row"] == 3]
+    [first] = [r for r in read(finished("clica-table1")) if r["row"] == 3]
     [again] = reproduce(experiment_named("clica-table1"), tmp_path, rows=[3], scale=SMOKE)
     different = {key for key in first if first[key] != again[key]}
     assert different <= {"seconds", "history"}

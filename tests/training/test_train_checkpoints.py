@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-import time
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,7 +43,7 @@ CASES = {
         {"lazy_rows": True},
     ),
 }
-every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+every_case = pytest.mark.parametrize("name", CASES)
 
 
 def run(case, *, stop_at: int | None = None, **settings):
@@ -73,14 +70,20 @@ def run(case, *, stop_at: int | None = None, **settings):
     return weights, training
 
 
+@cache
+def undisturbed_run(name: str):
+    return run(CASES[name])
+
+
 def same(first, second) -> bool:
     return all(map(torch.equal, first, second))
 
 
 @every_case
 @pytest.mark.parametrize("stop_at", [5, 20, 39])
-def test_it_goes_on_to_the_same_bits(case, stop_at, tmp_path):
-    undisturbed, whole = run(case)
+def test_it_goes_on_to_the_same_bits(name, stop_at, tmp_path):
+    undisturbed, whole = undisturbed_run(name)
+    case = CASES[name]
     path = tmp_path / "run" / "checkpoint.safetensors"
     cut, first = run(case, stop_at=stop_at, checkpoint=path)
     assert first.interrupted
@@ -163,25 +166,12 @@ print(torch.cat([p.detach().flatten() for p in [*encoder.parameters(), objective
 """
 
 
-def start(path: str) -> subprocess.Popen:
-    here = str(Path(__file__).parent)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, path, here],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-
-
 @pytest.mark.slow
-def test_killed_at_any_moment_it_ends_with_the_same_weights(tmp_path):
-    undisturbed = start("").communicate(timeout=120)[0].splitlines()[-1]
-    path = str(tmp_path / "checkpoint.safetensors")
-    for pause in (0.17,):
-        child = start(path)
-        next(line for line in child.stdout if int(line) % 100 >= 50)
-        time.sleep(pause)
-        child.send_signal(signal.SIGKILL)
-        child.communicate(timeout=60)
-    assert start(path).communicate(timeout=120)[0].splitlines()[-1] == undisturbed
+def test_killed_at_any_moment_it_ends_with_the_same_weights(demix, tmp_path):
+    here, path = Path(__file__).parent, tmp_path / "checkpoint.safetensors"
+    undisturbed = demix.run_python(SCRIPT, "", here).stdout.splitlines()[-1]
+    demix.start_python(SCRIPT, path, here)
+    demix.send(signal.SIGKILL, lambda: len(demix.said()) >= 50)  # of 300 steps
+    assert demix.wait().returncode == -signal.SIGKILL
+    assert path.exists()
+    assert demix.run_python(SCRIPT, path, here).stdout.splitlines()[-1] == undisturbed

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -86,15 +84,8 @@ def test_seconds_count_no_time_twice(tiny, where):
     assert 0.1 < training.seconds < time.perf_counter() - start
 
 
-def test_a_real_interrupt_is_survived():
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "30\n"
-        process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=60)
-    finally:
-        process.kill()
-    assert (out, errors, process.returncode) == ("True False True True\n", "", 0)
+def test_a_real_interrupt_is_survived(demix):
+    demix.start_python(SCRIPT)
+    demix.send(signal.SIGINT, lambda: demix.said() == ["30"])
+    done = demix.wait()
+    assert (done.stdout, done.stderr, done.returncode) == ("30\nTrue False True True\n", "", 0)

@@ -122,16 +122,21 @@ def calibration_table(runs: Sequence[dict[str, Any]]) -> str:
             if not found[key]:
                 continue
             lines += [
-                f"| {what} | {counted} | of | 95 % interval |",
+                f"| {what} | {counted} | runs | 95 % interval |",
                 "| :--- | ---: | ---: | ---: |",
             ]
             lines += [f"| {name} | {_cells(value)} |" for name, value in found[key].items()]
-            lines.append("")
-        lines += ["| all processes | share | of | 95 % interval |", "| :--- | ---: | ---: | ---: |"]
+            count, of = (sum(value[x] for value in found[key].values()) for x in ("count", "of"))
+            together = share([True] * int(count) + [False] * int(of - count))
+            lines += [f"| all together | {_cells(together)} |", ""]
+        lines += [
+            "| all processes | share | runs | 95 % interval |",
+            "| :--- | ---: | ---: | ---: |",
+        ]
         lines += [f"| class overstated | {_cells(found['overstated'])} |", ""]
     return "\n".join(lines)
 
 
 def _cells(value: dict[str, float]) -> str:
     interval = f"{100 * value['low']:.0f} to {100 * value['high']:.0f} %"
-    return f"{100 * value['share']:.0f} % | {value['of']} | {interval}"
+    return f"{100 * value['share']:.0f} % | {value['count']} of {value['of']} | {interval}"

@@ -13,6 +13,8 @@ from demix.errors import DemixError
 # One page fault maps up to 64 kB around it, and a mapped page counts as memory until it is let go.
 _FAULT = 2**16
 _MAPPED = 2**25
+# A system may map pages of this size around what is read in order.
+_HUGE = 2**21
 
 
 class Rows(Protocol):
@@ -72,8 +74,17 @@ class MappedRows:
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return a copy of rows ``start..stop - 1``."""
-        rows = self._array[start:stop].copy()
-        self._let_go()
+        if not self._scattered:
+            rows = self._array[start:stop].copy()
+            self._let_go()
+            return rows
+        rows = np.empty((stop - start, *self.shape[1:]), dtype=self.dtype)
+        step = max(1, _MAPPED // (rows[:, :1].nbytes + _HUGE))
+        places = list(np.ndindex(self.shape[1:]))
+        for number, place in enumerate(places):
+            rows[(slice(None), *place)] = self._array[(slice(start, stop), *place)]
+            if (number + 1) % step == 0 or number + 1 == len(places):
+                self._let_go()
         return rows
 
     def pick(self, index: np.ndarray) -> np.ndarray:

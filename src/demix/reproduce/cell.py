@@ -19,6 +19,7 @@ from demix.scores import affine_r2, mean_correlation
 from demix.training import Record
 
 _CONTRAST = 1024
+_SCORES = {"r2": affine_r2, "mcc": mean_correlation}
 
 
 def run_cell(
@@ -94,7 +95,7 @@ def _run_pair_cell(
     look = process.sample(LOOK, generator=generator)
 
     def watch(encoder: Encoder) -> Record:
-        value = _scores(encoder(look.x), look.z)[score]
+        value = float(_SCORES[score](encoder(look.x), look.z))
         return {"score": 100 * value, "nats_above_optimum": above(encoder)}
 
     def above(encoder: Encoder) -> float | None:
@@ -139,7 +140,4 @@ def nats_above_optimum(
 
 
 def _scores(latents: torch.Tensor, factors: torch.Tensor) -> dict[str, float]:
-    return {
-        "r2": float(affine_r2(latents, factors)),
-        "mcc": float(mean_correlation(latents, factors)),
-    }
+    return {name: float(measure(latents, factors)) for name, measure in _SCORES.items()}

@@ -105,7 +105,7 @@ def mean_correlation(
     each = "a monotone map" if method == "spearman" else "sign, scale and shift"
     return scored(
         measure(latents),
-        measure(shuffled(latents, seed)),
+        lambda: measure(shuffled(latents, seed)),
         seed=seed,
         certifies=f"the factors up to order of the latents, and {each} of each",
         leaves_open=f"the order, and {each}",

@@ -10,7 +10,7 @@ from scipy.stats import norm, rankdata
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
 from demix.scores.factors import Factors, check_factors
-from demix.scores.held import Held, Parts, explained, halves, mean_of, over, scored, shuffled
+from demix.scores.held import Held, Parts, explained, halves, mean_of, over, scored_each
 from demix.scores.score import Score
 
 _TREES = 30
@@ -120,15 +120,8 @@ def dci(
             "which latent is which factor, and any mixing of them",
         ),
     ]
-    found, null = measure(latents), measure(shuffled(latents, seed))
-    return DCI(
-        *(
-            scored(held, chance, seed=seed, certifies=certifies, leaves_open=leaves_open, over=kind)
-            for held, chance, (certifies, leaves_open), kind in zip(
-                found, null, meanings, ("latent", "factor", "factor"), strict=True
-            )
-        )
-    )
+    kinds = ("latent", "factor", "factor")
+    return DCI(*scored_each(measure, latents, meanings, kinds, seed=seed))
 
 
 def disentanglement_of(importance: np.ndarray) -> Parts:

@@ -65,7 +65,7 @@ def mutual_information_gap(
 
     return scored(
         measure(latents),
-        measure(shuffled(latents, seed)),
+        lambda: measure(shuffled(latents, seed)),
         seed=seed,
         certifies="each factor told by one latent, up to the width of a bin, and by no other",
         leaves_open="any invertible map of each, latents that tell of several factors at once",
@@ -128,7 +128,7 @@ def separated_predictability(
 
     return scored(
         measure(latents),
-        measure(shuffled(latents, seed)),
+        lambda: measure(shuffled(latents, seed)),
         seed=seed,
         certifies="each factor linear in one latent (a category: split by it), and in no other",
         leaves_open="latents that tell of several factors at once, nonlinear traces in others",

@@ -7,7 +7,8 @@ costs a product of matrices in place of a new fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -60,7 +61,7 @@ def mean_of(parts: np.ndarray) -> Parts:
 
 def scored(
     held: Held,
-    null: Held,
+    null: Callable[[], Held],
     *,
     seed: int,
     certifies: str,
@@ -72,8 +73,10 @@ def scored(
 
     Parameters
     ----------
-    held, null : Held
-        Of the latents, and of shuffled latents.
+    held : Held
+        Of the latents.
+    null : callable
+        Returns that of shuffled latents, when somebody asks for the chance level.
     seed : int
         Seed of the bootstrap.
     certifies, leaves_open : str
@@ -84,18 +87,44 @@ def scored(
         The latent of each factor.
     """
     value, parts = held.whole()
-    low, high = _interval(held, float(value), seed)
     return Score(
         float(value),
-        baseline=float(null.whole()[0]),
-        low=low,
-        high=high,
+        baseline=lambda: float(null().whole()[0]),
+        interval=lambda: _interval(held, float(value), seed),
         certifies=certifies,
         leaves_open=leaves_open,
         per_factor=parts if over == "factor" else None,
         per_latent=parts if over == "latent" else None,
         assignment=assignment,
     )
+
+
+def scored_each(
+    measure: Callable[[np.ndarray], Sequence[Held]],
+    latents: np.ndarray,
+    meanings: Sequence[tuple[str, str]],
+    kinds: Sequence[str],
+    *,
+    seed: int,
+) -> list[Score]:
+    """Make several scores of one measurement; chance is measured once for all of them.
+
+    ``meanings`` are what each certifies and leaves open, ``kinds`` what its parts are of.
+    """
+    null = cache(lambda: measure(shuffled(latents, seed)))
+    return [
+        scored(
+            held,
+            lambda number=number: null()[number],  # type: ignore[misc]
+            seed=seed,
+            certifies=certifies,
+            leaves_open=leaves_open,
+            over=kind,
+        )
+        for number, (held, (certifies, leaves_open), kind) in enumerate(
+            zip(measure(latents), meanings, kinds, strict=True)
+        )
+    ]
 
 
 def _interval(held: Held, value: float, seed: int) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.linear_model import LinearRegression
 
 from demix.scores.factors import Factors, check_factors
-from demix.scores.held import Held, Parts, explained, halves, mean_of, over, scored, shuffled
+from demix.scores.held import Held, Parts, explained, halves, mean_of, over, scored_each
 from demix.scores.information import nearest_information
 from demix.scores.readout import class_shares
 from demix.scores.score import Score
@@ -113,22 +113,8 @@ def infomec(
             "which latent is which factor, and any mixing of them",
         ),
     ]
-    found, null = measure(latents), measure(shuffled(latents, seed))
-    return InfoMEC(
-        *(
-            scored(
-                held,
-                chance,
-                seed=seed,
-                certifies=certifies,
-                leaves_open=leaves_open,
-                over=kind,
-            )
-            for held, chance, (certifies, leaves_open), kind in zip(
-                found, null, meanings, ("latent", "factor", "factor"), strict=True
-            )
-        )
-    )
+    kinds = ("latent", "factor", "factor")
+    return InfoMEC(*scored_each(measure, latents, meanings, kinds, seed=seed))
 
 
 def infomodularity_of(information: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -93,7 +93,7 @@ def isometry_error(
 
     return scored(
         measure(latents),
-        measure(shuffled(latents, seed)),
+        lambda: measure(shuffled(latents, seed)),
         seed=seed,
         certifies="similarities kept up to one constant",
         leaves_open="any map that keeps them: rotations, or permutations with signs for p != 2",

@@ -66,7 +66,7 @@ def modularity(
 
     return scored(
         measure(latents),
-        measure(shuffled(latents, seed)),
+        lambda: measure(shuffled(latents, seed)),
         seed=seed,
         certifies="latents that each tell of one factor only",
         leaves_open="any map of each; factors that are lost, or spread over several latents",

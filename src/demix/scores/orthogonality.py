@@ -66,7 +66,7 @@ def orthogonality_error(latents: Any, factors: Any, *, seed: int = 0) -> Score:
 
     return scored(
         measure(latents),
-        measure(shuffled(latents, seed)),
+        lambda: measure(shuffled(latents, seed)),
         seed=seed,
         certifies="a linear part that is a rotation or reflection with one scale",
         leaves_open="any nonlinear part: read it beside a regression score",

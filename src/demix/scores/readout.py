@@ -79,7 +79,7 @@ def linear_accuracy(
 
     return scored(
         measure(latents),
-        measure(shuffled(latents, seed)),
+        lambda: measure(shuffled(latents, seed)),
         seed=seed,
         certifies="categories that hyperplanes separate",
         leaves_open="which latent tells of which factor, and any mixing of them",
@@ -149,7 +149,7 @@ def explicitness(
 
     return scored(
         measure(latents),
-        measure(shuffled(latents, seed)),
+        lambda: measure(shuffled(latents, seed)),
         seed=seed,
         certifies="each category, or part of a range, on one side of a hyperplane",
         leaves_open="which latent tells of which factor, and any mixing of them",

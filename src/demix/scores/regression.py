@@ -56,7 +56,7 @@ def affine_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
 
     return scored(
         measure(latents),
-        measure(shuffled(latents, seed)),
+        lambda: measure(shuffled(latents, seed)),
         seed=seed,
         certifies="the factors up to an affine map",
         leaves_open="which latent is which factor, and any mixing of them",
@@ -110,7 +110,7 @@ def orthogonal_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
 
     return scored(
         measure(latents),
-        measure(shuffled(latents, seed)),
+        lambda: measure(shuffled(latents, seed)),
         seed=seed,
         certifies="the factors up to a rotation or reflection, with one scale and a shift",
         leaves_open="which latent is which factor: any rotation scores the same",

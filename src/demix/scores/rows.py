@@ -111,7 +111,7 @@ def rows_r2(
     other[present] = random.permutation(present)
     return scored(
         measure(vectors[members]),
-        measure(vectors[other][members]),
+        lambda: measure(vectors[other][members]),
         seed=seed,
         certifies="the cluster vectors up to an affine map",
         leaves_open="which axis is which, and any mixing of them",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+Interval = tuple[float, float]
 
 
 class Score(float):
@@ -19,6 +22,7 @@ class Score(float):
         even a random linear map of the factors has an affine :math:`R^2` of 1.
     low, high : float
         Ends of a 95 % bootstrap interval: samples that score are drawn anew, fits and bins stay.
+        Like ``baseline`` they are computed when they are first asked for.
     per_factor : ndarray (n,) or None
         The score of each factor, where the score is a mean over factors.
     per_latent : ndarray (m,) or None
@@ -41,22 +45,20 @@ class Score(float):
     True
     """
 
-    baseline: float
-    low: float
-    high: float
     per_factor: np.ndarray | None
     per_latent: np.ndarray | None
     certifies: str
     leaves_open: str
     assignment: np.ndarray | None
+    _baseline: float | Callable[[], float]
+    _interval: Interval | Callable[[], Interval]
 
     def __new__(
         cls,
         value: float,
         *,
-        baseline: float,
-        low: float,
-        high: float,
+        baseline: float | Callable[[], float],
+        interval: Interval | Callable[[], Interval],
         certifies: str,
         leaves_open: str,
         per_factor: np.ndarray | None = None,
@@ -65,8 +67,7 @@ class Score(float):
     ) -> Score:
         """Attach the meaning to the number."""
         score = super().__new__(cls, value)
-        score.baseline = baseline
-        score.low, score.high = low, high
+        score._baseline, score._interval = baseline, interval
         score.per_factor = per_factor
         score.per_latent = per_latent
         score.certifies = certifies
@@ -74,6 +75,34 @@ class Score(float):
         score.assignment = assignment
         return score
 
+    @property
+    def baseline(self) -> float:
+        """What chance gives."""
+        if callable(self._baseline):
+            self._baseline = self._baseline()
+        return self._baseline
+
+    @property
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self._ends()[0]
+
+    @property
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self._ends()[1]
+
+    def _ends(self) -> Interval:
+        if callable(self._interval):
+            self._interval = self._interval()
+        return self._interval
+
     def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:
         """Let copies and pickles keep the meaning."""
-        return (float(self),), dict(vars(self))
+        names = ("certifies", "leaves_open", "per_factor", "per_latent", "assignment")
+        kept = {name: getattr(self, name) for name in names}
+        return (float(self),), {"baseline": self.baseline, "interval": self._ends(), **kept}
+
+    def __getstate__(self) -> None:
+        """Leave nothing to the copy but what makes it."""
+        return None

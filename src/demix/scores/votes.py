@@ -170,7 +170,7 @@ def _guessed(
 
     return scored(
         measure(scaled),
-        measure(shuffled(scaled, seed)),
+        lambda: measure(shuffled(scaled, seed)),
         seed=seed,
         certifies=certifies,
         leaves_open=leaves_open,
