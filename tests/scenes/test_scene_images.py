@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ pytest.importorskip("embreex", reason="embreex, of the extra 'scenes', is not in
 
 from demix import DemixError, render, sample_latents, scene_named
 from demix.scenes import SCENES, three_d_ident
+from demix.scenes.blender import Blender
 from demix.scenes.casting import Caster
 from demix.scenes.lights import area, sun
 from demix.scenes.preview import traversals
@@ -165,3 +168,16 @@ def test_shadows_are_soft_and_below_the_object():
     assert (share > 0.999).mean() > 0.5
     # Neither lit nor dark: what hard shadows would only have at their outline.
     assert len(np.unique(share[(share > 0.25) & (share < 0.95)].round(2))) > 20
+
+
+def test_without_its_packages_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "embreex", None)
+    with pytest.raises(
+        DemixError, match=r"embreex, which is not installed; pip install 'demix\[scenes\]'"
+    ):
+        Caster(teapot(2))
+    monkeypatch.setitem(sys.modules, "bpy", None)
+    with pytest.raises(
+        DemixError, match=r"bpy, which is not installed; pip install 'demix\[blender\]'"
+    ):
+        Blender(16)
