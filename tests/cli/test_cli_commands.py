@@ -12,7 +12,7 @@ import pytest
 from command import run_demix
 
 COMMANDS = ["demo", "list", "reproduce", "evaluate", "fit", "consensus", "transform"]
-COMMANDS += ["report", "compare", "export", "bench", "checkup", "calibrate", "consensus"]
+COMMANDS += ["report", "compare", "export", "bench", "checkup", "calibrate", "render"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -36,12 +36,12 @@ def run_render(order: Order, *, out: Path | None, preview: Path | None, jobs: in
     )
     command = shlex.join(["demix", *sys.argv[1:]])
     try:
-        with bar:
-            watch = _Watch(bar, order)
-            render_folder(order, out, jobs=jobs, command=command, watch=watch)
+        render_folder(order, out, jobs=jobs, command=command, watch=_Watch(bar, order))
     except KeyboardInterrupt:
         Console(stderr=True).print("Interrupted; the same command goes on where it stopped.")
         raise typer.Exit(130) from None
+    finally:
+        bar.stop()
     files = " and ".join(f"{name}.npy" for name in order.files.values())
     typer.echo(f"Wrote {order.n} images of {order.size} x {order.size} to {out} ({files})")
 
@@ -58,7 +58,9 @@ class _Watch:
         now = time.monotonic()
         if self.begun is None:
             self.begun = now, done
+            # Only now: input that is refused shows no bar.
+            self.bar.start()
             self.bar.start_task(self.task)
         begun, before = self.begun
-        rate = f"{(done - before) / (now - begun):.0f} images/s" if done > before else ""
+        rate = f"{(done - before) / (now - begun):.3g} images/s" if done > before else ""
         self.bar.update(self.task, completed=done, rate=rate)

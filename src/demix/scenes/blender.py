@@ -174,8 +174,8 @@ def _bpy() -> Any:
         import bpy
     except ImportError as error:
         raise DemixError(
-            "The engine 'blender' needs the package bpy, which is not installed; install "
-            "demix[blender] on Python 3.11, or use the engine 'embree'."
+            "The engine 'blender' needs the package bpy, which is not installed; pip install "
+            "'demix[blender]' on Python 3.11, or use the engine 'embree'."
         ) from error
     return bpy
 

@@ -141,6 +141,6 @@ def _embree() -> tuple:
     except ImportError as error:
         raise DemixError(
             "Scenes with objects in space are rendered with the package embreex, which is not "
-            "installed; install demix[scenes]."
+            "installed; pip install 'demix[scenes]'."
         ) from error
     return rtcore_scene, mesh_construction

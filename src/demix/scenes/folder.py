@@ -66,7 +66,6 @@ def render_folder(
         raise DemixError(f"The number of processes must be at least 1, but got {jobs}.")
     path, watch = Path(folder), watch or (lambda done: None)
     done = _begun(path, order)
-    watch(done)
     if done == order.n:
         return path
     check_room(path, order.bytes_of(order.n - done))
@@ -75,6 +74,7 @@ def render_folder(
     try:
         _write_meta(path, order, done, origin)
         _prepare(path, order)
+        watch(done)
         with closing(rendered(shards(path, order, done), jobs)) as counts:
             for done in counts:
                 _write_meta(path, order, done, origin)

@@ -106,31 +106,40 @@ class Light:
         ways /= np.sqrt(dot(ways, ways))
         return ways
 
-    def ways(self, look: int, points: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        """Return the ways ``(3, M)`` to the point of the light that each place looks at.
+    def ways(self, points: np.ndarray, counts: np.ndarray, looks: int) -> np.ndarray:
+        """Return the ways ``(3, looks, M)`` to the points of the light that each place looks at.
 
         Parameters
         ----------
-        look : int
-            Which of the ``LOOKS``.
         points : ndarray (3, M)
             Where to look from, sorted by their place within a pixel.
         counts : ndarray (PLACES,)
             How many of them belong to each place.
+        looks : int
+            To how many points of the light; at most ``LOOKS``.
         """
-        ends = np.repeat(self.points[look].T.astype(np.float32), counts, axis=1)
+        ends = self.points[:looks].transpose(2, 0, 1).astype(np.float32)
         if self.far:
             # Longer than any scene, so that everything on the way is met.
             ends *= np.float32(100)
-        else:
-            ends -= points
-        return ends
+        ways = np.repeat(ends, counts, axis=2)
+        if not self.far:
+            ways -= points[:, None]
+        return ways
 
     def irradiance(self, ways: np.ndarray, normals: np.ndarray) -> np.ndarray:
-        """Return what arrives along ``ways`` ``(3, M)`` if nothing is in between."""
+        """Return what arrives ``(looks, M)`` along ways if nothing is in between.
+
+        Parameters
+        ----------
+        ways : ndarray (3, looks, M)
+            As :meth:`ways` gives them.
+        normals : ndarray (3, M) or (3, 1)
+            Unit normals of the surface where they begin.
+        """
         squared = dot(ways, ways)
         inverse = 1 / np.sqrt(squared)
-        arrives = dot(normals, ways)
+        arrives = dot(ways, normals)
         np.maximum(arrives, 0, out=arrives)
         arrives *= inverse
         if self.far:
@@ -175,12 +184,12 @@ def spot(
 def area(at: np.ndarray, *, side: float, radiance: float) -> Light:
     """Return a horizontal square that shines downwards.
 
-    It gives the ground little light and its shadow there is wide: fewer looks show no steps.
+    It gives the ground little light and its shadow there is wide: one look a place is enough.
     """
     plane = side / 2 * np.eye(3)[:2]
     points, corners = at + square_points() @ plane, at + _CORNERS @ plane
     down, power = np.array([0.0, 0.0, -1.0]), radiance * side**2
-    return Light(at, points, corners, down, power, looks=LOOKS // 2, flat=True)
+    return Light(at, points, corners, down, power, looks=1, flat=True)
 
 
 def sun(*, irradiance: float, angle: float) -> Light:

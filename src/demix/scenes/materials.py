@@ -34,7 +34,7 @@ def fresnel(cosine: np.ndarray, index: float) -> np.ndarray:
     >>> fresnel(np.array([1.0, 0.0]), 1.5)  # head on ((n - 1) / (n + 1))^2, grazing all of it
     array([0.04, 1.  ])
     """
-    g = np.sqrt(cosine**2 + type(cosine.flat[0])(index**2 - 1)) if cosine.size else cosine
+    g = np.sqrt(cosine**2 + cosine.dtype.type(index**2 - 1))
     less, more = g - cosine, g + cosine
     half = (less / more) ** 2 / 2
     share: np.ndarray = half * (1 + ((cosine * more - 1) / (cosine * less + 1)) ** 2)

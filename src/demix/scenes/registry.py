@@ -16,7 +16,8 @@ from demix.scenes.three_d_ident import ThreeDIdent
 SCENES: dict[str, Scene] = {
     scene.name: scene for scene in (ThreeDIdent(), CausalThreeDIdent(), Shapes(), Sprites())
 }
-_LARGEST = 4096
+# What a renderer keeps of a picture this large takes half a gigabyte.
+_LARGEST = 1024
 
 
 def scene_named(scene: str | Scene) -> Scene:

@@ -42,18 +42,13 @@ def received(
     caster : Caster, optional
         What may stand in the light.
     """
-    total = np.zeros(points.shape[1], dtype=np.float32)
-    for look in range(looks):
-        ways = light.ways(look, points, counts)
-        arrives = light.irradiance(ways, normals)
-        if caster is not None:
-            lit = np.flatnonzero(arrives)
-            if len(lit) == len(arrives):
-                arrives *= caster.visible(points, ways)
-            else:
-                arrives[lit] *= caster.visible(points.take(lit, axis=1), ways.take(lit, axis=1))
-        total += arrives
-    total /= looks
+    ways = light.ways(points, counts, looks)
+    arrives = light.irradiance(ways, normals)
+    if caster is not None:
+        lit = np.flatnonzero(arrives)
+        ways = ways.reshape(3, -1).take(lit, axis=1)
+        arrives.reshape(-1)[lit] *= caster.visible(points.take(lit % points.shape[1], axis=1), ways)
+    total: np.ndarray = arrives.mean(axis=0)
     return total
 
 
@@ -119,13 +114,15 @@ class _Band:
         """Return the parts ``(7, pixels)``."""
         maps = self.base.copy()
         free = np.ones(self.count, dtype=bool)
-        self._add_object(maps, free, pose, spot)
         up = pose.inward_ways(_UP)
         hull = pose.outward(self.caster.hull)
-        for light, (colour, gloss, full) in zip(self.lights, self.still, strict=True):
+        inner = [light.moved(pose.turned, pose.at) for light in (*self.lights, spot)]
+        self._add_object(maps, free, pose, hull, inner)
+        for light, moved, (colour, gloss, full) in zip(
+            self.lights, inner[:-1], self.still, strict=True
+        ):
             dim = np.flatnonzero(self._maybe_dim(light, hull) & free)
             if len(dim):
-                moved = light.moved(pose.turned, pose.at)
                 points = pose.inward(self.ground.take(dim, axis=1))
                 lost = received(
                     moved, points, up, self._counts(dim), looks=light.looks, caster=self.caster
@@ -133,7 +130,7 @@ class _Band:
                 lost -= full[dim]
                 maps[GROUND, dim] += colour[dim] * lost
                 maps[GLOSS, dim] += gloss[dim] * lost
-        self._add_spot(maps, free, pose, spot, hull)
+        self._add_spot(maps, free, pose, hull, spot, inner[-1])
         return maps.reshape(7, PLACES, -1).mean(axis=1)
 
     def _counts(self, rays: np.ndarray) -> np.ndarray:
@@ -141,11 +138,17 @@ class _Band:
         return np.bincount(rays // self.pixels, minlength=PLACES)
 
     def _add_spot(
-        self, maps: np.ndarray, free: np.ndarray, pose: Pose, spot: Light, hull: np.ndarray
+        self,
+        maps: np.ndarray,
+        free: np.ndarray,
+        pose: Pose,
+        hull: np.ndarray,
+        spot: Light,
+        moved: Light,
     ) -> None:
         """Add what the spotlight does to the ground; only part of it needs shadow rays."""
         lit, dim = _in_cone(spot, self.ground) & free, self._maybe_dim(spot, hull)
-        moved, up = spot.moved(pose.turned, pose.at), pose.inward_ways(_UP)
+        up = pose.inward_ways(_UP)
         for rays, caster in (
             (np.flatnonzero(lit & dim), self.caster),
             (np.flatnonzero(lit & ~dim), None),
@@ -161,11 +164,18 @@ class _Band:
             maps[GROUND_SPOT, rays] = colour * arrives
             maps[GLOSS_SPOT, rays] = gloss * arrives
 
-    def _add_object(self, maps: np.ndarray, free: np.ndarray, pose: Pose, spot: Light) -> None:
-        """Shade the object in its own frame, and mark the rays that met it."""
+    def _add_object(
+        self,
+        maps: np.ndarray,
+        free: np.ndarray,
+        pose: Pose,
+        hull: np.ndarray,
+        lights: list[Light],
+    ) -> None:
+        """Shade the object in its own frame, the spotlight last; mark the rays that met it."""
         # Seen from the camera, the object hides what it would shade if the camera were a lamp.
         eye = np.array(self.camera.eye)
-        near = np.flatnonzero(self._maybe_hidden(eye[None], pose.outward(self.caster.hull)))
+        near = np.flatnonzero(self._maybe_hidden(eye[None], hull))
         if not len(near):
             return
         ways = pose.inward_ways(self.rays.take(near, axis=1))
@@ -176,13 +186,10 @@ class _Band:
         maps[COVER, met] = 1
         counts = self._counts(met)
         rubber = Rubber(hits.normals, -ways.take(hits.rays, axis=1))
-        for light, shade, shine in [
-            *((light, OBJECT, GLOSS) for light in self.lights),
-            (spot, OBJECT_SPOT, GLOSS_SPOT),
-        ]:
-            moved = light.moved(pose.turned, pose.at)
-            arrives = received(moved, hits.points, hits.normals, counts, caster=self.caster)
-            colour, gloss = rubber.responds(moved.towards(hits.points))
+        for light in lights:
+            shade, shine = (OBJECT_SPOT, GLOSS_SPOT) if light is lights[-1] else (OBJECT, GLOSS)
+            arrives = received(light, hits.points, hits.normals, counts, caster=self.caster)
+            colour, gloss = rubber.responds(light.towards(hits.points))
             maps[shade, met] += colour * arrives
             maps[shine, met] += gloss * arrives
 

@@ -26,7 +26,7 @@ from demix.scenes.vectors import euler
 
 # The published scene, in the units of its files.
 SCALE = 1.5
-EXTENT = 4.4415  # the largest side of the scaled teapot
+EXTENT = 4.4421  # the largest side of the scaled teapot
 CAMERA = Camera((8.0, 0.0, 8.0), (0.0, 0.0, 0.0), 1.240499)
 GROUND_LEVEL = -EXTENT
 LAMP_AT, LAMP_SIDE, LAMP_RADIANCE = (0.0, 0.0, 7.0), 1.0, 12.5

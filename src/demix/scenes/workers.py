@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def shards(folder: Path, order: Order, done: int) -> list[Shard]:
     return [Shard(folder, order, first, min(first + rows, order.n)) for first in starts]
 
 
-def rendered(todo: Sequence[Shard], jobs: int | None) -> Iterator[int]:
+def rendered(todo: Sequence[Shard], jobs: int | None) -> Generator[int, None, None]:
     """Render shards and yield, in their order, how many rows of the folder are there.
 
     Embree is called for a few thousand rays at a time, between which NumPy holds the interpreter's
