@@ -17,7 +17,7 @@ TABLES_4_5 = Experiment(
         "25 000 for the test, and pairs of nearest images; ours of the folders that `--data` "
         "gives, of which the last tenth is for the test, and exact pairs where the folder holds "
         "them.",
-        "The identity is the image, reduced to 16 x 16 pixels.",
+        "The identity is the image, reduced to at most 16 x 16 pixels.",
     ),
     rows=(
         SceneRow(

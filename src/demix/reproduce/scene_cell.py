@@ -43,7 +43,7 @@ def run_scene_cell(
     pairs = RenderedPairs((fitting or list(folders))[0], row.positives)
     if model == "identity":
         return {
-            **_all_scores(pairs, _reduced, _SCORED),
+            **_all_scores(pairs, _reduced(len(pairs.rows("test", _SCORED))), _SCORED),
             **{"steps": 0, "seconds": 0.0, "nats_above_optimum": None},
         }
     encoder, objective, recipe = plan = planned(row, scale, model, seed, shape=pairs.shape)
@@ -91,6 +91,7 @@ def _scores(
     }
 
 
-def _reduced(images: Tensor) -> Tensor:
-    """Return the pixels ``(B, 3 * 16 * 16)`` of reduced images."""
-    return torch.nn.functional.adaptive_avg_pool2d(images, _SMALL).flatten(1)
+def _reduced(rows: int) -> Callable[[Tensor], Tensor]:
+    """Return pixels of reduced images, at most 16 x 16, and few enough for a regression."""
+    side = min(_SMALL, max(1, int((rows / 12) ** 0.5)))
+    return lambda images: torch.nn.functional.adaptive_avg_pool2d(images, side).flatten(1)

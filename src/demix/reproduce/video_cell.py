@@ -16,6 +16,7 @@ from demix.scores import affine_r2, mean_correlation
 from demix.training import Record
 
 _LOOK, _SCORED = 2000, 10_000
+_SMOKE = 200
 
 
 def run_video_cell(
@@ -46,14 +47,14 @@ def run_video_cell(
         }
 
     def watch(encoder: Encoder) -> Record:
-        return {"score": 100 * scored(encoder, _LOOK)["mcc"]}
+        return {"score": 100 * scored(encoder, _SMOKE if scale.smoke else _LOOK)["mcc"]}
 
     sample = partial(data.sample, max_delta_t=row.delta)
     training = trained(plan, sample, seed, watch, report)
     if training is None:
         return None
     with torch.no_grad():
-        scores = scored(encoder, _SCORED)
+        scores = scored(encoder, _SMOKE if scale.smoke else _SCORED)
     return scores | {
         "steps": training.steps,
         "seconds": round(training.seconds, 2),

@@ -1,0 +1,103 @@
+"""Tables 4 and 5 run on rendered folders, with exact pairs, nearest ones and views."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from demix import DemixError, Encoder
+from demix.datasets.rendered import RenderedPairs
+from demix.experiments import experiment_named, scale_named
+from demix.reproduce import reproduce
+from demix.scenes import Order, open_rendered, render_folder
+
+pytest.importorskip("embreex", reason="the extra `scenes` is not installed")
+pytest.importorskip("faiss", reason="the extra `pairs` is not installed")
+
+TABLES = experiment_named("clica-3dident")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """Three hundred scenes with positives that are normal."""
+    order = Order("3dident", n=300, size=32, pairs="normal:0.1")
+    return render_folder(order, tmp_path_factory.mktemp("scenes") / "normal", jobs=1)
+
+
+def test_figures_are_those_of_the_paper():
+    # Zimmermann et al. (2021), Tables 4 and 5: R² and MCC on the test and training set.
+    rows = [
+        [row.published("unsupervised", score) for score in TABLES.scores] for row in TABLES.rows
+    ]
+    assert [[figure and figure[0] for figure in row] for row in rows] == [
+        [96.73, 98.31, 97.83, 98.85],
+        [96.43, 54.94, 97.72, 55.90],
+        [96.87, 98.38, 97.95, 98.94],
+        [65.74, 42.44, 66.73, 42.72],
+        [45.51, 46.34, None, None],
+    ]
+    assert TABLES.rows[0].published("supervised", "r2") == (98.67, 0.03)
+    assert TABLES.rows[0].published("identity", "r2_train") == (5.35, 0.72)
+
+
+def test_paper_scale_is_the_papers_training():
+    for row in TABLES.rows:
+        encoder, objective, recipe = row.plan(scale_named("paper"), "unsupervised", (3, 224, 224))
+        assert isinstance(encoder, Encoder)
+        assert encoder.settings["body"] == "resnet18"
+        assert (recipe.steps, recipe.batch, recipe.rate) == (200_000, 512, 1e-4)
+        assert objective.similarity == row.similarity
+
+
+def test_a_run_scores_images_held_out_and_trained_on(folder, tmp_path):
+    records = reproduce(
+        TABLES, tmp_path / "new", rows=[1, 3, 5], scale=scale_named("smoke"), data=[folder]
+    )
+    assert [(r["row"], r["model"]) for r in records] == [
+        (1, "identity"),
+        (1, "supervised"),
+        (1, "unsupervised"),
+        (3, "unsupervised"),
+        (5, "unsupervised"),
+    ]
+    # What was not rendered is the nearest there is.
+    assert [r.get("pairs") for r in records] == [None, "exact", "exact", "laplace", "augmentations"]
+    for record in records:
+        assert all(record[score] <= 1 for score in TABLES.scores)
+    table = (tmp_path / "new" / "table.md").read_text(encoding="utf-8")
+    assert "R², training images" in table
+
+
+def test_training_never_sees_the_last_tenth(folder):
+    rendered = open_rendered(folder)
+    held_out = {row.tobytes() for row in np.asarray(rendered.latents[270:])}
+    generator = torch.Generator().manual_seed(0)
+    for law in ("normal", "laplace", "augmentations"):
+        pairs = RenderedPairs(rendered, law)
+        assert pairs.training == 270
+        assert pairs.rows("test", 100).tolist() == list(range(270, 300))
+        drawn = pairs.sample(400, generator=generator)
+        seen = {row.tobytes() for row in drawn.z.numpy()}
+        assert len(seen) > 150
+        assert not seen & held_out
+        assert drawn.x.shape == drawn.x_tilde.shape == (400, 3, 32, 32)
+        assert 0 <= drawn.x.min() < drawn.x.max() <= 1
+
+
+def test_exact_pairs_are_what_the_conditional_drew(folder):
+    rendered = open_rendered(folder)
+    drawn = RenderedPairs(rendered, "normal").sample(50, generator=torch.Generator().manual_seed(0))
+    index = [int(np.flatnonzero((rendered.latents == z).all(1))[0]) for z in drawn.z.numpy()]
+    assert np.array_equal(drawn.z_tilde.numpy(), rendered.positive_latents[index])
+    shown = (255 * drawn.x_tilde).round().byte().permute(0, 2, 3, 1).numpy()
+    assert np.array_equal(shown, rendered.positives[index])
+
+
+def test_another_scene_is_refused(tmp_path):
+    sprites = render_folder(Order("sprites", n=4, size=32), tmp_path / "sprites", jobs=1)
+    with pytest.raises(DemixError, match="holds the scene sprites"):
+        reproduce(TABLES, tmp_path / "new", scale=scale_named("smoke"), data=[sprites])
+    assert not (tmp_path / "new").exists()
