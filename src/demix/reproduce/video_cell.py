@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.nn import functional
 
 from demix.datasets import KittiMasks
 from demix.encoders import Encoder
 from demix.experiments import Model, Scale, VideoRow
 from demix.objectives import SlowVAE
+from demix.processes import Pairs
 from demix.reproduce.trial import Report, held_out, planned, trained
 from demix.scores import affine_r2, mean_correlation
 from demix.training import Record
@@ -34,11 +36,19 @@ def run_video_cell(
     """
     encoder, objective, recipe = plan = planned(row, scale, model, seed)
     order = torch.randperm(len(data), generator=held_out(seed))
+    side = encoder.settings["dim_in"][1]
+
+    def reduced(masks: Tensor) -> Tensor:
+        return functional.adaptive_avg_pool2d(masks.float(), side)
+
+    def sample(size: int, *, generator: torch.Generator) -> Pairs:
+        pairs = data.sample(size, max_delta_t=row.delta, generator=generator)
+        return pairs._replace(x=reduced(pairs.x), x_tilde=reduced(pairs.x_tilde))
 
     def scored(encoder: Encoder, count: int) -> dict[str, float]:
         rows = order[:count].sort().values.numpy()
         masks = torch.from_numpy(data.masks[rows])
-        outputs = torch.cat([encoder(part.float()) for part in masks.split(1000)])
+        outputs = torch.cat([encoder(reduced(part)) for part in masks.split(1000)])
         latents = objective.latents(outputs) if isinstance(objective, SlowVAE) else outputs
         factors = data.factors[rows]
         return {
@@ -49,7 +59,6 @@ def run_video_cell(
     def watch(encoder: Encoder) -> Record:
         return {"score": 100 * scored(encoder, _SMOKE if scale.smoke else _LOOK)["mcc"]}
 
-    sample = partial(data.sample, max_delta_t=row.delta)
     training = trained(plan, sample, seed, watch, report)
     if training is None:
         return None
