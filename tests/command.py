@@ -121,18 +121,19 @@ class Commands:
         self._server.kill()
         self._server.communicate(timeout=60)
 
-    def start(self, *arguments: object) -> None:
-        """Start `demix`."""
-        self.start_python("import demix.cli; demix.cli.main()", *arguments)
+    def start(self, *arguments: object) -> int:
+        """Start `demix`, and return the number of its process."""
+        return self.start_python("import demix.cli; demix.cli.main()", *arguments)
 
-    def start_python(self, code: str, *arguments: object) -> None:
-        """Start a Python program."""
+    def start_python(self, code: str, *arguments: object) -> int:
+        """Start a Python program, and return the number of its process."""
         for file in self._files:
             file.unlink(missing_ok=True)
         line = json.dumps([code, [*map(str, arguments)], *map(str, self._files)])
         self._server.stdin.write(f"{line}\n")
         self._server.stdin.flush()
         self._child = int(self._server.stdout.readline())
+        return self._child
 
     def send(self, signal_number: int, moment: Callable[[], bool]) -> None:
         """Send a signal to what was started, once the moment has come."""

@@ -61,6 +61,8 @@ def test_the_list_has_every_row_for_eyes_and_for_programs(demix):
     assert counts == {
         "clica-table1": 12,
         "clica-table2": 10,
+        "clica-kitti": 10,
+        "clica-3dident": 5,
         "clica-marginal": 7,
         "ce-diet": 10,
         "ce-supervised": 12,

@@ -219,7 +219,7 @@ def test_very_wide_rows_are_whitened_in_few_directions():
         ({"lag": (3, 1)}, {}, "lag must be"),
         ({"lag": 1.5}, {}, "lag must be"),
         ({"validation": 1.5}, {}, "validation must be"),
-        ({"encoder": (64, 64)}, {}, "encoder must be None or a dict"),
+        ({"encoder": (64, 64)}, {}, "encoder must be None, the name of a body or a dict"),
         ({"recipe": Recipe(batch=161)}, {}, "A batch of 161 needs as many rows"),
         ({}, {"positives": np.array([[0, 160]])}, "outside the data"),
         ({}, {"positives": X[:50]}, r"of shape \(160, 3\), but got float32 of shape \(50, 3\)"),
