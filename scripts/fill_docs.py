@@ -41,8 +41,6 @@ def filled(document: str, root: Path = ROOT) -> str:
 
 def body(name: str, root: Path) -> str:
     """Return the Markdown of a block."""
-    if name == "search":
-        return search(root)
     results = root / "results"
     if name.startswith("bench/"):
         section = name.removeprefix("bench/")
@@ -56,12 +54,6 @@ def body(name: str, root: Path) -> str:
         table = example["table"]
         return table_markdown(**table | {"notes": [*table["notes"], again]})
     return (results / name / "table.md").read_text(encoding="utf-8")
-
-
-def search(root: Path) -> str:
-    """Return what the search for the recipe found: results/search/table.md once there is one."""
-    table = root / "results" / "search" / "table.md"
-    return table.read_text(encoding="utf-8") if table.exists() else "Not recorded yet."
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def test_alarms_detections_and_overstatements_are_counted():
     assert found["supported"]["good"]["share"] == 1
     assert found["overstated"]["count"] == 1
     table = calibration_table(runs)
-    assert "| bad | 50 % | 1 of 2 | 1 to 99 % |" in table
+    assert "| bad: a | 50 % | 1 of 2 | 1 to 99 % |" in table
     assert "| all together | 33 % | 1 of 3 |" in table  # of false alarms
     assert "Kept out" not in table
 

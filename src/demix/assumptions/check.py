@@ -112,7 +112,7 @@ def around_zero(error: float) -> np.ndarray:
 
     Examples
     --------
-        >>> import numpy as np
+    >>> import numpy as np
     >>> from demix.assumptions.check import around_zero
     >>> float(round(np.quantile(around_zero(0.1), 0.95), 2))
     0.16

@@ -77,7 +77,7 @@ def stability(refits: Refits, x: Tensor, group: str) -> Check:
     return judge(
         "stability",
         1 - float(score),
-        around_zero((score.high - score.low) / _WIDTH),
+        _null(score),
         margin=MARGINS["stability"],
         unit=f"1 - score between seeds, up to {up_to}",
         good=f"{found}, up to {up_to}.",
@@ -98,7 +98,7 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
             judge(
                 few,
                 more.bits,
-                around_zero((more.high - more.low) / _WIDTH),
+                _null(more),
                 margin=MARGINS[few],
                 unit="bits by one latent more",
                 good=f"One latent more would add {more}.",
@@ -114,7 +114,7 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
             judge(
                 many,
                 2 * MARGINS[many] - last.bits,
-                around_zero((last.high - last.low) / _WIDTH),
+                _null(last),
                 margin=MARGINS[many],
                 unit="bits that are missing of what a latent should add",
                 good=f"The last latent adds {last}.",
@@ -123,6 +123,11 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
             )
         )
     return checks
+
+
+def _null(found: Any) -> np.ndarray:
+    """Return what chance gives where the truth is 0, from the 95 % interval of what was found."""
+    return around_zero((found.high - found.low) / _WIDTH)
 
 
 @torch.no_grad()

@@ -112,11 +112,12 @@ def calibration_table(runs: Sequence[dict[str, Any]]) -> str:
         if not part:
             continue
         found = summary(part)
+        counts = {run["process"]: " or ".join(run["breaks"]) for run in part if run["breaks"]}
         lines += [f"### {title}", ""]
         heads = {
             "false alarms": ("check, where all assumptions hold", "false alarms"),
             "supported": ("process, where all assumptions hold", "class supported"),
-            "detected": ("process, where one is broken", "the right check fires"),
+            "detected": ("process, where one is broken: what counts", "the right check fires"),
         }
         for key, (what, counted) in heads.items():
             if not found[key]:
@@ -125,7 +126,10 @@ def calibration_table(runs: Sequence[dict[str, Any]]) -> str:
                 f"| {what} | {counted} | runs | 95 % interval |",
                 "| :--- | ---: | ---: | ---: |",
             ]
-            lines += [f"| {name} | {_cells(value)} |" for name, value in found[key].items()]
+            lines += [
+                f"| {name}{': ' + counts[name] if key == 'detected' else ''} | {_cells(value)} |"
+                for name, value in found[key].items()
+            ]
             count, of = (sum(value[x] for value in found[key].values()) for x in ("count", "of"))
             together = share([True] * int(count) + [False] * int(of - count))
             lines += [f"| all together | {_cells(together)} |", ""]

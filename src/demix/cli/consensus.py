@@ -23,6 +23,7 @@ from demix.cli.warning import warnings_to
 from demix.files import write_atomic
 from demix.provenance import provenance
 from demix.report import Verdict, consensus_page, write_page
+from demix.report.blocks import Kind
 from demix.training import Record
 
 _MARKER = "consensus.json"
@@ -96,7 +97,7 @@ def _page(agreed: Consensus, found: Prepared, folder: Path, origin: dict[str, st
         shown = np.linspace(0, len(shown) - 1, SHOWN).round().astype(int)
     facts = facts_of(opened(folder / f"seed-{agreed.seeds[0]}"))
     n, count = len(agreed.stability), len(agreed.seeds)
-    kind = "good" if agreed.stable.all() else "bad" if not agreed.stable.any() else "neutral"
+    kind: Kind = "good" if agreed.stable.all() else "neutral" if agreed.stable.any() else "bad"
     return consensus_page(
         title=f"What {count} runs agree on: {n} latents of {len(agreed.latents)} rows",
         summary=(
@@ -107,7 +108,7 @@ def _page(agreed: Consensus, found: Prepared, folder: Path, origin: dict[str, st
             "rows that no run has seen. Agreement is needed for a latent to be real, but does not "
             "prove it: all runs may be wrong alike."
         ),
-        verdict=Verdict(kind, agreed.verdict),  # type: ignore[arg-type]
+        verdict=Verdict(kind, agreed.verdict),
         stability={
             "values": agreed.stability,
             "low": agreed.low,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import plotly.graph_objects as go
 
 from demix.errors import DemixError
 from demix.report.drawing import parsed
 
-VERDICTS = ("good", "bad", "neutral")
+Kind = Literal["good", "bad", "neutral"]
+VERDICTS = get_args(Kind)
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class Verdict:
     'good'
     """
 
-    kind: Literal["good", "bad", "neutral"]
+    kind: Kind
     text: str
     tag: ClassVar[str] = "verdict"
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from demix.report.blocks import Block, Figure, Page, Section, Table, Verdict
+from demix.report.blocks import Block, Figure, Kind, Page, Section, Table, Verdict
 from demix.report.style import axis, axis_title, base_layout, colour, plain, shown
 
 _MARKS = {"pass": "✓ pass", "warn": "! warn", "fail": "✗ fail", "skipped": "– not checked"}
@@ -46,7 +46,7 @@ def checkup_page(found: Mapping[str, Any], *, title: str, provenance: Mapping[st
     ['What may be claimed', 'Checks', 'Each check beside chance']
     """
     checks = found["checks"]
-    kind = "bad" if found["supported"] == "none" else "good"
+    kind: Kind = "bad" if found["supported"] == "none" else "good"
     if kind == "good" and any(check["verdict"] == "warn" for check in checks):
         kind = "neutral"
     table = Table(
@@ -65,7 +65,7 @@ def checkup_page(found: Mapping[str, Any], *, title: str, provenance: Mapping[st
         "(simulated data for which the assumption holds) and with what the error of learning "
         "brings.",
     )
-    claim: list[Block] = [Verdict(kind, found["sentence"])]  # type: ignore[arg-type]
+    claim: list[Block] = [Verdict(kind, found["sentence"])]
     sections = [Section("What may be claimed", claim), Section("Checks", [table])]
     drawn = [check for check in checks if check["statistic"] is not None]
     if drawn:

@@ -112,10 +112,14 @@ def scored_each(
     ``meanings`` are what each certifies and leaves open, ``kinds`` what its parts are of.
     """
     null = cache(lambda: measure(shuffled(latents, seed)))
+
+    def chance(number: int) -> Callable[[], Held]:
+        return lambda: null()[number]
+
     return [
         scored(
             held,
-            lambda number=number: null()[number],  # type: ignore[misc]
+            chance(number),
             seed=seed,
             certifies=certifies,
             leaves_open=leaves_open,
