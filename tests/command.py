@@ -56,19 +56,24 @@ def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
 # other code. A child is a process like any other, with a number to kill it by, but is there at
 # once. Its peak of memory is another: it maps the libraries anew when it uses them.
 SERVER = """
-import contextlib, io, json, os, sys, traceback
+import contextlib, gc, io, json, os, sys, traceback
 import plotly.subplots, torch._dynamo  # which torch's optimisers import when they are first used
 import demix.cli.consensus, demix.cli.evaluate, demix.cli.reports, demix.cli.reproduction
 import demix.cli.fit
 import demix.cli
 
 # What is imported or set up when the first command runs and the first figure is drawn.
-sys.argv = ["demix", "transform", "nowhere", "nowhere", "--out", "nowhere"]
-with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-    with contextlib.suppress(SystemExit):
-        demix.cli.main()
+for arguments in (["transform", "nowhere", "nowhere", "--out", "nowhere"], ["fit", "--help"]):
+    sys.argv = ["demix", *arguments]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        with contextlib.suppress(SystemExit):
+            demix.cli.main()
 figure = plotly.subplots.make_subplots(rows=2, cols=2)
 figure.add_scatter(x=[0], y=[0]).add_heatmap(z=[[0]]).to_json()
+
+# Else the collector would visit in each child, and so copy, all that was imported.
+gc.collect()
+gc.freeze()
 
 for line in sys.stdin:
     code, arguments, out, errors = json.loads(line)

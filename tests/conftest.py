@@ -1,5 +1,6 @@
 """Puts this folder on the path, so that all tests find `browser` and `command`."""
 
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -14,6 +15,12 @@ collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 # inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector from visiting thousands of tests and all of torch again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
