@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
 from demix.scenes.three_d_ident import ThreeDIdent
 from demix.validation import check_seed
@@ -55,6 +54,9 @@ class CausalThreeDIdent(ThreeDIdent):
 
     def sample(self, n: int, seed: int) -> np.ndarray:
         """Draw latents ``(n, 10)`` along the graph, one uniform number for each."""
+        # Only here: every process that renders would wait for it.
+        from scipy.special import ndtr, ndtri
+
         unit = np.random.default_rng(check_seed(seed)).random((n, len(self.latents)))
         z = 2 * unit - 1
         for name, parents, sigma in _GRAPH:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial import ConvexHull
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,9 @@ class Mesh:
 
     def hull(self, corners: int = 64) -> np.ndarray:
         """Return about so many corners ``(K, 3)`` of a convex body around the mesh, in float64."""
+        # Only here: scenes without meshes need not wait for it.
+        from scipy.spatial import ConvexHull
+
         points = self.vertices.astype(float)
         # The farthest points along directions that are spread evenly, on a spiral.
         height = 1 - (2 * np.arange(corners) + 1) / corners
