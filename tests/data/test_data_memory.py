@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -51,10 +49,9 @@ print(total, taken, peak() - before)
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 @pytest.mark.parametrize("kept", ["npy", "column-major memmap", "zarr"])
-def test_half_a_gigabyte_on_disk_is_read_in_little_memory(tmp_path, kept):
+def test_half_a_gigabyte_on_disk_is_read_in_little_memory(demix, tmp_path, kept):
     path = tmp_path / ("x.zarr" if kept == "zarr" else "x.npy")
-    command = [sys.executable, "-c", PEAK, path, kept]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    run = demix.run_python(PEAK, path, kept)
     assert run.returncode == 0, run.stderr
     total, taken, peak = map(float, run.stdout.split())
     assert (total, taken) == (pytest.approx(3), 3)

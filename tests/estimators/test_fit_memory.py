@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -49,10 +47,8 @@ print(fitted, peak() - before)
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
-def test_half_a_gigabyte_on_disk_is_fitted_and_transformed_in_little_memory(tmp_path):
-    command = [sys.executable, "-c", PEAK]
-    command += [tmp_path / name for name in ("x.zarr", "model", "z.npy")]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
+def test_half_a_gigabyte_on_disk_is_fitted_and_transformed_in_little_memory(demix, tmp_path):
+    run = demix.run_python(PEAK, *(tmp_path / name for name in ("x.zarr", "model", "z.npy")))
     assert run.returncode == 0, run.stderr
     fitted, transformed = map(float, run.stdout.splitlines()[-1].split())
     assert fitted < 300

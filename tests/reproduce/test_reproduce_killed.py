@@ -9,8 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from command import run_demix
-
 
 def read(folder):
     path = folder / "results.json"
@@ -43,7 +41,7 @@ def stages(demix, tmp_path_factory):
     command += ["--scale", "smoke", "--out", folder]
     interrupted = stop(demix, command, folder, 2, signal.SIGINT)
     killed = stop(demix, command, folder, len(interrupted.records) + 2, signal.SIGKILL)
-    done = run_demix(*command)
+    done = demix.run(*command)
     return SimpleNamespace(
         interrupted=interrupted, killed=killed, done=done, records=read(folder), folder=folder
     )
