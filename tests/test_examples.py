@@ -62,7 +62,7 @@ def bar(angle: int) -> Image.Image:
 
 
 @pytest.mark.slow
-def test_the_turntable_runs_without_the_photographs(tmp_path):
+def test_the_turntable_runs_without_the_photographs(tmp_path, monkeypatch):
     """Pictures of a spot, in the form of the official folder and in that of the archive."""
     folder, archive = tmp_path / "coil", tmp_path / "coil.npz"
     folder.mkdir()
@@ -83,6 +83,8 @@ def test_the_turntable_runs_without_the_photographs(tmp_path):
     views, _ = turntable.stacked(turntable.read(archive)[17])
     again, _ = turntable.stacked(turntable.read(folder)[17])
     assert np.array_equal(views, again)
+    # Which of several fits is the best is of no interest here.
+    monkeypatch.setattr(turntable, "best_of", lambda count, fit, seed: fit(seed))
     (found,) = run("turntable", tmp_path, "--data", str(archive))["objects"].values()
     # A spot on a circle is found by linear methods, too, which need no lucky start.
     assert found["linear"] < 5 < 80 < found["chance"]

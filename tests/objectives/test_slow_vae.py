@@ -13,6 +13,7 @@ from demix import DemixError, Encoder, Real, Recipe, SlowVAE, train
 from demix.encoders.images import image_decoder
 from demix.estimators.views import Views
 from demix.objectives.slow_vae import laplace_divergence, normal_divergence
+from demix.training import Training
 
 SHAPE = (1, 16, 32)
 
@@ -101,16 +102,25 @@ def spots(size: int, *, generator: torch.Generator) -> Views:
     return Views(*frames)
 
 
-@pytest.mark.slow
-def test_training_finds_the_place_and_repeats_to_the_bit():
-    recipe = Recipe(steps=120, batch=32, optimizer="adam", rate=2e-3, whiten=False)
+def trained_on_spots(steps: int) -> tuple[SlowVAE, Encoder, Training]:
+    model = SlowVAE(2, (1, 16, 16))
+    encoder = Encoder((1, 16, 16), Real(4), body="kitti")
+    recipe = Recipe(steps=steps, batch=32, optimizer="adam", rate=2e-3, whiten=False)
+    return model, encoder, train(encoder, spots, model, recipe, seed=3)
+
+
+def test_training_repeats_to_the_bit():
+    some = spots(8, generator=torch.Generator().manual_seed(0)).x
     found = []
     for _ in range(2):
-        model = SlowVAE(2, (1, 16, 16))
-        encoder = Encoder((1, 16, 16), Real(4), body="kitti")
-        training = train(encoder, spots, model, recipe, seed=3)
-        found.append(model.latents(encoder(spots(8, generator=torch.Generator().manual_seed(0)).x)))
+        model, encoder, _ = trained_on_spots(steps=5)
+        found.append(model.latents(encoder(some)))
     assert torch.equal(*found)
+
+
+@pytest.mark.slow
+def test_training_finds_the_place():
+    model, encoder, training = trained_on_spots(steps=120)
     assert training.history[-1]["loss"] < 0.8 * training.history[0]["loss"]
     at = torch.linspace(0.1, 0.9, 9)[:, None]
     line = (-(((torch.linspace(0, 1, 16) - at) / 0.1) ** 2)).exp()[:, None, None, :]

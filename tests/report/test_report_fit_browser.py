@@ -122,22 +122,17 @@ def test_the_page_is_seen_in_the_colours_of_its_mode(name, dark, request, tmp_pa
     assert painted("accent", not dark) < 20
 
 
-def test_paper_is_light_whatever_the_screen_shows(fitted, tmp_path):
-    def inks(dark: bool) -> set[str]:
-        pdf = print_pdf(fitted, tmp_path / "page.pdf", dark)
-        assert 2 <= len(re.findall(rb"/Type /Page\b", pdf)) <= 9
-        used = set()
-        for stream in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL):
-            try:
-                marks = zlib.decompress(stream)
-            except zlib.error:
-                continue  # a font or an image that is packed in another way
-            for ink in re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) rg\b", marks):
-                used.add("#" + "".join(f"{round(255 * float(part)):02x}" for part in ink))
-        return used
-
-    light = inks(False)
-    assert light == inks(True)
+def test_paper_is_light_even_if_the_screen_is_dark(fitted, tmp_path):
+    pdf = print_pdf(fitted, tmp_path / "page.pdf", dark=True)
+    assert 2 <= len(re.findall(rb"/Type /Page\b", pdf)) <= 9
+    inks = set()
+    for stream in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL):
+        try:
+            marks = zlib.decompress(stream)
+        except zlib.error:
+            continue  # a font or an image that is packed in another way
+        for ink in re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) rg\b", marks):
+            inks.add("#" + "".join(f"{round(255 * float(part)):02x}" for part in ink))
     # Paper is white by itself; what lies on it is black or of the palette.
-    assert {PALETTE[name][0] for name in ("ink", "soft", "rule", "accent")} <= light
-    assert not light & {pair[1] for pair in PALETTE.values()}
+    assert {PALETTE[name][0] for name in ("ink", "soft", "rule", "accent")} <= inks
+    assert not inks & {pair[1] for pair in PALETTE.values()}

@@ -23,7 +23,7 @@ TABLES = experiment_named("clica-3dident")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """Three hundred scenes with positives that are normal."""
-    order = Order("3dident", n=300, size=32, pairs="normal:0.1")
+    order = Order("3dident", n=300, size=16, pairs="normal:0.1")
     return render_folder(order, tmp_path_factory.mktemp("scenes") / "normal", jobs=1)
 
 
@@ -83,7 +83,7 @@ def test_training_never_sees_the_last_tenth(folder):
         seen = {row.tobytes() for row in drawn.z.numpy()}
         assert len(seen) > 150
         assert not seen & held_out
-        assert drawn.x.shape == drawn.x_tilde.shape == (400, 3, 32, 32)
+        assert drawn.x.shape == drawn.x_tilde.shape == (400, 3, 16, 16)
         assert 0 <= drawn.x.min() < drawn.x.max() <= 1
 
 
@@ -97,7 +97,7 @@ def test_exact_pairs_are_what_the_conditional_drew(folder):
 
 
 def test_another_scene_is_refused(tmp_path):
-    sprites = render_folder(Order("sprites", n=4, size=32), tmp_path / "sprites", jobs=1)
+    sprites = render_folder(Order("sprites", n=4, size=16), tmp_path / "sprites", jobs=1)
     with pytest.raises(DemixError, match="holds the scene sprites"):
         reproduce(TABLES, tmp_path / "new", scale=scale_named("smoke"), data=[sprites])
     assert not (tmp_path / "new").exists()

@@ -95,7 +95,9 @@ def trained(process: ClusterProcess, correction: str = "none") -> tuple[float, f
     torch.manual_seed(SEED)
     objective = Classification(20, 3, unit_rows=True, **options)
     encoder = Encoder(3, SPHERE, hidden=(32,) * 3)
-    train(encoder, process.sample, objective, Recipe(steps=600, batch=512), seed=SEED)
+    # What an imbalance does takes longer to be undone.
+    steps = 600 if process is UNBALANCED else 300
+    train(encoder, process.sample, objective, Recipe(steps=steps, batch=512), seed=SEED)
     fresh = CLEAN.sample(8192, generator=torch.Generator().manual_seed(2**40))
     with torch.no_grad():
         features: Tensor = encoder(fresh.x)
@@ -104,7 +106,8 @@ def trained(process: ClusterProcess, correction: str = "none") -> tuple[float, f
 
 
 def assert_straighter(found: tuple[float, float], bent: tuple[float, float]) -> None:
-    # Four seeds left 1 to 16 percent of the first, and 6 to 44 of the second.
+    # After 600 steps, four seeds left 1 to 16 percent of the first, and 6 to 44 of the second;
+    # after half of them, noise and smoothing leave less than 10 and 25.
     assert found[0] < bent[0] / 3, "share that is not linear"
     assert found[1] < 2 * bent[1] / 3, "distance to the optimum"
 

