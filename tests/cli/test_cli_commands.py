@@ -22,14 +22,14 @@ def test_help_shows_an_example(demix, command):
     assert f"Example:  demix {command} " in done.stdout
 
 
-def test_help_lists_every_command_and_says_how_to_start(demix):
+def test_help_lists_every_command_and_says_how_to_start():
     done = run_demix("--help")
     assert done.returncode == 0
     for command in COMMANDS:
         assert re.search(rf"\b{command}\b +[A-Z]", done.stdout)
     assert "demix demo --out demo-output" in done.stdout
-    assert demix.run("-h").stdout == done.stdout
-    assert demix.run().stdout.strip() == done.stdout.strip()
+    assert run_demix("-h").stdout == done.stdout
+    assert run_demix().stdout.strip() == done.stdout.strip()
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["reproduce", "--help"]], ids=str)
