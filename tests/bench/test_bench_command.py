@@ -11,28 +11,13 @@ from demix.bench.estimators import FAST_ICA, OURS, fit_one
 from demix.bench.suite import SECTIONS
 from demix.bench.tables import tables_of
 
-# Every call whose memory is measured has a process of its own, which imports torch: one shows that
-# it can be done.
-QUICK = """
-import demix.cli
-from demix.bench import losses
-
-measured = losses.extra_memory
-
-def weighed(prepare, arguments, tiny):
-    return measured(prepare, arguments, tiny) if arguments["batch"] == 256 else 2**16
-
-losses.extra_memory = weighed
-demix.cli.main()
-"""
-
 
 @pytest.mark.slow
 def test_a_quick_run_has_every_section_and_bar(demix, tmp_path):
     file = tmp_path / "new" / "bench.json"
     quick = [name for name in SECTIONS if name != "estimators"]
     options = ["--quick", "--json", file, "--sections", ",".join(quick)]
-    done = demix.run_python(QUICK, "bench", *options)
+    done = demix.run("bench", *options)
     assert done.returncode == 0, done.stderr
     data = json.loads(file.read_text(encoding="utf-8"))
 
