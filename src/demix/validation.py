@@ -23,17 +23,23 @@ def check_share(share: Any, name: str) -> None:
         raise DemixError(f"{name} must be a number in [0, 1), but got {share!r}.")
 
 
-def check_matrix(array: Any, name: str) -> np.ndarray:
-    """Return ``array`` as a finite float64 matrix ``(N, d)``, or say what is wrong with it."""
+def check_matrix(array: Any, name: str, *, keep_float32: bool = False) -> np.ndarray:
+    """Return ``array`` as a finite float64 matrix ``(N, d)``, or say what is wrong with it.
+
+    With ``keep_float32`` a matrix of float32 is returned as it is, which saves two copies.
+    """
     if hasattr(array, "detach"):
         array = array.detach().cpu()
         # NumPy has no bfloat16.
-        array = (array.double() if array.is_floating_point() else array).numpy()
+        if array.is_floating_point() and not (keep_float32 and array.dtype.itemsize == 4):
+            array = array.double()
+        array = array.numpy()
     try:
         matrix = np.asarray(array)
         if matrix.dtype.kind not in "biuf":
             raise TypeError(matrix.dtype)
-        matrix = matrix.astype(np.float64)
+        if not keep_float32 or matrix.dtype != np.float32:
+            matrix = matrix.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise DemixError(f"{name} must be an array of numbers, but got {error}.") from error
     if matrix.ndim != 2:
