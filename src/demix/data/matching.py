@@ -68,7 +68,8 @@ def match_rows(
 
 def listed(names: Sequence[str]) -> str:
     """Return the first few names, for a message."""
-    return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 def _matched(first: Sequence[str], second: Sequence[str]) -> Matched:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import false_discovery_control
@@ -59,7 +59,8 @@ class Probed:
         }
         if self.factor.categorical and len(self.factor.levels) <= _LISTED:
             counts = np.bincount(self.factor.codes).tolist()
-            told["values"] = dict(zip(map(str, self.factor.levels), counts, strict=True))
+            words = [f"{x:g}" if isinstance(x, float) else str(x) for x in self.factor.levels]
+            told["values"] = dict(zip(words, counts, strict=True))
         if self.read_out is None:
             return {**told, "reason": self.reason}
         return {
@@ -171,6 +172,43 @@ def probe(
     >>> {one.factor.name: one.bonferroni < 0.05 for one in found.factors}
     {'size': True, 'shape': True, 'day': False}
     """
+    rows, known, reasons, split = plan(
+        features, factors, only=only, kinds=kinds, periods=periods, seed=seed
+    )
+    tested = [factor for factor, reason in zip(known, reasons, strict=True) if reason is None]
+    permutations = max(_LEAST_ORDERS, _ORDERS_A_FACTOR * len(tested))
+    found = read_outs(rows, tested, split, permutations=permutations, seed=seed, report=report)
+    shares = false_discovery_control([one.p for one in found]).tolist()
+    told = iter(
+        Probed(factor, one, None, min(1.0, len(found) * one.p), share)
+        for factor, one, share in zip(tested, found, shares, strict=True)
+    )
+    each = [
+        next(told) if reason is None else Probed(factor, reason=reason)
+        for factor, reason in zip(known, reasons, strict=True)
+    ]
+    return Probe(tuple(each), split, permutations)
+
+
+class Plan(NamedTuple):
+    """Features, factors, why some of these cannot be tested, and who fits, chooses and scores."""
+
+    rows: np.ndarray
+    factors: list[Factor]
+    reasons: list[str | None]
+    split: Split
+
+
+def plan(
+    features: Any,
+    factors: Any,
+    *,
+    only: Sequence[str] | None,
+    kinds: Mapping[str, str] | None,
+    periods: Mapping[str, float] | None,
+    seed: int,
+) -> Plan:
+    """Check everything that is given to :func:`probe`, and say what it will do."""
     check_seed(seed)
     rows = check_matrix(features, "features", keep_float32=True)
     known = factors_of(factors, len(rows), only, kinds or {}, periods or {})
@@ -178,19 +216,7 @@ def probe(
     split = random_split(len(rows), seed)
     reasons = [factor.untestable or missing(factor, split) for factor in known]
     _check_reasons(known, reasons, asked=only is not None)
-    tested = [factor for factor, reason in zip(known, reasons, strict=True) if reason is None]
-    permutations = max(_LEAST_ORDERS, _ORDERS_A_FACTOR * len(tested))
-    found = read_outs(rows, tested, split, permutations=permutations, seed=seed, report=report)
-    adjusted = false_discovery_control([one.p for one in found]).tolist()
-    told = iter(
-        Probed(factor, one, None, min(1.0, len(found) * one.p), share)
-        for factor, one, share in zip(tested, found, adjusted, strict=True)
-    )
-    each = [
-        next(told) if reason is None else Probed(factor, reason=reason)
-        for factor, reason in zip(known, reasons, strict=True)
-    ]
-    return Probe(tuple(each), split, permutations)
+    return Plan(rows, known, reasons, split)
 
 
 def _check_size(rows: np.ndarray) -> None:
