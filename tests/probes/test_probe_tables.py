@@ -62,9 +62,9 @@ def test_factors_that_too_few_rows_tell_of_are_marked():
     found = probe(FEATURES, table)
     assert {one.factor.name: one.reason for one in found.factors if one.reason} == {
         "same": "it has one value only",
-        "rare": "only 19 rows have its rarer value, and 20 are needed",
-        "spike": "only 19 rows differ from its most frequent value, not 20",
-        "file": "fewer than two of its values are those of 20 rows or more",
+        "rare": "fewer than 20 rows have its rarer value (19)",
+        "spike": "fewer than 20 rows differ from its most frequent value (19)",
+        "file": "fewer than two of its values have 20 rows",
     }
     assert found["rare"].bonferroni is None
     # Factors that were not tested do not count.
