@@ -76,9 +76,13 @@ class Workers(Executor):
         self.shutdown(cancel_futures=True)
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if kind is None:
-            self.shutdown()
-        else:
+        try:
+            if kind is None:
+                self.shutdown()
+        except KeyboardInterrupt:
+            self.kill()
+            raise
+        if kind is not None:
             self.kill()
 
     def _call(self, task: bytes) -> Any:
