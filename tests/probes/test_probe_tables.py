@@ -130,6 +130,19 @@ def test_one_factor_that_does_not_vary_where_it_has_to():
         read_out(FEATURES, SIZE[:60], "continuous")
 
 
+@pytest.mark.parametrize(
+    ("split", "words"),
+    [
+        ((range(60), range(60, 90), range(80, 120)), "share no row, but 10 rows are in it twice"),
+        ((range(60), [], range(60, 120)), "one of its parts is empty"),
+        ((range(60), range(60, 90), range(90, 121)), r"numbered 0\.\.119, but .* 0\.\.120"),
+    ],
+)
+def test_parts_that_share_rows_or_have_none(split, words):
+    with pytest.raises(DemixError, match=words):
+        read_out(FEATURES, SIZE, "continuous", split=split)
+
+
 def test_an_unknown_name_is_refused_by_what_was_found():
     with pytest.raises(DemixError, match="no factor 'mass'"):
         probe(FEATURES, TABLE)["mass"]
