@@ -141,7 +141,7 @@ def test_the_command_has_a_dask_cluster_give_the_same_bits(demix, serial, worker
     settings = {"distributed.worker.multiprocessing-method": "forkserver"}
     cluster = {"n_workers": 1, "threads_per_worker": 1, "processes": True}
     command = ["reproduce", "ce-supervised", "--rows", "1,8", "--scale", "smoke"]
-    with dask.config.set(settings), LocalCluster(**cluster, dashboard_address=None) as cluster:
+    with dask.config.set(settings), LocalCluster(**cluster, dashboard_address=":0") as cluster:
         executor = f"dask:{cluster.scheduler_address}"
         done = demix.run(*command, "--executor", executor, "--out", tmp_path / "out")
     assert done.returncode == 0, done
