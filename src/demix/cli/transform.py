@@ -13,6 +13,7 @@ from demix.data import read_data
 from demix.encoders import load_encoder
 from demix.errors import DemixError
 from demix.estimators import encode
+from demix.files import new_array
 
 
 def run_transform(
@@ -29,21 +30,10 @@ def run_transform(
             f"{file} has {features} numbers in a row, but the model in {model} was fitted to "
             f"{encoder.settings['dim_in']}; give data of the same kind."
         )
-    # Beside its place first, so that a failure leaves no half of a file there.
-    part = out.with_name(f".{out.name}.part")
-    try:
-        latents = np.lib.format.open_memmap(
-            part, mode="w+", dtype=np.float32, shape=(len(data), encoder.space.dim)
-        )
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task("transform", total=len(data))
-            encode(
-                encoder, data, latents, report=lambda done: progress.update(task, completed=done)
-            )
-        latents.flush()
-        part.replace(out)
-    except OSError as error:
-        raise DemixError(f"Cannot write {out}: {error.strerror or error}.") from error
-    finally:
-        part.unlink(missing_ok=True)
+    with (
+        new_array(out, (len(data), encoder.space.dim)) as latents,
+        Progress(console=Console(stderr=True), transient=True) as progress,
+    ):
+        task = progress.add_task("transform", total=len(data))
+        encode(encoder, data, latents, report=lambda done: progress.update(task, completed=done))
     typer.echo(f"Wrote {out}: {len(data)} rows of {encoder.space.dim} latents.")

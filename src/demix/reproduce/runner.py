@@ -10,6 +10,7 @@ from typing import Any
 
 from demix.errors import DemixError, warn
 from demix.experiments import Experiment, Model, Row, Scale
+from demix.locks import held
 from demix.objectives import kernel_name
 from demix.provenance import provenance
 from demix.reproduce.cell import heading, run_cell
@@ -88,9 +89,22 @@ def reproduce(
     """
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
-    material = open_material(experiment, data)
+    material = open_material(experiment, data, verify=True)
     store = Store(out, experiment, scale)
-    watcher = watcher or Watcher()
+    with held(store.folder):
+        return _run(experiment, chosen, seeds, scale, material, store, watcher or Watcher())
+
+
+def _run(
+    experiment: Experiment[Row],
+    chosen: Sequence[Row],
+    seeds: Sequence[int],
+    scale: Scale,
+    material: Any,
+    store: Store,
+    watcher: Watcher,
+) -> list[dict[str, Any]]:
+    """Run what is not finished yet, in a folder that nobody else writes to."""
     cells = [
         Cell(row, seed, model, store.has(row.number, seed, model))
         for row in chosen
