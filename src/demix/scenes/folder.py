@@ -15,12 +15,12 @@ from demix.files import claim_folder, is_full, write_atomic
 from demix.locks import held
 from demix.provenance import provenance
 from demix.scenes.arrays import allocate, raw_npy
-from demix.scenes.disk import check_room, full_disk
+from demix.scenes.disk import check_processes, check_room, full_disk
 from demix.scenes.order import Order
 from demix.scenes.pairs import positive_latents
 from demix.scenes.registry import scene_named
 from demix.scenes.sums import META, Sums, read_meta, sealed
-from demix.scenes.workers import checksum, rendered, shards
+from demix.scenes.workers import checksum, cores, rendered, shards
 
 _COMMAND = "demix render"
 
@@ -70,6 +70,7 @@ def render_folder(
     if sums.count(order) == order.n and sums.hold(path, order):
         return path
     check_room(path, order.bytes_of(order.n - sums.count(order)))
+    check_processes(order, len(scene_named(order.scene).latents), jobs or cores())
     claim_folder(path, META, command=_COMMAND)
     origin = {"command": command, **provenance("embreex", "bpy")}
     with held(path):

@@ -58,7 +58,7 @@ def rendered(todo: Sequence[Shard], jobs: int | None) -> Generator[str, None, No
     Embree is called for a few thousand rays at a time, between which NumPy holds the interpreter's
     lock: processes fill the cores, threads do not.
     """
-    jobs = jobs or _cores()
+    jobs = jobs or cores()
     # Blender fills the cores by itself.
     if todo and todo[0].order.engine == "blender":
         jobs = 1
@@ -115,7 +115,8 @@ def _engine(engine: str, scene: str, size: int) -> Callable[[np.ndarray], np.nda
     return lambda latents: chosen.image(latents, size)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -17,6 +17,7 @@ from demix.errors import DemixError
 from demix.objectives import Classification, Objective, RowObjective, SlowVAE
 from demix.training.checkpoints import Checkpoints
 from demix.training.chunks import Chunked
+from demix.training.memory import check_training_memory
 from demix.training.muon import Muon
 from demix.training.recipe import Recipe
 from demix.training.record import Record
@@ -141,6 +142,7 @@ def train(
     """
     own_optimizers = _own_optimizers(objective, recipe)  # which may refuse: nothing is changed yet
     model: Any = encoder if recipe.chunk is None else Chunked(encoder, recipe.chunk)
+    check_training_memory(encoder, objective, recipe, checkpoint=checkpoint is not None)
     device = next(encoder.parameters()).device
     generators = {"data": torch.Generator(device).manual_seed(seed)}
     if isinstance(objective, Classification | SlowVAE):
