@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, uint8
 
+from demix.data.formats import reason
 from demix.errors import DemixError, warn
 from demix.files import write_atomic
 
@@ -128,9 +129,9 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         if sealed["sha256"] != _digest(tensors, facts):
             raise ValueError("its checksum is another")
     except (OSError, SafetensorError, struct.error, KeyError, TypeError, ValueError) as error:
-        reason = " ".join(str(error).split())
         raise DemixError(
-            f"{path} is damaged or no checkpoint of demix ({reason}); remove it to start anew."
+            f"{path} is damaged or no checkpoint of demix ({reason(error)}); remove it to start "
+            "anew."
         ) from error
     return tensors, facts
 
