@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 from rich.console import Console
 
@@ -18,7 +17,9 @@ from demix.cli.sources import prepared
 from demix.cli.warning import warnings_to
 from demix.estimators import encode
 from demix.estimators.fitting import Report
+from demix.files import new_array
 from demix.training import Record
+from demix.training.checkpoints import checkpoint_files, remove_checkpoint
 
 _MARKER, _CHECKPOINT = "fit.json", "checkpoint.safetensors"
 
@@ -29,18 +30,18 @@ def run_fit(options: Options, out: Path, *, as_json: bool) -> None:
     found = prepared(options)
     data, demixer = found.data, found.demixer
     about = {"data file": options.file.name}
-    claim = claimed(out, _MARKER, command="demix fit", about=about, leftovers=[_CHECKPOINT])
-    with claim as (folder, origin), warnings_to(console), training_bar(console) as progress:
-        demixer.fit(data, **found.beside, report=_bar(progress), checkpoint=folder / _CHECKPOINT)
-    latents = np.lib.format.open_memmap(
-        folder / LATENTS, mode="w+", dtype=np.float32, shape=(len(data), options.n_latents)
-    )
-    encode(demixer.encoder_, data, latents)
-    latents.flush()
-    facts = {"origin": origin, "rows": len(data), "time_order": found.in_time}
-    demixer.save(folder, about=facts)
-    (folder / _CHECKPOINT).unlink(missing_ok=True)
-    write_report(folder, data=data)
+    leftovers = [file.name for file in checkpoint_files(_CHECKPOINT)]
+    claim = claimed(out, _MARKER, command="demix fit", about=about, leftovers=leftovers)
+    with claim as (folder, origin):
+        checkpoint = folder / _CHECKPOINT
+        with warnings_to(console), training_bar(console) as progress:
+            demixer.fit(data, **found.beside, report=_bar(progress), checkpoint=checkpoint)
+        with new_array(folder / LATENTS, (len(data), options.n_latents)) as latents:
+            encode(demixer.encoder_, data, latents)
+        facts = {"origin": origin, "rows": len(data), "time_order": found.in_time}
+        demixer.save(folder, about=facts)
+        remove_checkpoint(checkpoint)
+        write_report(folder, data=data)
     if as_json:
         print(json.dumps(told(folder), indent=2))
         return

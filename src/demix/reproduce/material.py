@@ -12,8 +12,13 @@ from demix.experiments import Experiment, Row, SceneRow, VideoRow
 from demix.scenes import open_rendered
 
 
-def open_material(experiment: Experiment[Row], data: Sequence[str | Path]) -> Any:
-    """Return what the rows of an experiment need beside themselves; None if that is nothing."""
+def open_material(
+    experiment: Experiment[Row], data: Sequence[str | Path], *, verify: bool = False
+) -> Any:
+    """Return what the rows of an experiment need beside themselves; None if that is nothing.
+
+    With ``verify``, rendered folders are compared with their checksums.
+    """
     if experiment.data is None and data:
         raise DemixError(
             f"{experiment.name} makes its own data, but got {data[0]}; leave --data out."
@@ -23,7 +28,7 @@ def open_material(experiment: Experiment[Row], data: Sequence[str | Path]) -> An
     if isinstance(experiment.rows[0], VideoRow):
         return kitti_masks(*data)
     if isinstance(experiment.rows[0], SceneRow):
-        folders = [open_rendered(folder) for folder in data]
+        folders = [open_rendered(folder, verify=verify) for folder in data]
         for path, folder in zip(data, folders, strict=True):
             if folder.order.scene != "3dident":
                 raise DemixError(

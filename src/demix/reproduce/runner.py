@@ -9,6 +9,7 @@ from typing import Any
 
 from demix.errors import DemixError
 from demix.experiments import Experiment, Row, Scale
+from demix.locks import held
 from demix.reproduce.material import open_material
 from demix.reproduce.progress import remove_boards
 from demix.reproduce.store import Store
@@ -65,37 +66,43 @@ def reproduce(
     """
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
-    material = open_material(experiment, data)
+    material = open_material(experiment, data, verify=True)
     store = Store(out, experiment, scale)
     watcher = watcher or Watcher()
-    cells = [
-        Cell(row, seed, model, store.has(row.number, seed, model))
-        for row in chosen
-        for seed in seeds
-        for model in row.models
-    ]
-    watcher.plan(cells)
-    todo = [cell for cell in cells if not cell.done]
-    ahead = {(c.row.number, text): c.row for c in todo for text in c.row.warnings(scale, c.seed)}
-    for (_, text), row in ahead.items():
-        watcher.warn(row, text)
-    remove_boards(store.unfinished)
     sweep = Sweep(experiment, scale, tuple(Path(p).resolve() for p in data), store, watcher)
-    try:
-        if executor is None:
-            sweep.run_here(todo, material)
-        elif todo:
-            sweep.run_elsewhere(todo, executor)
-    except KeyboardInterrupt:
+    with held(store.folder):
+        cells = [
+            Cell(row, seed, model, store.has(row.number, seed, model))
+            for row in chosen
+            for seed in seeds
+            for model in row.models
+        ]
+        watcher.plan(cells)
+        todo = [cell for cell in cells if not cell.done]
+        _warn(todo, scale, watcher)
+        remove_boards(store.unfinished)
+        try:
+            if executor is None:
+                sweep.run_here(todo, material)
+            elif todo:
+                sweep.run_elsewhere(todo, executor)
+        except KeyboardInterrupt:
+            write_tables(experiment, store.records, store.folder)
+            raise
         write_tables(experiment, store.records, store.folder)
-        raise
-    write_tables(experiment, store.records, store.folder)
     if sweep.failed:
         cell, error = sweep.failed[0]
         more = len(sweep.failed) - 1
         others = f" So did {more} more." if more else ""
         raise DemixError(f"{str(cell).capitalize()} failed: {error}{others}") from error
     return store.records
+
+
+def _warn(cells: Sequence[Cell], scale: Scale, watcher: Watcher) -> None:
+    """Say once for each row what theory forbids."""
+    ahead = {(c.row.number, text): c.row for c in cells for text in c.row.warnings(scale, c.seed)}
+    for (_, text), row in ahead.items():
+        watcher.warn(row, text)
 
 
 def _rows(experiment: Experiment[Row], numbers: Sequence[int] | None) -> list[Row]:

@@ -15,7 +15,9 @@ from torch import Tensor, nn
 from demix.encoders import Encoder
 from demix.errors import DemixError
 from demix.objectives import Classification, Objective, RowObjective, SlowVAE
+from demix.training.checkpoints import Checkpoints
 from demix.training.chunks import Chunked
+from demix.training.memory import check_training_memory
 from demix.training.muon import Muon
 from demix.training.recipe import Recipe
 from demix.training.record import Record
@@ -112,8 +114,10 @@ def train(
     patience : int, optional
         With ``validate``: stop after so many looks without a smaller one.
     checkpoint : path, optional
-        A file that is written at every look. If it is there when training starts, training goes on
-        from it, to the same weights, to the bit, as if it had never stopped.
+        A file that is written at looks, as often as 2 % of the time of training allow. If it is
+        there when training starts, training goes on from it, to the same weights, to the bit, as
+        if it had never stopped; or, with a :class:`DemixWarning`, from the one before it, which is
+        kept beside it, if its checksum says that it is damaged.
     about : mapping, optional
         Plain facts that tell this training from others, e.g. the settings of its data; a checkpoint
         with others is refused.
@@ -138,6 +142,7 @@ def train(
     """
     own_optimizers = _own_optimizers(objective, recipe)  # which may refuse: nothing is changed yet
     model: Any = encoder if recipe.chunk is None else Chunked(encoder, recipe.chunk)
+    check_training_memory(encoder, objective, recipe, checkpoint=checkpoint is not None)
     device = next(encoder.parameters()).device
     generators = {"data": torch.Generator(device).manual_seed(seed)}
     if isinstance(objective, Classification | SlowVAE):
@@ -145,13 +150,11 @@ def train(
     generator = generators["data"]
     facts = {"seed": seed, "recipe": vars(recipe), "looks": looks, "patience": patience}
     facts |= {"encoder": encoder.settings, "space": encoder.space.to_dict(), **(about or {})}
-    file = None if checkpoint is None else Path(checkpoint)
-    goes_on = file is not None and file.exists()
-    if not goes_on:
+    checkpoints = Checkpoints(checkpoint, facts)
+    if not checkpoints.found:
         _start(encoder, sample, objective, recipe, generator)
     state = State(encoder, objective, _optimizers(encoder, recipe) + own_optimizers, generators)
-    if file is not None and goes_on:
-        state.restore(file, facts)
+    checkpoints.restore(state)
     schedule = Schedule(state.optimizers, recipe)
     half = torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16 and has_bf16(device))
     every = math.ceil(recipe.steps / looks)
@@ -181,11 +184,11 @@ def train(
                 state.seconds += time.perf_counter() - start
                 start = time.perf_counter()  # a look may be interrupted, too
                 _look(state, watch, validate)
-                if file is not None:
-                    state.save(file, facts)
+                checkpoints.save(state)
                 start = time.perf_counter()
             if report is not None:
                 report(state.step, state.history[-1] if state.history else {"loss": value})
+        checkpoints.save(state, last=True)
     except KeyboardInterrupt:
         state.seconds += time.perf_counter() - start
         result.interrupted = True
