@@ -197,7 +197,10 @@ def test_an_interrupted_cell_goes_on_to_the_same_bits(serial, tmp_path):
         reproduce(TABLE, folder, **cell, watcher=first)
     assert files(folder) == {"results.json", "unfinished"}
     reproduce(TABLE, folder, **cell, watcher=second)
-    assert second.steps == {"row 1, seed 0, supervised": [*range(31, 61)]}
+    # How many looks were kept depends on what keeping one costs.
+    (steps,) = second.steps.values()
+    assert 1 < steps[0] <= 31
+    assert steps == [*range(steps[0], 61)]
     assert read(folder) == read(serial)[:1]
     assert files(folder) == FILES
 
