@@ -173,5 +173,5 @@ def test_a_few_damaged_photographs_are_left_out_and_counted(tmp_path):
     assert (len(known), known.skipped) == (143, 1)
     assert np.array_equal(known.read([17])[0], images[18])
     official.write_coil(tmp_path / "coil.npz", bad=(17, 18))
-    with pytest.raises(DemixError, match="2 of the 144 .* cannot, the first of them number 17"):
+    with pytest.raises(DemixError, match=r"2 of the 144 .* cannot, the first of them number 17"):
         open_factor_images(tmp_path / "coil.npz")

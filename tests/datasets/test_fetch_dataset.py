@@ -107,7 +107,7 @@ def test_a_connection_that_breaks_off_is_taken_up_again(server, tmp_path):
 def test_what_came_is_kept_for_another_call(server, tmp_path):
     data = server.files[NAME] = some_bytes()
     server.breaks = [6 * CHUNK, 0, 0, 0]
-    with pytest.raises(DemixError, match="connection broke off.*what came is kept") as told:
+    with pytest.raises(DemixError, match=r"connection broke off.*what came is kept") as told:
         fetch_dataset("mpi3d_real", tmp_path, source=server.address)
     assert f"put it at {tmp_path / NAME}" in str(told.value)
     assert (tmp_path / f"{NAME}.part").stat().st_size == 6 * CHUNK
@@ -146,7 +146,7 @@ def test_a_server_without_ranges_gives_all_of_it_again(server, tmp_path):
 def test_another_checksum_is_not_taken(server, tmp_path):
     data = server.files[NAME] = some_bytes()
     wrong = sha(data + b"!")
-    with pytest.raises(DemixError, match="another checksum than sha256:.* and was removed"):
+    with pytest.raises(DemixError, match=r"another checksum than sha256:.* and was removed"):
         fetch_dataset("mpi3d_real", tmp_path, source=server.address, checksum=wrong)
     assert not any(tmp_path.iterdir())
     (tmp_path / NAME).write_bytes(data)
@@ -163,7 +163,7 @@ def test_a_file_put_there_by_hand_needs_no_network(tmp_path):
     path = fetch_dataset("mpi3d_real", tmp_path, source="http://127.0.0.1:9")
     assert len(open_factor_images(path)) == 460_800
     (tmp_path / "3dshapes.h5").write_bytes(b"cut off")
-    with pytest.raises(DemixError, match="Expected 267573662 bytes in .*3dshapes.h5, but found 7"):
+    with pytest.raises(DemixError, match=r"Expected 267573662 bytes in .*3dshapes.h5, but found 7"):
         fetch_dataset("shapes3d", tmp_path)
 
 
