@@ -105,6 +105,7 @@ _ROOMS = {
         "load_model",
     ],
     "agreement": ["Consensus", "consensus"],
+    "probes": ["Probe", "Probed", "ReadOut", "probe", "read_out"],
     "scores": [
         "DCI",
         "InfoMEC",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -41,6 +42,12 @@ def write_atomic(path: str | Path, data: str | bytes) -> Path:
             f"Cannot write {path}: {reason}; choose a folder you may write to."
         ) from error
     return path
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of what a file holds."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def claim_folder(path: str | Path, marker: str, *, command: str | None = None) -> Path:

@@ -47,7 +47,7 @@ def check_matrix(array: Any, name: str, *, keep_float32: bool = False) -> np.nda
             f"{name} must be a matrix (samples, dimensions), but has shape {matrix.shape}; "
             "reshape a single dimension with [:, None]."
         )
-    if matrix.size and np.abs(matrix[np.isfinite(matrix)]).max(initial=0.0) > 1e100:
+    if float(np.abs(matrix[np.isfinite(matrix)]).max(initial=0.0)) > 1e100:
         raise DemixError(f"{name} must lie within 1e100, but hold larger values; rescale them.")
     bad = int((~np.isfinite(matrix)).any(axis=1).sum())
     if bad:

@@ -12,7 +12,7 @@ import pytest
 from command import run_demix
 
 COMMANDS = ["demo", "list", "reproduce", "evaluate", "fit", "consensus", "transform"]
-COMMANDS += ["report", "compare", "export", "bench", "checkup", "calibrate", "render"]
+COMMANDS += ["report", "compare", "export", "bench", "checkup", "calibrate", "render", "probe"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

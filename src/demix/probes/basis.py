@@ -71,11 +71,9 @@ class Basis:
 
 
 def _spread(train: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Return the standard deviations ``(d,)`` of columns, 0 where they are but rounding."""
+    """Return the standard deviations ``(d,)`` of columns, exactly 0 where nothing changes."""
     squares = sum(np.square(block - mean).sum(axis=0) for block in _blocks(train))
-    spread = np.sqrt(squares / len(train))
-    rounding = np.finfo(train.dtype).eps * np.abs(mean)
-    return np.where(spread > rounding, spread, 0.0)
+    return np.where(np.ptp(train, axis=0) > 0, np.sqrt(squares / len(train)), 0.0)
 
 
 def _blocks(rows: np.ndarray) -> list[np.ndarray]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from demix.errors import DemixError
-from demix.scores.factors import FEW
 
 KINDS = ("continuous", "ordinal", "periodic", "categorical", "binary")
 LEAST = 20
@@ -116,45 +113,3 @@ class Factor:
         elif (others := len(self.codes) - counts.max()) < LEAST:
             return f"only {others} rows differ from its most frequent value, not {LEAST}"
         return None
-
-
-def kind_of(values: np.ndarray) -> str:
-    """Return the kind of a factor that nothing was said about.
-
-    Text and whole numbers of at most 20 different values are categories, two of them binary.
-    """
-    levels = np.unique(values)
-    if values.dtype.kind not in "Ub" and (
-        len(levels) > FEW or bool((levels != np.round(levels)).any())
-    ):
-        return "continuous"
-    return "binary" if len(levels) <= 2 else "categorical"
-
-
-def column_of(values: Any, name: str) -> np.ndarray:
-    """Return one column ``(N,)`` as numbers, truth values or text."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().numpy()
-    column = np.asarray(values)
-    if column.ndim != 1:
-        raise DemixError(
-            f"A factor must be one value for each row, (N,), but {name!r} has shape {column.shape}."
-        )
-    if column.dtype.kind == "O":
-        column = _unpacked(column.tolist(), name)
-    if column.dtype.kind not in "biufU":
-        raise DemixError(
-            f"A factor must be numbers or text, but {name!r} is of type {column.dtype}."
-        )
-    return column
-
-
-def _unpacked(cells: Sequence[Any], name: str) -> np.ndarray:
-    if all(isinstance(cell, str) for cell in cells):
-        return np.array(cells, dtype=str)
-    try:
-        return np.array(cells, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise DemixError(
-            f"A factor must be numbers or text throughout, but {name!r} is neither: {error}."
-        ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -107,8 +108,9 @@ def logistic(
 
 def product(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return rows ``(N, q)`` times weights ``(q, f, c)``, in the precision of the rows."""
-    flat = rows @ weights.reshape(len(weights), -1).astype(rows.dtype)
-    return flat.reshape(len(rows), *weights.shape[1:])
+    size, *columns = weights.shape
+    flat = rows @ weights.reshape(size, math.prod(columns)).astype(rows.dtype)
+    return flat.reshape(len(rows), *columns)
 
 
 def _minimum(

@@ -65,7 +65,9 @@ def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measu
     is given the value that it makes more likely than it was: each value counts the same.
     """
     area = area_of(logits, true)
-    balanced, _ = _recall((logits > np.log(prior / (1 - prior))).astype(int), true * 1, [0, 1])
+    balanced, _ = _recall(
+        (logits > np.log(prior / (1 - prior))).astype(int), true * 1, np.arange(2)
+    )
     right = (logits > 0) == true
 
     def scores(weights: np.ndarray) -> Parts:
@@ -81,15 +83,16 @@ def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measu
 
 
 def measured_categories(
-    logits: np.ndarray, true: np.ndarray, priors: np.ndarray, counted: Sequence[int]
+    logits: np.ndarray, true: np.ndarray, priors: np.ndarray, counted: np.ndarray
 ) -> Measured:
     """Return balanced and plain accuracy of logits ``(m, c)``.
 
     ``priors`` (c,) are shares among training rows, ``true`` (m,) numbers of categories, ``counted``
-    those whose recalls the balanced accuracy is the mean of. A row is given the category that it
-    makes most likely, compared with how likely that was: each category counts the same.
+    those whose recalls the balanced accuracy is the mean of. For it, a row is given the one of
+    these that it makes most likely, compared with how likely that was: each counts the same.
     """
-    balanced, shuffled = _recall((logits - np.log(priors)).argmax(axis=1), true, counted)
+    likelier = logits[:, counted] - np.log(priors[counted])
+    balanced, shuffled = _recall(counted[likelier.argmax(axis=1)], true, counted)
     right = logits.argmax(axis=1) == true
 
     def scores(weights: np.ndarray) -> Parts:
@@ -99,10 +102,10 @@ def measured_categories(
 
 
 def _recall(
-    given: np.ndarray, true: np.ndarray, counted: Sequence[int]
+    given: np.ndarray, true: np.ndarray, counted: np.ndarray
 ) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
     """Return the mean recall as a function of weights, and as one of orders."""
-    among = true[:, None] == np.asarray(counted)
+    among = true[:, None] == counted
     right = among & (given == true)[:, None]
 
     def mean(weights: np.ndarray) -> np.ndarray:
