@@ -30,10 +30,15 @@ def flip(path: Path, share: float) -> None:
     path.write_bytes(data)
 
 
+def read_all(path: Path) -> None:
+    """Damage of what is lazy is found out when it is read."""
+    known = open_factor_images(path)
+    known.read(np.arange(len(known)))
+
+
 def refused(path: Path) -> str:
     with pytest.raises(DemixError) as told:
-        known = open_factor_images(path)
-        known.read(np.arange(len(known)))  # what is lazy is found out when it is read
+        read_all(path)
     text = str(told.value)
     assert "\n" not in text
     assert text.endswith(".")
