@@ -256,10 +256,10 @@ def _optimizers(encoder: Encoder, recipe: Recipe) -> list[torch.optim.Optimizer]
     parameters = list(encoder.parameters())
     if recipe.optimizer == "adam":
         return [torch.optim.Adam(parameters, lr=recipe.rate)]
-    matrices = [p for p in parameters if p.ndim == 2]
-    rest = [p for p in parameters if p.ndim != 2]
+    matrices = [p for p in parameters if p.ndim >= 2]
+    rest = [p for p in parameters if p.ndim < 2]
     return [
-        Muon(matrices, lr=recipe.matrix_rate, weight_decay=0.0),
+        Muon(matrices, lr=recipe.matrix_rate),
         torch.optim.Adam(rest, lr=recipe.rate),
     ]
 
