@@ -33,6 +33,9 @@ class Cell:
 class Watcher:
     """What :func:`reproduce` tells on the way; the command line draws bars with it."""
 
+    def read(self, done: int, total: int, what: str) -> None:
+        """Learn how much is read of the files that an experiment needs."""
+
     def plan(self, cells: Sequence[Cell]) -> None:
         """Learn which cells there are."""
 
@@ -88,9 +91,10 @@ def reproduce(
     """
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
-    material = open_material(experiment, data)
-    store = Store(out, experiment, scale)
     watcher = watcher or Watcher()
+    material = open_material(experiment, data, scale, watcher.read)
+    chosen = _served(experiment, chosen, material, every=rows is None)
+    store = Store(out, experiment, scale)
     cells = [
         Cell(row, seed, model, store.has(row.number, seed, model))
         for row in chosen
@@ -145,6 +149,19 @@ def _same_run(
                 named = heading(experiment, cell.row, cell.seed, scale, cell.model)
                 return record | named | {"same_run_as_row": row.number}
     return None
+
+
+def _served(
+    experiment: Experiment[Row], rows: list[Row], material: Any, *, every: bool
+) -> list[Row]:
+    """Return the rows that the files serve; a row that was asked for must be among them."""
+    for row in rows:
+        if not every and (lacking := row.lacks(material)):
+            raise DemixError(
+                f"Row {row.number} of {experiment.name} needs {lacking}, but --data does not hold "
+                "it."
+            )
+    return [row for row in rows if row.lacks(material) is None]
 
 
 def _rows(experiment: Experiment[Row], numbers: Sequence[int] | None) -> list[Row]:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from demix.encoders import Encoder
-from demix.experiments import LabelRow, Model, PairRow, Scale, SceneRow, VideoRow
+from demix.experiments import LabelRow, Model, PairRow, ReadOutRow, Scale, SceneRow, VideoRow
 from demix.objectives import Objective
 from demix.training import Recipe, Record, Sampler, Training, train
 
@@ -30,7 +30,7 @@ def held_out(seed: int, *, part: int = 1) -> torch.Generator:
 
 
 def planned(
-    row: PairRow | LabelRow | VideoRow | SceneRow,
+    row: PairRow | LabelRow | VideoRow | SceneRow | ReadOutRow,
     scale: Scale,
     model: Model,
     seed: int,
@@ -48,8 +48,13 @@ def trained(
     seed: int,
     watch: Callable[[Encoder], Record],
     report: Report | None,
+    *,
+    validate: Callable[[Encoder], float] | None = None,
 ) -> Training | None:
-    """Train what was planned, in place; None if Ctrl-C ended it."""
+    """Train what was planned, in place; None if Ctrl-C ended it.
+
+    With ``validate`` the weights of its smallest value are kept.
+    """
     encoder, objective, recipe = plan
     training = train(
         encoder,
@@ -59,5 +64,6 @@ def trained(
         seed=seed,
         watch=watch,
         report=None if report is None else lambda step, last: report(step, recipe.steps, last),
+        validate=validate,
     )
     return None if training.interrupted else training
