@@ -85,6 +85,7 @@ site: setup docs
 examples: setup
 	$(BIN)/python examples/time_series.py --out results/examples
 	$(BIN)/python examples/class_labels.py --out results/examples
+	$(BIN)/python examples/probing.py --out results/examples
 	$(if $(DEMIX_COIL100),$(BIN)/python examples/turntable.py --out results/examples,\
 		@echo "examples/turntable.py left out: DEMIX_COIL100 does not say where its data are")
 	$(BIN)/python scripts/fill_docs.py

@@ -129,6 +129,17 @@ def test_names_may_be_a_column_or_a_file_and_tables_csv_or_parquet(demix, files)
     assert [factor["name"] for factor in json.loads(done[2].stdout)["factors"]] == ["size", "shape"]
 
 
+def test_images_are_read_pixel_by_pixel(demix, files, tmp_path):
+    pixels = np.random.default_rng(1).integers(0, 256, (ROWS, 4, 4, 3)).astype(np.uint8)
+    np.save(tmp_path / "images.npy", pixels)
+    np.save(tmp_path / "y.npy", pixels[:, 1, 2].astype(float))
+    done = demix.run("probe", tmp_path / "images.npy", tmp_path / "y.npy", "--json")
+    found = json.loads(done.stdout)
+    assert found["features"] == 48
+    assert [factor["name"] for factor in found["factors"]] == ["factor 1", "factor 2", "factor 3"]
+    assert min(values(done.stdout)) > 0.99
+
+
 def test_rows_in_the_same_order_need_no_names(demix, files):
     done = demix.run("probe", files / "F.npy", files / "same.csv", "--factors", "0", "--json")
     assert (done.returncode, done.stderr) == (0, "")
@@ -144,7 +155,7 @@ def test_rows_in_the_same_order_need_no_names(demix, files):
         ("F.npy", "y.csv", ["--join", "file"], "has no columns with names; give a file"),
         ("F.csv", "y.csv", ["--join", "path"], "Expected one column 'path' in"),
         ("F.npy", "y.csv", ["--names", "F.txt"], "say with --join which column"),
-        ("F.csv", "y.csv", [], "holds '000.png' in column 'file'"),
+        ("F.csv", "y.csv", [], "both have a column 'file' of text; join their rows by it"),
         ("F.npy", "same.csv", ["--factors", "sise"], "There is no factor 'sise'; the factors are"),
         ("F.npy", "same.csv", ["--kind", "mass=ordinal"], "There is no factor 'mass'"),
         ("F.npy", "same.csv", ["--kind", "size"], "--kind takes a factor and its kind"),

@@ -62,9 +62,9 @@ def test_factors_that_too_few_rows_tell_of_are_marked():
     found = probe(FEATURES, table)
     assert {one.factor.name: one.reason for one in found.factors if one.reason} == {
         "same": "it has one value only",
-        "rare": "only 19 rows have its rarer value, and 20 are needed",
-        "spike": "only 19 rows differ from its most frequent value, not 20",
-        "file": "fewer than two of its values are those of 20 rows or more",
+        "rare": "fewer than 20 rows have its rarer value (19)",
+        "spike": "fewer than 20 rows differ from its most frequent value (19)",
+        "file": "fewer than two of its values have 20 rows",
     }
     assert found["rare"].bonferroni is None
     # Factors that were not tested do not count.
@@ -128,6 +128,19 @@ def test_one_factor_that_does_not_vary_where_it_has_to():
         read_out(FEATURES, np.arange(ROWS) < 30, "binary", split=split)
     with pytest.raises(DemixError, match="120 and 60 rows"):
         read_out(FEATURES, SIZE[:60], "continuous")
+
+
+@pytest.mark.parametrize(
+    ("split", "words"),
+    [
+        ((range(60), range(60, 90), range(80, 120)), "share no row, but 10 rows are in it twice"),
+        ((range(60), [], range(60, 120)), "one of its parts is empty"),
+        ((range(60), range(60, 90), range(90, 121)), r"numbered 0\.\.119, but .* 0\.\.120"),
+    ],
+)
+def test_parts_that_share_rows_or_have_none(split, words):
+    with pytest.raises(DemixError, match=words):
+        read_out(FEATURES, SIZE, "continuous", split=split)
 
 
 def test_an_unknown_name_is_refused_by_what_was_found():

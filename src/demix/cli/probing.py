@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -72,7 +73,7 @@ def run_probe(
     with counting_bar(console) as count:
         found = probe(rows, joined.columns, report=count, **given)
     told = {
-        "features": joined.data.shape[1],
+        "features": rows.shape[1],
         **found.to_dict(),
         "level": LEVEL,
         "unmatched": joined.unmatched,
@@ -104,6 +105,7 @@ def _joined(
                 f"--names are those of {features}; say with --join which column of {factors} holds "
                 "the same."
             )
+        _check_shared(features, factors, table)
         data = read_data(features, key=key)
         if len(data) != len(table.values):
             raise DemixError(
@@ -126,6 +128,17 @@ def _joined(
     columns = {name: column[matched.second] for name, column in columns_of(table).items()}
     columns.pop(join)
     return Joined(data.only(torch.from_numpy(matched.first)), columns, unmatched)
+
+
+def _check_shared(features: Path, factors: Path, table: KnownFactors) -> None:
+    """Point out a column of text that both files have: it names their rows."""
+    shared = set(table_names(features) or ()) & set(table.names or ())
+    for place, name in enumerate(table.names or ()):
+        if name in shared and isinstance(table.values[0, place], str):
+            raise DemixError(
+                f"{features} and {factors} both have a column {name!r} of text; join their rows by "
+                f"it with --join {name}."
+            )
 
 
 def _named_rows(
@@ -188,9 +201,10 @@ def _name(text: str, known: list[str]) -> str:
 
 
 def _rows(data: Data) -> np.ndarray:
-    rows = np.empty(data.shape, dtype=np.float32)
+    """Return features ``(N, d)``; those of images are their pixels."""
+    rows = np.empty((len(data), math.prod(data.shape[1:])), dtype=np.float32)
     for start, block in data.blocks():
-        rows[start : start + len(block)] = block.numpy()
+        rows[start : start + len(block)] = block.numpy().reshape(len(block), -1)
     return rows
 
 

@@ -106,12 +106,12 @@ class Factor:
             return "it has one value only"
         if self.kind == "binary":
             if counts.min() < LEAST:
-                return f"only {counts.min()} rows have its rarer value, and {LEAST} are needed"
+                return f"fewer than {LEAST} rows have its rarer value ({counts.min()})"
         elif self.categorical:
             if len(self.counted) < 2:
-                return f"fewer than two of its values are those of {LEAST} rows or more"
+                return f"fewer than two of its values have {LEAST} rows"
         elif (others := len(self.codes) - counts.max()) < LEAST:
-            return f"only {others} rows differ from its most frequent value, not {LEAST}"
+            return f"fewer than {LEAST} rows differ from its most frequent value ({others})"
         return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -76,8 +77,23 @@ def read_out(
             f"{len(values)} rows."
         )
     known = Factor("the factor", values, kind, period)
-    parts = random_split(len(rows), seed) if split is None else Split(*map(np.asarray, split))
+    parts = random_split(len(rows), seed) if split is None else _checked(split, len(rows))
     reason = missing(known, parts)
     if reason is not None:
         raise DemixError(f"Expected a factor that can be read out, but {reason}.")
     return read_outs(rows, [known], parts, permutations=permutations, seed=seed)[0]
+
+
+def _checked(split: Sequence[Any], rows: int) -> Split:
+    """Return parts that share no row: what fits a read-out, or chooses it, must not score it."""
+    parts = Split(*(np.asarray(part, dtype=np.int64) for part in split))
+    every = np.concatenate(parts)
+    if len(every) and not 0 <= every.min() <= every.max() < rows:
+        raise DemixError(
+            f"Rows are numbered 0..{rows - 1}, but the split holds {every.min()}..{every.max()}."
+        )
+    twice = len(every) - len(np.unique(every))
+    if twice or not all(len(part) for part in parts):
+        found = f"{twice} rows are in it twice" if twice else "one of its parts is empty"
+        raise DemixError(f"A split must have three parts that share no row, but {found}.")
+    return parts

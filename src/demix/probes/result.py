@@ -51,8 +51,8 @@ class ReadOut:
     kind : str
         The kind of the factor.
     scores : dict of str to Estimate
-        Of numbers ``r`` (Pearson's) and ``r2``; of binary factors ``auc``, ``balanced_accuracy``
-        and ``accuracy``; of categories the latter two. The first is the one that is tested.
+        Of numbers ``r`` (Pearson's) and ``r2``; of two categories ``auc``, ``balanced_accuracy``
+        and ``accuracy``; of more the latter two. The first is the one that is tested.
     null : ndarray (B,)
         The first score with the factor shuffled over the held-out rows, B times.
     penalty : float
