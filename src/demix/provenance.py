@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 import sys
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from demix.workers import cores
 
 _LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
@@ -36,9 +37,7 @@ def provenance(*beside: str) -> dict[str, str | int]:
             facts[name] = version(name)
     facts["python"] = platform.python_version()
     facts["machine"] = platform.machine()
-    facts["cores"] = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    )
+    facts["cores"] = cores()
     # What has not imported torch does not wait for it.
     if "torch" in sys.modules:
         facts["threads"] = sys.modules["torch"].get_num_threads()

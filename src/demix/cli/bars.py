@@ -17,6 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from demix.errors import DemixError
 from demix.experiments import Row
 from demix.reproduce import SCORES, Cell, Watcher
 from demix.training import Record
@@ -37,6 +38,8 @@ def training_bar(console: Console) -> Progress:
         TimeRemainingColumn(),
         console=console,
         auto_refresh=False,
+        # Cells of a table are finished minutes apart.
+        speed_estimate_period=3600,
     )
 
 
@@ -94,13 +97,13 @@ class Bar:
 
 
 class TableBars(Watcher):
-    """A bar for each cell of a table, and a line when it is finished."""
+    """A bar for each running cell of a table, a line when it is finished, and a bar for all."""
 
     def __init__(self, progress: Progress, score: str) -> None:
         self.progress, self.score = progress, score
-        self.bar: Bar | None = None
+        self.bars: dict[str, Bar] = {}
+        self.all: TaskID | None = None
         self.reading: TaskID | None = None
-        self.cells: Sequence[Cell] = ()
 
     def read(self, done: int, total: int, what: str) -> None:
         """Show how much is read."""
@@ -114,9 +117,12 @@ class TableBars(Watcher):
 
     def plan(self, cells: Sequence[Cell]) -> None:
         """Say how much is to be done."""
-        self.cells = cells
         done = sum(cell.done for cell in cells)
         self.progress.console.print(f"{len(cells)} cells, {done} of them finished already.")
+        if len(cells) > done + 1:
+            self.all = self.progress.add_task(
+                "all cells", total=len(cells), completed=done, numbers=""
+            )
 
     def warn(self, row: Row, warning: str) -> None:
         """Say for which rows theory promises nothing."""
@@ -126,16 +132,14 @@ class TableBars(Watcher):
 
     def step(self, cell: Cell, step: int, steps: int, record: Record) -> None:
         """Move the cell's bar."""
-        if self.bar is None:
-            title = f"row {cell.row.number}, seed {cell.seed}, {cell.model}"
-            self.bar = Bar(self.progress, title, steps, SCORES[self.score])
-        self.bar.step(step, record)
+        title = str(cell)
+        if title not in self.bars:
+            self.bars[title] = Bar(self.progress, title, steps, SCORES[self.score])
+        self.bars[title].step(step, record)
 
     def finish(self, cell: Cell, record: dict[str, Any]) -> None:
         """Replace the bar by a line with ours and the paper's score."""
-        if self.bar is not None:
-            self.progress.remove_task(self.bar.task)
-            self.bar = None
+        self._end(cell)
         paper = record["paper_mean"]
         beside = "" if paper is None else f" (paper {100 * paper:.2f})"
         self.progress.console.print(
@@ -143,3 +147,19 @@ class TableBars(Watcher):
             f"{SCORES[self.score]} {100 * record[self.score]:.2f}{beside}  "
             f"{record['seconds']:.0f} s"
         )
+
+    def fail(self, cell: Cell, error: DemixError) -> None:
+        """Replace the bar by a line that says why."""
+        self._end(cell)
+        self.progress.console.print(f"[red]failed[/]   {cell}: {error}", highlight=False)
+
+    def _end(self, cell: Cell) -> None:
+        bar = self.bars.pop(str(cell), None)
+        if bar is not None:
+            self.progress.remove_task(bar.task)
+        if self.all is not None:
+            self.progress.advance(self.all)
+            if self.progress.tasks[0].finished:
+                self.progress.remove_task(self.all)
+                self.all = None
+        self.progress.refresh()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from demix.cli.app import AsJson, app
 from demix.errors import DemixError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 
 @app.command(epilog="Example:  demix demo --out demo-output")
@@ -46,6 +50,12 @@ def reproduce(
         list[Path] | None,
         typer.Option(help="Files or folders that the experiment needs; may be given twice."),
     ] = None,
+    executor: Annotated[
+        str | None,
+        typer.Option(
+            help="Run cells at once: local, local:N (processes) or dask:ADDRESS (a cluster)."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder; default: ./EXPERIMENT-SCALE.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -54,17 +64,22 @@ def reproduce(
     Writes results.json, table.md and table.html. An interrupted run goes on where it stopped:
     finished cells are never run twice.
     """
-    from demix.cli.reproduction import run_reproduce
+    chosen = None if rows is None else _numbers(rows, "--rows")
+    counted = _numbers(seeds, "--seeds")
+    # Processes begin to import what they need, while this one does the same.
+    with _executor(executor) as engine:
+        from demix.cli.reproduction import run_reproduce
 
-    run_reproduce(
-        experiment,
-        rows=None if rows is None else _numbers(rows, "--rows"),
-        seeds=_numbers(seeds, "--seeds"),
-        scale=scale,
-        data=data or [],
-        out=out,
-        as_json=as_json,
-    )
+        run_reproduce(
+            experiment,
+            rows=chosen,
+            seeds=counted,
+            scale=scale,
+            data=data or [],
+            executor=engine,
+            out=out,
+            as_json=as_json,
+        )
 
 
 @app.command(epilog="Example:  demix download shapes3d --out data")
@@ -164,6 +179,16 @@ def bench(
     from demix.cli.benchmark import run_bench
 
     run_bench(json_file, quick=quick, sections=None if sections is None else sections.split(","))
+
+
+def _executor(name: str | None) -> AbstractContextManager[Executor | None]:
+    """Open the executor of a sweep, or none."""
+    if name is None:
+        return nullcontext()
+    from demix.workers import opened
+
+    # The second is what torch's optimisers import when they are first used.
+    return opened(name, preload=["demix.reproduce", "torch._dynamo"])
 
 
 def _numbers(text: str, option: str) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 
 import typer
@@ -21,6 +22,7 @@ def run_reproduce(
     seeds: Sequence[int],
     scale: str,
     data: Sequence[Path],
+    executor: Executor | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -38,6 +40,7 @@ def run_reproduce(
                 seeds=seeds,
                 scale=size,
                 data=data,
+                executor=executor,
                 watcher=watcher,
             )
     except KeyboardInterrupt:

@@ -125,7 +125,8 @@ class ReadOutRow(Row):
 
 _LAPTOP = {
     "mlp": Recipe(steps=500, batch=256, optimizer="adam", rate=1e-3),
-    "cnn": Recipe(steps=500, batch=128, optimizer="adam", rate=1e-3),
+    # Gently: at larger rates it learns to tell shapes wherever they are, and forgets where.
+    "cnn": Recipe(steps=400, batch=128, optimizer="adam", rate=3e-4, bf16=True),
 }
 
 

@@ -51,8 +51,8 @@ def run_cell(
         Which cell.
     material
         What :func:`open_material` made of files, for an experiment that needs them.
-    report : callable, optional
-        ``report(step, steps, record)`` after every step.
+    report : Report, optional
+        Where it tells how it goes, and where it is kept on the way.
 
     Returns
     -------

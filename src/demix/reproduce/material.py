@@ -18,7 +18,10 @@ Report = Callable[[int, int, str], None]
 
 
 def open_material(
-    experiment: Experiment[Row], data: Sequence[str | Path], scale: Scale, report: Report
+    experiment: Experiment[Row],
+    data: Sequence[str | Path],
+    scale: Scale,
+    report: Report = lambda done, total, what: None,
 ) -> Any:
     """Return what the rows of an experiment need beside themselves; None if that is nothing."""
     if experiment.data is None and data:
