@@ -62,7 +62,16 @@ _ROOMS = {
         "cluster_vectors",
         "diversity_rank",
     ],
-    "datasets": ["KittiMasks", "NearestPairs", "SimCLRViews", "kitti_masks"],
+    "datasets": [
+        "FactorColumn",
+        "FactorImages",
+        "KittiMasks",
+        "NearestPairs",
+        "SimCLRViews",
+        "fetch_dataset",
+        "kitti_masks",
+        "open_factor_images",
+    ],
     "encoders": ["Encoder", "export_onnx", "load_encoder", "paper_encoder", "save_encoder"],
     "objectives": [
         "AlignmentUniformity",

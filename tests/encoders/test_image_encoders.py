@@ -20,7 +20,7 @@ def built(body: str, shape=SHAPE) -> Encoder:
     torch.manual_seed(0)
     encoder = Encoder(shape, Box(4), body=body, scale=2.0).initialise()
     for layer in encoder.modules():
-        if isinstance(layer, torch.nn.BatchNorm2d):
+        if isinstance(layer, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d):
             layer.running_mean.normal_()
             layer.running_var.uniform_(0.5, 2)
     encoder.whitening.fit(torch.rand(64, *shape))
@@ -60,6 +60,7 @@ def test_every_weight_is_trained(encoder):
         ("kitti", 3 * 512 + 32 + 32 * 512 + 32 + 32 * 1024 + 64 + 64 * 1024 + 64),
         # The published count of its convolutions and norms, without the last layer.
         ("resnet18", 11_176_512),
+        ("resnet18_linear", 11_176_512),
     ],
 )
 def test_convolutions_are_the_published_ones(body, numbers):

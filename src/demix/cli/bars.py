@@ -107,6 +107,17 @@ class TableBars(Watcher):
         self.progress, self.score = progress, score
         self.bars: dict[str, Bar] = {}
         self.all: TaskID | None = None
+        self.reading: TaskID | None = None
+
+    def read(self, done: int, total: int, what: str) -> None:
+        """Show how much is read."""
+        if self.reading is None:
+            self.reading = self.progress.add_task("", numbers="")
+        self.progress.update(self.reading, description=what, completed=done, total=total)
+        if done == total:
+            self.progress.remove_task(self.reading)
+            self.reading = None
+        self.progress.refresh()
 
     def plan(self, cells: Sequence[Cell]) -> None:
         """Say how much is to be done."""

@@ -81,6 +81,32 @@ def reproduce(
         )
 
 
+@app.command(epilog="Example:  demix download shapes3d --out data")
+def download(
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            help="dsprites, shapes3d, mpi3d_toy, mpi3d_realistic, mpi3d_real, cars3d or smallnorb."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the files.")],
+    source: Annotated[
+        str | None, typer.Option(help="Address of a mirror with files of the official names.")
+    ] = None,
+    checksum: Annotated[
+        str | None, typer.Option(help="Check this, e.g. sha256:..., in place of the known one.")
+    ] = None,
+) -> None:
+    """Fetch the official files of a data set, and check them.
+
+    What breaks off goes on where it ended, also with the same command another day. Files that are
+    there already, perhaps put there by hand, are only checked.
+    """
+    from demix.cli.downloading import run_download
+
+    run_download(dataset, out=out, source=source, checksum=checksum)
+
+
 @app.command(epilog="Example:  demix render 3dident --n 250000 --size 64 --out images")
 def render(
     scene: Annotated[str, typer.Argument(help="3dident, causal3dident, shapes or sprites.")],

@@ -49,5 +49,5 @@ def run_reproduce(
     if as_json:
         print(json.dumps(records, indent=1))
     else:
-        figure = ", figure.svg, figure.png" if experiment.panels else ""
+        figure = ", figure.svg, figure.png" if (folder / "figure.svg").is_file() else ""
         typer.echo(f"Wrote {folder}/results.json{figure}, table.md and table.html")

@@ -151,6 +151,18 @@ def compact(shape: Shape, dim_out: int) -> nn.Sequential:
 
 def resnet18(shape: Shape, dim_out: int) -> nn.Sequential:
     """Build ResNet18, 100 LeakyReLU units and the latents, as Zimmermann et al. (2021)."""
+    return nn.Sequential(
+        *_resnet18(shape), nn.Linear(512, 100), nn.LeakyReLU(), nn.Linear(100, dim_out)
+    )
+
+
+def resnet18_linear(shape: Shape, dim_out: int) -> nn.Sequential:
+    """Build ResNet18 and a linear map of its 512 features, as Reizinger et al. (2024)."""
+    return nn.Sequential(*_resnet18(shape), nn.Linear(512, dim_out))
+
+
+def _resnet18(shape: Shape) -> list[nn.Module]:
+    """Return the layers of ResNet18 up to its 512 features."""
     layers: list[nn.Module] = [
         nn.Conv2d(shape[0], 64, 7, 2, 3, bias=False),
         nn.BatchNorm2d(64),
@@ -161,14 +173,20 @@ def resnet18(shape: Shape, dim_out: int) -> nn.Sequential:
     for width, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
         layers += [BasicBlock(width_in, width, stride), BasicBlock(width, width, 1)]
         width_in = width
-    return nn.Sequential(
-        *layers,
-        nn.AdaptiveAvgPool2d(1),
-        nn.Flatten(),
-        nn.Linear(512, 100),
-        nn.LeakyReLU(),
-        nn.Linear(100, dim_out),
-    )
+    return [*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+
+
+def perceptron(shape: Shape, dim_out: int) -> nn.Sequential:
+    """Build three layers of 512 units over all pixels, normalised over the batch.
+
+    The MLP of Reizinger et al. (2024), and a linear map of its features.
+    """
+    layers: list[nn.Module] = [nn.Flatten()]
+    width_in = shape[0] * shape[1] * shape[2]
+    for _ in range(3):
+        layers += [nn.Linear(width_in, 512, bias=False), nn.BatchNorm1d(512), nn.ReLU()]
+        width_in = 512
+    return nn.Sequential(*layers, nn.Linear(512, dim_out))
 
 
 @torch.no_grad()
@@ -182,7 +200,7 @@ def initialise_images(body: nn.Module, generator: torch.Generator | None) -> Non
             layer.weight.normal_(0, gain / inputs**0.5, generator=generator)
             if layer.bias is not None:
                 layer.bias.zero_()
-        elif isinstance(layer, nn.BatchNorm2d):
+        elif isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
             layer.reset_parameters()
 
 
@@ -190,6 +208,8 @@ BODIES: dict[str, tuple[Callable[[Shape, int], nn.Sequential], int]] = {
     "kitti": (kitti, 16),
     "compact": (compact, 16),
     "resnet18": (resnet18, 32),
+    "resnet18_linear": (resnet18_linear, 32),
+    "perceptron": (perceptron, 1),
 }
 """Every body for images, and the smallest side it takes."""
 

@@ -170,8 +170,9 @@ def _sequential(graph: _Graph, layers: Any, h: str) -> str:
 
 
 def _linear(graph: _Graph, layer: Any, h: str) -> str:
-    weight, bias = graph.constant("weight", layer.weight), graph.constant("bias", layer.bias)
-    return graph.add("Gemm", h, weight, bias, transB=1)
+    names = ["weight"] if layer.bias is None else ["weight", "bias"]
+    tensors = [graph.constant(name, getattr(layer, name)) for name in names]
+    return graph.add("Gemm", h, *tensors, transB=1)
 
 
 def _residual(graph: _Graph, layer: Any, h: str) -> str:

@@ -20,9 +20,11 @@ from demix.experiments.declaration import (
     Row,
     varying,
 )
+from demix.experiments.dislib import DISLIB
 from demix.experiments.kitti import TABLE_3
 from demix.experiments.labels import Budget, LabelRow
 from demix.experiments.pairs import Laptop, PairRow
+from demix.experiments.readouts import ReadOutRow, largest_side, most_images
 from demix.experiments.scales import SCALES, Scale, scale_named
 from demix.experiments.scenes import SceneRow
 from demix.experiments.three_d_ident import TABLES_4_5
@@ -43,6 +45,7 @@ EXPERIMENTS: dict[str, Experiment[Row]] = {
         BATCH_CLUSTERS_TAILS,
         LABEL_NOISE,
         GENEALOGY,
+        DISLIB,
     )
 }
 
@@ -58,11 +61,14 @@ __all__ = [
     "PairRow",
     "Panel",
     "Point",
+    "ReadOutRow",
     "Row",
     "Scale",
     "SceneRow",
     "VideoRow",
     "experiment_named",
+    "largest_side",
+    "most_images",
     "scale_named",
     "varying",
 ]

@@ -48,7 +48,7 @@ class Factor:
             raise DemixError(
                 f"A period must be a positive number, but that of {self.name!r} is {self.period}."
             )
-        if self.values.dtype.kind == "U" and not self.categorical:
+        if self.values.dtype.kind == "U" and self.kind not in ("categorical", "binary"):
             raise DemixError(
                 f"A {self.kind} factor must be numbers, but {self.name!r} is text; make it "
                 "categorical."
@@ -113,3 +113,27 @@ class Factor:
         elif (others := len(self.codes) - counts.max()) < LEAST:
             return f"fewer than {LEAST} rows differ from its most frequent value ({others})"
         return None
+
+
+class Indicators(Factor):
+    """A category that is read out as numbers: for each of its values, whether it is this one.
+
+    So read-outs of categories and of numbers are measured alike, by r and :math:`R^2`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.probes.factor import Indicators
+    >>> Indicators("shape", np.array(["cube", "ball", "cube"]), "categorical").targets.tolist()
+    [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
+    """
+
+    @property
+    def categorical(self) -> bool:
+        """It is read out as numbers."""
+        return False
+
+    @cached_property
+    def targets(self) -> np.ndarray:
+        """What a read-out is fitted to, ``(N, k)`` for ``k`` different values."""
+        return (self.codes[:, None] == np.arange(len(self.levels))).astype(float)

@@ -67,9 +67,9 @@ def read_outs(
         found |= zip(places, fits, strict=True)
     report(total - 1, total, "shuffled rows")
     measured = [found[i][0] for i in range(len(factors))]
-    nulls = _nulls(measured, len(split.test), permutations, seed)
+    nulls = shuffled_scores(measured, len(split.test), permutations, seed)
     return [
-        ReadOut(factor.kind, _estimates(each, seed), null, float(found[i][1]), split)
+        ReadOut(factor.kind, estimates(each, seed), null, float(found[i][1]), split)
         for i, (factor, each, null) in enumerate(zip(factors, measured, nulls, strict=True))
     ]
 
@@ -136,14 +136,15 @@ def _categories(
             )
 
 
-def _estimates(measured: Measured, seed: int) -> dict[str, Estimate]:
+def estimates(measured: Measured, seed: int) -> dict[str, Estimate]:
+    """Return the scores with the intervals of a bootstrap over the rows that score."""
     values = measured.held.whole()[1]
     low, high = np.quantile(drawn(measured.held, seed)[1], [0.025, 0.975], axis=0)
     ends = zip(measured.names, values, low, high, strict=True)
     return {name: Estimate(*map(float, (x, min(a, x), max(b, x)))) for name, x, a, b in ends}
 
 
-def _nulls(
+def shuffled_scores(
     measured: Sequence[Measured], rows: int, permutations: int, seed: int
 ) -> list[np.ndarray]:
     """Score all factors in the same random orders of the held-out rows, some orders at a time."""

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from demix.datasets import kitti_masks
+import numpy as np
+
+from demix.datasets import FactorImages, kitti_masks, open_factor_images
 from demix.errors import DemixError
-from demix.experiments import Experiment, Row, SceneRow, VideoRow
+from demix.experiments import Experiment, ReadOutRow, Row, Scale, SceneRow, VideoRow, most_images
 from demix.scenes import open_rendered
+
+Report = Callable[[int, int, str], None]
+"""Told how much is read, of how much, and what it is."""
 
 
 def open_material(
-    experiment: Experiment[Row], data: Sequence[str | Path], *, verify: bool = False
+    experiment: Experiment[Row],
+    data: Sequence[str | Path],
+    scale: Scale,
+    report: Report = lambda done, total, what: None,
+    *,
+    verify: bool = False,
 ) -> Any:
     """Return what the rows of an experiment need beside themselves; None if that is nothing.
 
@@ -36,4 +46,28 @@ def open_material(
                     f"{folder.order.scene}."
                 )
         return folders
+    if isinstance(experiment.rows[0], ReadOutRow):
+        return _factor_images(experiment, data, scale, report)
     return None
+
+
+def _factor_images(
+    experiment: Experiment[Row], data: Sequence[str | Path], scale: Scale, report: Report
+) -> dict[str, FactorImages]:
+    """Return the data sets by name, of large ones as many images as a scale takes."""
+    sets = [row.dataset for row in experiment.rows if isinstance(row, ReadOutRow)]
+    found: dict[str, FactorImages] = {}
+    for path in data:
+        known = open_factor_images(path, report=report)
+        if known.name not in sets or known.name in found:
+            again = "again" if known.name in found else "which has no row"
+            raise DemixError(
+                f"{experiment.name} takes one of each of {', '.join(sets)}, but {path} holds "
+                f"{known.name}, {again}."
+            )
+        most = most_images(scale)
+        if most is not None and most < len(known):
+            chosen = np.random.default_rng(0).choice(len(known), most, replace=False)
+            known = known.only(np.sort(chosen), report=report)
+        found[known.name] = known
+    return found

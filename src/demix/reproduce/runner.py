@@ -66,9 +66,10 @@ def reproduce(
     """
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
-    material = open_material(experiment, data, verify=True)
-    store = Store(out, experiment, scale)
     watcher = watcher or Watcher()
+    material = open_material(experiment, data, scale, watcher.read, verify=True)
+    chosen = _served(experiment, chosen, material, every=rows is None)
+    store = Store(out, experiment, scale)
     sweep = Sweep(experiment, scale, tuple(Path(p).resolve() for p in data), store, watcher)
     with held(store.folder):
         cells = [
@@ -103,6 +104,19 @@ def _warn(cells: Sequence[Cell], scale: Scale, watcher: Watcher) -> None:
     ahead = {(c.row.number, text): c.row for c in cells for text in c.row.warnings(scale, c.seed)}
     for (_, text), row in ahead.items():
         watcher.warn(row, text)
+
+
+def _served(
+    experiment: Experiment[Row], rows: list[Row], material: Any, *, every: bool
+) -> list[Row]:
+    """Return the rows that the files serve; a row that was asked for must be among them."""
+    for row in rows:
+        if not every and (lacking := row.lacks(material)):
+            raise DemixError(
+                f"Row {row.number} of {experiment.name} needs {lacking}, but --data does not hold "
+                "it."
+            )
+    return [row for row in rows if row.lacks(material) is None]
 
 
 def _rows(experiment: Experiment[Row], numbers: Sequence[int] | None) -> list[Row]:

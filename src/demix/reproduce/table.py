@@ -9,15 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from demix.experiments import Experiment, Model, Row, varying
+from demix.experiments import Experiment, Model, ReadOutRow, Row, varying
 from demix.files import write_atomic
 from demix.report import table_markdown, table_page, write_page
 from demix.reproduce.figure import draw
+from demix.reproduce.readout_table import accuracies, readout_lines
 
 Records = Sequence[dict[str, Any]]
 Rows = list[tuple[Row, dict[Model, list[dict[str, Any]]]]]
 SCORES = {
     "r2": "R²",
+    "r": "r",
+    "accuracy": "accuracy",
     "mcc": "MCC",
     "r2_train": "R², training images",
     "mcc_train": "MCC, training images",
@@ -38,8 +41,9 @@ def write_tables(experiment: Experiment[Row], records: Records, folder: Path) ->
         return
     title = f"{experiment.title} ({records[0]['scale']} scale)"
     rows = by_row(experiment, records)
-    header, lines = _lines(experiment, rows)
-    notes = _notes(experiment, records)
+    factors = [(row, cells) for row, cells in rows if isinstance(row, ReadOutRow)]
+    header, lines = readout_lines(factors) if factors else _lines(experiment, rows)
+    notes = _notes(experiment, records) + ([accuracies(factors)] if factors else [])
     write_atomic(folder / "table.md", table_markdown(title, header, lines, notes))
     beside = " beside the published ones" if "(paper)" in " ".join(header) else ""
     page = table_page(
@@ -158,8 +162,9 @@ def _notes(experiment: Experiment[Row], records: Records) -> list[str]:
         for name, text in experiment.rows[0].cells().items()
         if name not in varying(experiment) and text != "–"
     }
+    data = " --data DATA" if experiment.data else ""
     return [
-        f"Regenerate with `{command}--scale {scale} --out DIR`.",
+        f"Regenerate with `{command}--scale {scale}{data} --out DIR`.",
         f"Seeds {', '.join(map(str, seeds))}; {minutes:.0f} minutes of training in all on "
         f"{'/'.join(cores)} cores; commit {', '.join(commits)}.",
         *(["Smoke scale shrinks dimensions, clusters and data."] if scale == "smoke" else []),

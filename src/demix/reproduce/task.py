@@ -103,7 +103,7 @@ def handed_over(sweep: str, material: Any) -> Iterator[None]:
 def _material(task: Task) -> Any:
     if task.sweep not in _OPENED:
         _OPENED.clear()
-        _OPENED[task.sweep] = open_material(task.experiment, task.data)
+        _OPENED[task.sweep] = open_material(task.experiment, task.data, task.scale)
     return _OPENED[task.sweep]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from demix.encoders import Encoder
-from demix.experiments import LabelRow, Model, PairRow, Scale, SceneRow, VideoRow
+from demix.experiments import LabelRow, Model, PairRow, ReadOutRow, Scale, SceneRow, VideoRow
 from demix.objectives import Objective
 from demix.training import Recipe, Record, Sampler, Training, train
 
@@ -53,7 +53,7 @@ def held_out(seed: int, *, part: int = 1) -> torch.Generator:
 
 
 def planned(
-    row: PairRow | LabelRow | VideoRow | SceneRow,
+    row: PairRow | LabelRow | VideoRow | SceneRow | ReadOutRow,
     scale: Scale,
     model: Model,
     seed: int,
@@ -71,8 +71,13 @@ def trained(
     seed: int,
     watch: Callable[[Encoder], Record],
     report: Report | None,
+    *,
+    validate: Callable[[Encoder], float] | None = None,
 ) -> Training | None:
-    """Train what was planned, in place; None if Ctrl-C ended it."""
+    """Train what was planned, in place; None if Ctrl-C ended it.
+
+    With ``validate`` the weights of its smallest value are kept.
+    """
     encoder, objective, recipe = plan
     report = report or Report()
     training = train(
@@ -85,5 +90,6 @@ def trained(
         report=lambda step, last: report(step, recipe.steps, last),
         checkpoint=report.checkpoint,
         about=report.about,
+        validate=validate,
     )
     return None if training.interrupted else training

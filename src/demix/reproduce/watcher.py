@@ -27,6 +27,9 @@ class Cell:
 class Watcher:
     """What :func:`reproduce` tells on the way; the command line draws bars with it."""
 
+    def read(self, done: int, total: int, what: str) -> None:
+        """Learn how much is read of the files that an experiment needs."""
+
     def plan(self, cells: Sequence[Cell]) -> None:
         """Learn which cells there are."""
 
