@@ -86,6 +86,7 @@ def reproduce(
             if executor is None:
                 sweep.run_here(todo, material)
             elif todo:
+                del material  # workers open their own
                 sweep.run_elsewhere(todo, executor)
         except KeyboardInterrupt:
             write_tables(experiment, store.records, store.folder)
