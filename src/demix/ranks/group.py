@@ -77,11 +77,16 @@ class Ranks:
         return total / self.count
 
     def check_same(self, value: Any, what: str) -> None:
-        """Refuse ranks that were told different things."""
-        if self.told(value) != value:
+        """Refuse, on every rank, if the ranks were told different things."""
+        if self.group is None:
+            return
+        told: list[Any] = [None] * self.count
+        dist.all_gather_object(told, value, group=self.group)
+        other = next((rank for rank, said in enumerate(told) if said != told[0]), None)
+        if other is not None:
             raise DemixError(
-                f"All ranks must be given the same {what}, but rank {self.rank} has another than "
-                "rank 0; give all of them the same arguments, a number as seed included."
+                f"All ranks must be given the same {what}, but rank {other} has another than rank "
+                "0; give all of them the same arguments, a number as seed included."
             )
 
     def explain(self, error: RuntimeError) -> None:

@@ -163,6 +163,7 @@ def train(
     if file is not None and goes_on:
         state.restore(file, facts)
     team = Team(state, model, ranks)
+    team.settle(lambda: sample(recipe.batch, generator=generator))
     schedule = Schedule(state.optimizers, recipe)
     half = torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16 and has_bf16(device))
     every = math.ceil(recipe.steps / looks)

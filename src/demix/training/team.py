@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -47,9 +47,22 @@ class Team:
             part = state.objective.held.own
             for memory, name, moment in self._moments():
                 memory[name] = moment[part].clone()
-        self.loss = DistributedDataParallel(
-            self.loss, process_group=ranks.group, broadcast_buffers=False
-        )
+        self.loss = DistributedDataParallel(self.loss, process_group=ranks.group)
+
+    def settle(self, draw: Callable[[], Any]) -> None:
+        """Take one step that counts for nothing, on a batch that will be drawn again.
+
+        `DistributedDataParallel` arranges gradients anew after its first step, and then adds those
+        of ranks in another order: a training that goes on would not come to the same bits.
+        """
+        if self.ranks.group is None:
+            return
+        randomness = {name: made.get_state() for name, made in self.state.generators.items()}
+        self.loss(self.part(draw())).backward()
+        for optimizer in self.state.optimizers:
+            optimizer.zero_grad()
+        for name, made in self.state.generators.items():
+            made.set_state(randomness[name])
 
     def part(self, batch: Any) -> Any:
         """Return the part of a whole batch that this rank works on."""
@@ -124,18 +137,22 @@ class Team:
 
 
 class _Loss(nn.Module):
-    """Encoder and objective as one module, as `DistributedDataParallel` wants it."""
+    """The loss as a module of its own, whose parameters are those that ranks average.
+
+    Rows that are divided among ranks are on one of them each, and all have the same buffers.
+    """
 
     def __init__(self, model: nn.Module, objective: Any) -> None:
         super().__init__()
-        self.model, self.objective = model, (objective,)
-        # Rows that are divided among ranks are nobody else's to average.
+        weights = list(model.parameters())
         if isinstance(objective, nn.Module) and not isinstance(objective, Classification):
-            self.own = objective
+            weights += objective.parameters()
+        self.weights, self.parts = nn.ParameterList(weights), (model, objective)
 
     def forward(self, batch: Any) -> Tensor:
         """Return the loss ``()`` of this rank's part of a batch."""
-        loss: Tensor = self.objective[0](self.model, batch)
+        model, objective = self.parts
+        loss: Tensor = objective(model, batch)
         return loss
 
 
