@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 
 from demix.errors import DemixError
+
+# Seconds after which a rank other than 0 says what is wrong.
+_GRACE = 3.0
 
 
 def main() -> None:
@@ -17,6 +22,9 @@ def main() -> None:
     try:
         app()
     except DemixError as error:
+        # All ranks refuse the same things. If rank 0 does, torchrun ends the others meanwhile.
+        if int(os.environ.get("RANK", "0")):
+            time.sleep(_GRACE)
         # Not wrapped: a path that is cut in two can be neither read nor copied.
         Console(stderr=True, highlight=False).print(
             f"[bold red]Error:[/] {_plain(str(error))}", soft_wrap=True

@@ -14,6 +14,7 @@ from typer import Exit
 
 from demix.errors import DemixError
 from demix.files import claim_folder, write_atomic
+from demix.ranks import LostRank
 
 
 @contextmanager
@@ -23,7 +24,7 @@ def claimed(
     """Give a folder to train into, and the origin that its marker tells.
 
     Input that is refused leaves everything as it was; ``leftovers`` are files that may have been
-    written by then. Ctrl-C leaves what a second try goes on from.
+    written by then. Ctrl-C and the loss of a rank leave what a second try goes on from.
     """
     new = [place for place in (out, *out.parents) if not place.exists()]
     folder = claim_folder(out, marker, command=command)
@@ -36,6 +37,8 @@ def claimed(
     except KeyboardInterrupt:
         Console(stderr=True).print("Interrupted; the same command goes on where it stopped.")
         raise Exit(130) from None
+    except LostRank:
+        raise
     except DemixError:
         if before is not None:
             write_atomic(file, before)

@@ -38,7 +38,10 @@ def joined() -> Iterator[Ranks]:
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
         backend = "cpu:gloo,cuda:nccl"
-    dist.init_process_group(backend)
+    store, rank, count = next(dist.rendezvous("env://"))
+    dist.init_process_group(
+        backend, store=dist.PrefixStore(_life(), store), rank=rank, world_size=count
+    )
     ranks = Ranks.current()
     try:
         yield ranks
@@ -47,3 +50,13 @@ def joined() -> Iterator[Ranks]:
         raise
     finally:
         dist.destroy_process_group()
+
+
+def _life() -> str:
+    """Name the present life of ranks that `torchrun --max-restarts` begins again.
+
+    Their store outlives them, and with it the addresses of the ranks that are gone: whoever came
+    first would look for the others there. Several machines may count restarts differently.
+    """
+    alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
+    return f"life {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0') if alone else ''}"

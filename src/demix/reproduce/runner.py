@@ -12,7 +12,8 @@ from demix.errors import DemixError, warn
 from demix.experiments import Experiment, Model, Row, Scale
 from demix.objectives import kernel_name
 from demix.provenance import provenance
-from demix.reproduce.cell import heading, run_cell
+from demix.ranks import Ranks
+from demix.reproduce.cell import follow_cells, heading, run_cell
 from demix.reproduce.material import open_material
 from demix.reproduce.store import Store
 from demix.reproduce.table import write_tables
@@ -62,7 +63,8 @@ def reproduce(
     A figure of a paper is also drawn, as ``figure.svg`` and ``figure.png``.
 
     Cells found in ``out`` are not run again, and rows of one setting are run once. Ctrl-C keeps
-    every finished cell and raises ``KeyboardInterrupt``.
+    every finished cell and raises ``KeyboardInterrupt``. The ranks of an initialised process group
+    train each cell together; rank 0 alone decides and writes.
 
     Parameters
     ----------
@@ -84,11 +86,15 @@ def reproduce(
     Returns
     -------
     list of dict
-        All records in ``out``.
+        All records in ``out``; none on other ranks than 0.
     """
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
     material = open_material(experiment, data)
+    ranks = Ranks.current()
+    if not ranks.leads:
+        follow_cells(material)
+        return []
     store = Store(out, experiment, scale)
     watcher = watcher or Watcher()
     cells = [
@@ -127,6 +133,7 @@ def reproduce(
             record["provenance"] = origin
         store.add(record)
         watcher.finish(cell, record)
+    ranks.told(None)  # which lets them go
     write_tables(experiment, store.records, store.folder)
     return store.records
 
