@@ -10,6 +10,8 @@ from typing import Any
 from demix.errors import DemixError
 from demix.experiments import Experiment, Row, Scale
 from demix.locks import held
+from demix.ranks import Ranks
+from demix.reproduce.cell import follow_cells
 from demix.reproduce.material import open_material
 from demix.reproduce.progress import remove_boards
 from demix.reproduce.store import Store
@@ -37,6 +39,8 @@ def reproduce(
     Cells found in ``out`` are not run again, and rows of one setting are run once. Ctrl-C keeps
     every finished cell and raises ``KeyboardInterrupt``; what was running goes on from its last
     look the next time, to the same bits. A cell that fails does not keep the others from running.
+    The ranks of an initialised process group train each cell together; rank 0 alone decides and
+    writes.
 
     Parameters
     ----------
@@ -62,13 +66,21 @@ def reproduce(
     Returns
     -------
     list of dict
-        All records in ``out``.
+        All records in ``out``; none on other ranks than 0.
     """
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
     watcher = watcher or Watcher()
     material = open_material(experiment, data, scale, watcher.read, verify=True)
     chosen = _served(experiment, chosen, material, every=rows is None)
+    ranks = Ranks.current()
+    if executor is not None and ranks.count > 1:
+        raise DemixError(
+            f"{ranks.count} ranks train each cell together; leave the executor out, or torchrun."
+        )
+    if not ranks.leads:
+        follow_cells(material)
+        return []
     store = Store(out, experiment, scale)
     sweep = Sweep(experiment, scale, tuple(Path(p).resolve() for p in data), store, watcher)
     with held(store.folder):
@@ -91,6 +103,7 @@ def reproduce(
         except KeyboardInterrupt:
             write_tables(experiment, store.records, store.folder)
             raise
+        ranks.told(None)  # which lets them go
         write_tables(experiment, store.records, store.folder)
     if sweep.failed:
         cell, error = sweep.failed[0]
