@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from demix.cli.bars import TableBars, training_bar
+from demix.cli.warning import warnings_to
 from demix.experiments import experiment_named, scale_named
 from demix.reproduce import reproduce
 
@@ -29,7 +30,7 @@ def run_reproduce(
     folder = out or Path(f"{name}-{scale}")
     console = Console(stderr=as_json)
     try:
-        with training_bar(console) as progress:
+        with warnings_to(console), training_bar(console) as progress:
             watcher = TableBars(progress, experiment.score)
             records = reproduce(
                 experiment,

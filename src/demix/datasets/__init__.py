@@ -1,7 +1,22 @@
-"""Data of the papers, pairs over finite sets, and views of images."""
+"""Data of the papers, photographs, pairs over finite sets, and views of images."""
 
+from demix.datasets.annotations import ImageNetX, class_labels, imagenet_x, joined
+from demix.datasets.image_files import ImageBatch, ImageFiles, open_images
 from demix.datasets.masks import KittiMasks, kitti_masks
 from demix.datasets.nearest import NearestPairs, Realised
 from demix.datasets.simclr import SimCLRViews
 
-__all__ = ["KittiMasks", "NearestPairs", "Realised", "SimCLRViews", "kitti_masks"]
+__all__ = [
+    "ImageBatch",
+    "ImageFiles",
+    "ImageNetX",
+    "KittiMasks",
+    "NearestPairs",
+    "Realised",
+    "SimCLRViews",
+    "class_labels",
+    "imagenet_x",
+    "joined",
+    "kitti_masks",
+    "open_images",
+]

@@ -20,6 +20,8 @@ from demix.experiments.declaration import (
     Row,
     varying,
 )
+from demix.experiments.factors import FactorRow
+from demix.experiments.imagenet_x import FIGURE_3
 from demix.experiments.kitti import TABLE_3
 from demix.experiments.labels import Budget, LabelRow
 from demix.experiments.pairs import Laptop, PairRow
@@ -42,6 +44,7 @@ EXPERIMENTS: dict[str, Experiment[Row]] = {
         GENNORM,
         BATCH_CLUSTERS_TAILS,
         LABEL_NOISE,
+        FIGURE_3,
         GENEALOGY,
     )
 }
@@ -52,6 +55,7 @@ __all__ = [
     "Budget",
     "Distribution",
     "Experiment",
+    "FactorRow",
     "LabelRow",
     "Laptop",
     "Model",

@@ -6,6 +6,7 @@ knowing about it.
 
 from __future__ import annotations
 
+from demix.report.bars import Bars, write_bars
 from demix.report.blocks import (
     Block,
     Example,
@@ -36,6 +37,7 @@ from demix.report.table import comparison_figure, table_markdown, table_page
 from demix.report.training import training_curve
 
 __all__ = [
+    "Bars",
     "Block",
     "Example",
     "Facts",
@@ -69,6 +71,7 @@ __all__ = [
     "table_page",
     "time_courses",
     "training_curve",
+    "write_bars",
     "write_page",
     "write_panels",
 ]

@@ -8,9 +8,20 @@ import numpy as np
 import torch
 
 from demix.encoders import Encoder
-from demix.experiments import Experiment, LabelRow, Model, PairRow, Row, Scale, SceneRow, VideoRow
+from demix.experiments import (
+    Experiment,
+    FactorRow,
+    LabelRow,
+    Model,
+    PairRow,
+    Row,
+    Scale,
+    SceneRow,
+    VideoRow,
+)
 from demix.objectives import contrast, is_matched, latent_loss
 from demix.processes import Process
+from demix.reproduce.factor_cell import run_factor_cell
 from demix.reproduce.label_cell import run_label_cell
 from demix.reproduce.scene_cell import run_scene_cell
 from demix.reproduce.trial import LOOK, Report, held_out, planned, trained
@@ -56,6 +67,8 @@ def run_cell(
         measured = run_video_cell(row, seed, scale, model, material, report)
     elif isinstance(row, SceneRow):
         measured = run_scene_cell(row, seed, scale, model, material, report)
+    elif isinstance(row, FactorRow):
+        measured = run_factor_cell(row, seed, scale, model, material, report)
     else:
         raise TypeError(f"There is no way to run a {type(row).__name__}.")
     if measured is None:

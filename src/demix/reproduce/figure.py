@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from demix.distributions import VonMisesFisher
-from demix.experiments import Experiment, LabelRow, PairRow, Panel, Row, scale_named
+from demix.experiments import Experiment, FactorRow, LabelRow, PairRow, Panel, Row, scale_named
 from demix.report import (
     Figure,
     Picture,
@@ -19,6 +19,7 @@ from demix.report import (
     write_panels,
 )
 from demix.report import Panel as Drawn
+from demix.reproduce.factor_table import draw_factors
 from demix.spaces import Sphere
 
 Rows = list[tuple[Row, dict[str, list[dict[str, Any]]]]]
@@ -26,6 +27,8 @@ Rows = list[tuple[Row, dict[str, list[dict[str, Any]]]]]
 
 def draw(experiment: Experiment[Row], rows: Rows, folder: Path) -> Figure | Picture | None:
     """Return a figure's panels, also written to files, or ours beside the paper's."""
+    if isinstance(experiment.rows[0], FactorRow):
+        return draw_factors(experiment, rows, folder)
     if experiment.panels:
         return _panels(experiment, rows, folder)
     if experiment.name == "clica-marginal":

@@ -13,7 +13,7 @@ from demix.experiments import Experiment, Model, Row, Scale
 from demix.objectives import kernel_name
 from demix.provenance import provenance
 from demix.reproduce.cell import heading, run_cell
-from demix.reproduce.material import open_material
+from demix.reproduce.material import models_of, open_material
 from demix.reproduce.store import Store
 from demix.reproduce.table import write_tables
 from demix.training import Record
@@ -88,14 +88,14 @@ def reproduce(
     """
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
-    material = open_material(experiment, data)
+    material = open_material(experiment, data, Path(out), scale)
     store = Store(out, experiment, scale)
     watcher = watcher or Watcher()
     cells = [
         Cell(row, seed, model, store.has(row.number, seed, model))
         for row in chosen
         for seed in seeds
-        for model in row.models
+        for model in models_of(row, material)
     ]
     watcher.plan(cells)
     ahead = {
