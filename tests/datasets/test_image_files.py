@@ -55,10 +55,10 @@ def test_images_of_the_right_size_stay_as_they_are_and_others_lose_their_rims(tm
 
 def test_some_of_many_are_spread_over_all(tmp_path):
     images = open_images(write_tar(tmp_path / "i.tar", FILES), side=8)
-    some = images.first(3)
+    some = images.some(3)
     assert some.names == ("0.JPEG", "2.JPEG", "4.JPEG")
     assert [name for batch in some.batches(9) for name in batch.names] == list(some.names)
-    assert images.first(99).names == images.names
+    assert images.some(99).names == images.names
 
 
 def test_one_damaged_file_in_a_hundred_is_left_out_and_more_are_refused(tmp_path):

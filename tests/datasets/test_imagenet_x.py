@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -29,6 +30,10 @@ def test_rows_are_factors_and_the_half_of_imagenet(tmp_path):
 def test_without_a_file_that_of_the_installed_package_is_read(tmp_path, monkeypatch):
     with pytest.raises(DemixError, match="which must be"):
         imagenet_x(which="all")
+    monkeypatch.setitem(sys.modules, "imagenet_x", None)
+    with pytest.raises(DemixError, match="pip install imagenet-x"):
+        imagenet_x()
+    monkeypatch.delitem(sys.modules, "imagenet_x")
     package = tmp_path / "imagenet_x"
     (package / "annotations").mkdir(parents=True)
     (package / "__init__.py").write_text("raise RuntimeError('it must not be imported')")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -91,6 +92,12 @@ def test_any_other_file_is_refused_before_it_is_opened(tmp_path):
         load_efficientnet_lite0(tmp_path / "none.pth")
 
 
+def test_without_the_package_it_is_said_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, PACKAGE, None)
+    with pytest.raises(DemixError, match=r"not installed; install it with: pip .*\[imagenetx\]"):
+        load_efficientnet_lite0()
+
+
 @pytest.mark.skipif(
     importlib.util.find_spec(PACKAGE) is None, reason=f"{FILE} of {PACKAGE} is not installed"
 )
@@ -117,7 +124,7 @@ def test_the_trained_net_names_photographs():
     if len(paths) != 2:
         pytest.skip("DEMIX_IMAGENET does not name imagenet_val5k_224.tar and its labels (.csv)")
     net, labels = load_efficientnet_lite0(), class_labels(paths[1])
-    found = features(open_images(paths[0]).first(300), net)
+    found = features(open_images(paths[0]).some(300), net)
     with torch.no_grad():
         told = net.head(torch.from_numpy(found.values)).argmax(dim=1).tolist()
     right = np.mean([labels[name] == kind for name, kind in zip(found.names, told, strict=True)])

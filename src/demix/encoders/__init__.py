@@ -1,6 +1,10 @@
 """Encoders: whitening, body and output space, and their files; features of photographs."""
 
-from demix.encoders.efficientnet import EfficientNetLite0, load_efficientnet_lite0
+from demix.encoders.efficientnet import (
+    EfficientNetLite0,
+    efficientnet_lite0_file,
+    load_efficientnet_lite0,
+)
 from demix.encoders.encoder import Encoder, paper_encoder
 from demix.encoders.extraction import Features, features, read_features, write_features
 from demix.encoders.files import Model, load_encoder, open_model, save_encoder
@@ -17,6 +21,7 @@ __all__ = [
     "Model",
     "RandomProjection",
     "Whitening",
+    "efficientnet_lite0_file",
     "export_onnx",
     "features",
     "load_efficientnet_lite0",

@@ -158,7 +158,7 @@ def load_efficientnet_lite0(path: str | Path | None = None) -> EfficientNetLite0
     EfficientNetLite0
         In evaluation mode.
     """
-    path = _of_package() if path is None else Path(path)
+    path = efficientnet_lite0_file() if path is None else Path(path)
     expected = f"Expected {_FILE} of {_PACKAGE.replace('_', '-')} 0.1.0"
     try:
         data = read_at_most(path, _BYTES)
@@ -174,7 +174,8 @@ def load_efficientnet_lite0(path: str | Path | None = None) -> EfficientNetLite0
     return channels_last(net).eval()
 
 
-def _of_package() -> Path:
+def efficientnet_lite0_file() -> Path:
+    """Return where the weights of the installed package are, or say how to get them."""
     found = find_spec(_PACKAGE)
     if found is None or found.origin is None:
         raise DemixError(

@@ -17,6 +17,7 @@ from demix.encoders import (
     EfficientNetLite0,
     Features,
     RandomProjection,
+    efficientnet_lite0_file,
     features,
     load_efficientnet_lite0,
     read_features,
@@ -62,7 +63,7 @@ class Photographs:
         self.images: ImageFiles | None = None
         if "images" in given:
             whole = open_images(given["images"])
-            self.images = whole if most is None else whole.first(most)
+            self.images = whole if most is None else whole.some(most)
         self._files = _feature_files(given.get("features"))
         self._onnx = given.get("model")
         if self.images is None and (self._onnx or not self._files):
@@ -73,8 +74,10 @@ class Photographs:
         self.annotations = imagenet_x(given.get("annotations"))
         self._labels = class_labels(given["labels"]) if "labels" in given else None
         self._check_labels()
+        if not (self._files or self._onnx or self._kept("trained").exists()):
+            efficientnet_lite0_file()  # which tells now, not after the folder was made
         self._read: dict[Model, Features] = {}
-        self._pairs: dict[Model, np.ndarray] = {}
+        self._pairs: dict[tuple[str, ...], np.ndarray] = {}
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -108,9 +111,10 @@ class Photographs:
         ``report(done)`` counts the images that are encoded on the way.
         """
         found = self._features(model, report)
-        if model not in self._pairs:
-            self._pairs[model] = joined(found.names, self.annotations.names, _WORDS)
-        mine, theirs = self._pairs[model].T
+        # Models of the same images are joined once, so that what is left out is told once.
+        if found.names not in self._pairs:
+            self._pairs[found.names] = joined(found.names, self.annotations.names, _WORDS)
+        mine, theirs = self._pairs[found.names].T
         return found.values[mine], self.annotations.targets[theirs]
 
     def about(self, model: Model) -> dict[str, Any]:
