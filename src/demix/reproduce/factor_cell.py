@@ -22,7 +22,7 @@ def run_factor_cell(
 ) -> dict[str, Any] | None:
     """Read one factor out; None if Ctrl-C ended it.
 
-    A factor that is too rare to be tested has no accuracy.
+    A factor that is too rare to be tested has no accuracy. Seconds are those of the processor.
     """
     ahead, repeats = photographs.ahead(model), row.repeats(scale)
     total, done = ahead + repeats + 1, ahead
@@ -41,7 +41,7 @@ def run_factor_cell(
         factor = targets[:, ImageNetX.target_names.index(row.factor)]
         positives = int(factor.sum())
         rarer = min(positives, len(factor) - positives)
-        begun = time.perf_counter()
+        begun = time.process_time()
         measured: dict[str, Any] = {"accuracy": None, "testable": is_testable(rarer)}
         if measured["testable"]:
             found = balanced_readout(values, factor, repeats=repeats, seed=seed, report=fitted)
@@ -63,6 +63,6 @@ def run_factor_cell(
         "images": len(factor),
         **photographs.about(model),
         "steps": 0,
-        "seconds": round(time.perf_counter() - begun, 2),
+        "seconds": round(time.process_time() - begun, 2),
         "nats_above_optimum": None,
     }

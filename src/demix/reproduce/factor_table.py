@@ -43,7 +43,7 @@ def factor_notes(records: Records) -> list[str]:
     told = f"Trained: {trained['encoder']}, {trained['width']} features of {trained['encoded']}"
     told += " images"
     if trained["feature_seconds"] is not None:
-        told += f" in {trained['feature_seconds']:.0f} seconds"
+        told += f" in {trained['feature_seconds']:.0f} seconds of one core"
     if trained["top1"]:
         told += (
             f"; it names the class of {trained['top1']['share']:.1%} of "

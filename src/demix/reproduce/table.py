@@ -158,7 +158,7 @@ def _notes(experiment: Experiment[Row], records: Records) -> list[str]:
     command = f"demix reproduce {experiment.name} --seeds {','.join(map(str, seeds))} "
     files = " --data FILE --data FILE ..." if experiment.data else ""
     read_out = isinstance(experiment.rows[0], FactorRow)
-    work = "read-outs" if read_out else "training"
+    work = "read-outs in all on one of" if read_out else "training in all on"
     common = {
         name: text
         for name, text in experiment.rows[0].cells().items()
@@ -166,7 +166,7 @@ def _notes(experiment: Experiment[Row], records: Records) -> list[str]:
     }
     return [
         f"Regenerate with `{command}--scale {scale}{files} --out DIR`.",
-        f"Seeds {', '.join(map(str, seeds))}; {minutes:.0f} minutes of {work} in all on "
+        f"Seeds {', '.join(map(str, seeds))}; {minutes:.0f} minutes of {work} "
         f"{'/'.join(cores)} cores; commit {', '.join(commits)}.",
         *(factor_notes(records) if read_out else []),
         *(["Smoke scale shrinks dimensions, clusters and data."] if scale == "smoke" else []),
