@@ -6,7 +6,6 @@ knowing about it.
 
 from __future__ import annotations
 
-from demix.report.bars import Bars, write_bars
 from demix.report.blocks import (
     Block,
     Example,
@@ -27,6 +26,7 @@ from demix.report.curves import comparison_bars, concentration_curve
 from demix.report.examples import nearest_examples
 from demix.report.figures import correlation_heatmap, recovered_scatter
 from demix.report.fit import fit_page
+from demix.report.grouped import GroupedBars, write_grouped_bars
 from demix.report.latents import pair_plot, time_courses
 from demix.report.page import render, write_page
 from demix.report.panels import panels_svg, write_panels
@@ -37,12 +37,12 @@ from demix.report.table import comparison_figure, table_markdown, table_page
 from demix.report.training import training_curve
 
 __all__ = [
-    "Bars",
     "Block",
     "Example",
     "Facts",
     "Figure",
     "Gallery",
+    "GroupedBars",
     "Page",
     "Panel",
     "Picture",
@@ -71,7 +71,7 @@ __all__ = [
     "table_page",
     "time_courses",
     "training_curve",
-    "write_bars",
+    "write_grouped_bars",
     "write_page",
     "write_panels",
 ]

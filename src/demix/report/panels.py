@@ -108,7 +108,7 @@ def write_panels(panels: Sequence[Panel], folder: str | Path) -> tuple[Path, Pat
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Draw with the settings of this package and no others."""
+    """Draw with the settings of the house, whatever the reader's own are."""
     import matplotlib
 
     # The reader's own settings must not reach a figure that others shall get to the byte.
@@ -119,7 +119,7 @@ def house_style() -> Iterator[None]:
 
 
 def file_of(figure: Figure, kind: str) -> bytes:
-    """Return a figure as the bytes of an ``svg`` or ``png`` file, always the same."""
+    """Return a figure as an ``svg`` or ``png`` file."""
     metadata: dict[str, Any] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
     buffer = BytesIO()
     figure.savefig(buffer, format=kind, dpi=200, metadata=metadata[kind])

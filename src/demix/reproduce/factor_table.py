@@ -10,7 +10,7 @@ import numpy as np
 
 from demix.experiments import Experiment, Model, Row
 from demix.probes import LEVEL
-from demix.report import Bars, Picture, write_bars
+from demix.report import GroupedBars, Picture, write_grouped_bars
 
 Records = Sequence[dict[str, Any]]
 Rows = list[tuple[Row, dict[Model, list[dict[str, Any]]]]]
@@ -61,14 +61,14 @@ def draw_factors(experiment: Experiment[Row], rows: Rows, folder: Path) -> Pictu
         cells = [cells[model] for _, cells in rows]
         known = next(records[0] for records in cells if records)
         bars.append(
-            Bars(
+            GroupedBars(
                 _NAMES[model].format(encoder=known["encoder"]),
                 [100 * _mean(records) if _known(records) else None for records in cells],
                 [100 * _sem(records) if _known(records) else None for records in cells],
                 [_known(records) and _starred(records) for records in cells],
             )
         )
-    svg, _ = write_bars(panel.title, panel.y_label, labels, bars, folder, chance=50.0)
+    svg, _ = write_grouped_bars(panel.title, panel.y_label, labels, bars, folder, chance=50.0)
     return Picture(
         svg.read_text(encoding="utf-8"),
         f"{experiment.title}. Mean over balanced resamplings; bars reach one standard error to "

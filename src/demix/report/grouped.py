@@ -22,7 +22,7 @@ _GROUP = 0.8  # share of a group's place that its bars take
 
 
 @dataclass(frozen=True)
-class Bars:
+class GroupedBars:
     """The bars of one colour, one in each group.
 
     Parameters
@@ -38,7 +38,7 @@ class Bars:
 
     Examples
     --------
-    >>> Bars("ours", [71.0, None], [0.5, None], [True, False]).name
+    >>> GroupedBars("ours", [71.0, None], [0.5, None], [True, False]).name
     'ours'
     """
 
@@ -55,11 +55,11 @@ class Bars:
             )
 
 
-def write_bars(
+def write_grouped_bars(
     title: str,
     y_label: str,
     groups: Sequence[str],
-    bars: Sequence[Bars],
+    bars: Sequence[GroupedBars],
     folder: str | Path,
     *,
     chance: float,
@@ -74,7 +74,7 @@ def write_bars(
         What is shown, and what heights measure.
     groups : sequence of str
         A name for each group of bars.
-    bars : sequence of Bars
+    bars : sequence of GroupedBars
         One for each colour.
     folder : path
         Where to write.
@@ -89,10 +89,13 @@ def write_bars(
     Examples
     --------
     >>> import tempfile
-    >>> from demix.report import Bars, write_bars
-    >>> ours = Bars("ours", [71.0, None], [0.5, None], [True, False])
+    >>> from demix.report import GroupedBars, write_grouped_bars
+    >>> ours = GroupedBars("ours", [71.0, None], [0.5, None], [True, False])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     [path.name for path in write_bars("", "", ["pose", "style"], [ours], folder, chance=50)]
+    ...     [
+    ...         path.name
+    ...         for path in write_grouped_bars("", "", ["pose", "style"], [ours], folder, chance=50)
+    ...     ]
     ['figure.svg', 'figure.png']
     """
     if not bars or any(len(one.heights) != len(groups) for one in bars):
@@ -105,7 +108,7 @@ def write_bars(
 
 
 def _drawn(
-    title: str, y_label: str, groups: Sequence[str], bars: Sequence[Bars], chance: float
+    title: str, y_label: str, groups: Sequence[str], bars: Sequence[GroupedBars], chance: float
 ) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -144,7 +147,9 @@ def _drawn(
     return figure
 
 
-def _draw(axes: Axes, bars: Bars, shift: float, width: float, chance: float, shade: str) -> None:
+def _draw(
+    axes: Axes, bars: GroupedBars, shift: float, width: float, chance: float, shade: str
+) -> None:
     measured = [place for place, height in enumerate(bars.heights) if height is not None]
     heights = [float(bars.heights[place] or 0.0) for place in measured]
     errors = [float(bars.errors[place] or 0.0) for place in measured]
