@@ -146,10 +146,11 @@ class TableBars(Watcher):
         self._end(cell)
         paper = record["paper_mean"]
         beside = "" if paper is None else f" (paper {100 * paper:.2f})"
+        value = record[self.score]
+        told = "not testable" if value is None else f"{100 * value:.2f}"
         self.progress.console.print(
             f"row {cell.row.number:2d}  seed {cell.seed}  {cell.model:12s} "
-            f"{SCORES[self.score]} {100 * record[self.score]:.2f}{beside}  "
-            f"{record['seconds']:.0f} s"
+            f"{SCORES[self.score]} {told}{beside}  {record['seconds']:.0f} s"
         )
 
     def fail(self, cell: Cell, error: DemixError) -> None:

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from demix.cli.bars import TableBars, training_bar
+from demix.cli.warning import warnings_to
 from demix.experiments import experiment_named, scale_named
 from demix.ranks import joined
 from demix.reproduce import reproduce
@@ -37,7 +38,7 @@ def run_reproduce(
         with joined() as ranks:
             leads = ranks.leads
             console = Console(stderr=as_json, quiet=not leads)
-            with training_bar(console) as progress:
+            with warnings_to(console), training_bar(console) as progress:
                 watcher = TableBars(progress, experiment.score)
                 records = reproduce(
                     experiment,

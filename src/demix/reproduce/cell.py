@@ -10,6 +10,7 @@ import torch
 from demix.encoders import Encoder
 from demix.experiments import (
     Experiment,
+    FactorRow,
     LabelRow,
     Model,
     PairRow,
@@ -22,6 +23,7 @@ from demix.experiments import (
 from demix.objectives import contrast, is_matched, latent_loss
 from demix.processes import Process
 from demix.ranks import Ranks
+from demix.reproduce.factor_cell import run_factor_cell
 from demix.reproduce.label_cell import run_label_cell
 from demix.reproduce.readout_cell import run_readout_cell
 from demix.reproduce.scene_cell import run_scene_cell
@@ -74,6 +76,8 @@ def run_cell(
         measured = run_scene_cell(row, seed, scale, model, material, report)
     elif isinstance(row, ReadOutRow):
         measured = run_readout_cell(row, seed, scale, model, material, report)
+    elif isinstance(row, FactorRow):
+        measured = run_factor_cell(row, seed, scale, model, material, report)
     else:
         raise TypeError(f"There is no way to run a {type(row).__name__}.")
     if measured is None:

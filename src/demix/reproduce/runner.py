@@ -12,7 +12,7 @@ from demix.experiments import Experiment, Row, Scale
 from demix.locks import held
 from demix.ranks import Ranks
 from demix.reproduce.cell import follow_cells
-from demix.reproduce.material import open_material
+from demix.reproduce.material import models_of, open_material
 from demix.reproduce.progress import remove_boards
 from demix.reproduce.store import Store
 from demix.reproduce.sweep import Sweep
@@ -71,7 +71,7 @@ def reproduce(
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
     watcher = watcher or Watcher()
-    material = open_material(experiment, data, scale, watcher.read, verify=True)
+    material = open_material(experiment, data, scale, watcher.read, folder=Path(out), verify=True)
     chosen = _served(experiment, chosen, material, every=rows is None)
     ranks = Ranks.current()
     if executor is not None and ranks.count > 1:
@@ -88,7 +88,7 @@ def reproduce(
             Cell(row, seed, model, store.has(row.number, seed, model))
             for row in chosen
             for seed in seeds
-            for model in row.models
+            for model in models_of(row, material)
         ]
         watcher.plan(cells)
         todo = [cell for cell in cells if not cell.done]
