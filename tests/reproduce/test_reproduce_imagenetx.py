@@ -184,6 +184,7 @@ def test_missing_weights_are_told_before_anything_is_written(folder, tmp_path, m
 @pytest.mark.skipif(
     importlib.util.find_spec(PACKAGE) is None, reason=f"the weights of {PACKAGE} are not installed"
 )
+@pytest.mark.filterwarnings("ignore:.*are left out:demix.errors.DemixWarning")
 def test_a_classifier_that_does_not_know_the_images_is_refused(folder, tmp_path):
     few = write_tar(tmp_path / "few.tar", {name: picture((9, 9, 9), (8, 8)) for name in NAMES[:3]})
     data = [few, folder / "annotations.jsonl"]

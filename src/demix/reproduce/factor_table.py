@@ -46,7 +46,7 @@ def factor_notes(records: Records) -> list[str]:
         told += f" in {trained['feature_seconds']:.0f} seconds of one core"
     if trained["top1"]:
         told += (
-            f"; it names the class of {trained['top1']['share']:.1%} of "
+            f"; it names the class of {100 * trained['top1']['share']:.1f} % of "
             f"{trained['top1']['images']} labelled ones"
         )
     return [f"{told}. {trained['images']} of them are annotated."]
