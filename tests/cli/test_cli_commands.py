@@ -72,6 +72,7 @@ def test_the_list_has_every_row_for_eyes_and_for_programs(demix):
         "ce-label-noise": 7,
         "ce-imagenetx": 17,
         "genealogy": 5,
+        "ce-dislib": 11,
     }
     for name in counts:
         assert name in shown.stdout
