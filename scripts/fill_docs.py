@@ -20,6 +20,7 @@ DOCUMENTS = (
     "README.md",
     "docs/checkup.md",
     "docs/cross_entropy.md",
+    "docs/dislib.md",
     "docs/images.md",
     "docs/labels.md",
     "docs/probe.md",
