@@ -20,6 +20,7 @@ DOCUMENTS = (
     "README.md",
     "docs/checkup.md",
     "docs/cross_entropy.md",
+    "docs/datasets.md",
     "docs/imagenet_x.md",
     "docs/images.md",
     "docs/labels.md",
