@@ -99,6 +99,7 @@ bench: $(PEERS)
 	$(BIN)/demix bench --sections contrast,step,convergence,samplers,scores,scaling \
 		--json results/bench/bench.json
 	$(BIN)/demix bench --sections estimators --json results/bench/estimators.json
+	$(BIN)/demix bench --sections sweep --json results/bench/sweep.json
 	$(BIN)/python scripts/plot_scaling.py
 	$(BIN)/python scripts/fill_docs.py
 

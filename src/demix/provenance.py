@@ -15,7 +15,7 @@ _LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
 
 def provenance(*beside: str) -> dict[str, str | int]:
-    """Return versions, cores, threads of torch if it runs, and, in a git checkout, the commit.
+    """Return versions, cores, threads and ranks of torch if it runs, and the commit of a checkout.
 
     Parameters
     ----------
@@ -41,6 +41,9 @@ def provenance(*beside: str) -> dict[str, str | int]:
     # What has not imported torch does not wait for it.
     if "torch" in sys.modules:
         facts["threads"] = sys.modules["torch"].get_num_threads()
+        distributed = sys.modules["torch"].distributed
+        if distributed.is_available() and distributed.is_initialized():
+            facts["ranks"] = distributed.get_world_size()
     commit = _commit()
     if commit:
         facts["commit"] = commit

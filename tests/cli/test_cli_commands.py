@@ -71,6 +71,7 @@ def test_the_list_has_every_row_for_eyes_and_for_programs(demix):
         "ce-batch-clusters-tails": 36,
         "ce-label-noise": 7,
         "ce-dislib": 11,
+        "ce-imagenetx": 17,
         "genealogy": 5,
     }
     for name in counts:

@@ -11,9 +11,11 @@ from dataclasses import replace
 from io import StringIO
 from itertools import pairwise
 from multiprocessing import active_children
+from pathlib import Path
 
 import dask
 import pytest
+import torch
 from distributed import LocalCluster
 from rich.console import Console
 from rich.text import Text
@@ -24,7 +26,7 @@ from demix.experiments import Distribution, Experiment, experiment_named, scale_
 from demix.reproduce import Cell, Watcher, reproduce
 from demix.reproduce.progress import Board
 from demix.reproduce.task import Task, run_task
-from demix.workers import Workers
+from demix.workers import Workers, cores
 
 TABLE = experiment_named("ce-supervised")
 # Rows 1, 5 and 9 have one setting.
@@ -129,6 +131,11 @@ def test_rows_of_one_setting_are_run_once_by_many_workers_too(killed):
     assert copied == {1: None, 5: 1, 8: None, 9: 1}
 
 
+def test_a_worker_computes_on_its_share_of_the_cores(workers):
+    with Workers(1) as worker:
+        assert worker.submit(torch.get_num_threads).result() == cores()
+
+
 def test_a_second_run_asks_nobody(killed):
     folder, _ = killed
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -141,31 +148,37 @@ def test_the_command_has_a_dask_cluster_give_the_same_bits(demix, serial, worker
     settings = {"distributed.worker.multiprocessing-method": "forkserver"}
     cluster = {"n_workers": 1, "threads_per_worker": 1, "processes": True}
     command = ["reproduce", "ce-supervised", "--rows", "1,8", "--scale", "smoke"]
+    out = tmp_path / "out"
     with dask.config.set(settings), LocalCluster(**cluster, dashboard_address=":0") as cluster:
         executor = f"dask:{cluster.scheduler_address}"
-        done = demix.run(*command, "--executor", executor, "--out", tmp_path / "out")
+        done = demix.run(*command, "--executor", executor, "--out", out)
     assert done.returncode == 0, done
-    assert read(tmp_path / "out") == [r for r in read(serial) if r["row"] in (1, 8)]
-    assert files(tmp_path / "out") == FILES
+    assert read(out) == [r for r in read(serial) if r["row"] in (1, 8)]
+    assert files(out) == FILES
 
 
-def test_ctrl_c_keeps_what_is_finished_and_ends_what_is_running(serial, workers, tmp_path):
+def test_ctrl_c_keeps_what_is_finished_and_ends_what_is_running(
+    serial, workers, tmp_path, monkeypatch
+):
     class Impatient(Diary):
         def finish(self, cell, record):
             super().finish(cell, record)
             signal.raise_signal(signal.SIGINT)
 
+    folder = Path("out")
+    [*workers.map(abs, 2 * [-1])]  # both are there
+    monkeypatch.chdir(tmp_path)  # where workers are not
     with pytest.raises(KeyboardInterrupt):
-        reproduce(TABLE, tmp_path, **CELLS, executor=workers, watcher=Impatient())
-    [kept] = read(tmp_path)
-    assert {"results.json", "table.md", "table.html"} <= files(tmp_path)
-    assert not [*tmp_path.glob("unfinished/sweep-*")]
+        reproduce(TABLE, folder, **CELLS, executor=workers, watcher=Impatient())
+    [kept] = read(folder)
+    assert files(folder) >= FILES
+    assert not [*folder.glob("unfinished/sweep-*")]
     # Both workers are free again.
     assert [*workers.map(abs, 2 * [-1])] == [1, 1]
-    reproduce(TABLE, tmp_path, **CELLS, executor=workers)
-    assert kept in read(tmp_path)
-    assert read(tmp_path) == read(serial)
-    assert files(tmp_path) == FILES
+    reproduce(TABLE, folder, **CELLS, executor=workers)
+    assert kept in read(folder)
+    assert read(folder) == read(serial)
+    assert files(folder) == FILES
 
 
 def task(row, folder, tell):
@@ -197,7 +210,10 @@ def test_an_interrupted_cell_goes_on_to_the_same_bits(serial, tmp_path):
         reproduce(TABLE, folder, **cell, watcher=first)
     assert files(folder) == {"results.json", "unfinished"}
     reproduce(TABLE, folder, **cell, watcher=second)
-    assert second.steps == {"row 1, seed 0, supervised": [*range(31, 61)]}
+    # How many looks were kept depends on what keeping one costs.
+    (steps,) = second.steps.values()
+    assert 1 < steps[0] <= 31
+    assert steps == [*range(steps[0], 61)]
     assert read(folder) == read(serial)[:1]
     assert files(folder) == FILES
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import warnings
 
 import numpy as np
 import pytest
@@ -16,6 +19,7 @@ from demix import (
     render_folder,
     sample_latents,
 )
+from demix.scenes.sums import sealed
 
 ORDER = Order("sprites", n=600, size=16, seed=5, pairs="normal:0.1")
 
@@ -39,8 +43,10 @@ def arrays(folder) -> dict[str, bytes]:
 
 
 def edit(folder, **changes: object) -> None:
-    about = json.loads((folder / "meta.json").read_text())
-    (folder / "meta.json").write_text(json.dumps(about | changes))
+    about = json.loads((folder / "meta.json").read_text()) | changes
+    # As many as are said to be rendered, in shards of 256.
+    about["sha256"]["shards"] = about["sha256"]["shards"][: -(-about["rendered"] // 256)]
+    (folder / "meta.json").write_text(json.dumps(sealed(about)))
 
 
 def test_it_holds_images_of_its_latents(whole):
@@ -126,6 +132,60 @@ def test_orders_that_cannot_be_filled_are_refused(change, sentence, tmp_path):
     with pytest.raises(DemixError, match=sentence):
         render_folder(Order(**({"scene": "sprites", "n": 3} | change)), tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def flip(file, place: int) -> None:
+    raw = bytearray(file.read_bytes())
+    raw[place] ^= 16
+    file.write_bytes(raw)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "seen"),
+    [
+        ("images.npy", -1, [600, 600]),
+        ("images.npy", 200, [600, 600]),
+        ("images.npy", 9, [600]),  # of the header
+        ("positives.npy", 300 * 16 * 16 * 3, [600, 600]),
+        ("latents.npy", 500, [600]),
+    ],
+)
+def test_damage_is_found_and_mended(whole, copy, name, place, seen):
+    flip(copy / name, place)
+    with pytest.raises(DemixError, match=r"damaged|truncated"):
+        open_rendered(copy, verify=True)
+    told: list[int] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        render_folder(ORDER, copy, jobs=1, watch=told.append)
+    assert told == seen
+    assert [str(w.message).partition(" in ")[0] for w in caught] == (
+        ["88 images" if place == -1 else "256 images"] if len(seen) > 1 else []
+    )
+    assert arrays(copy) == arrays(whole)
+    open_rendered(copy, verify=True)
+
+
+@pytest.mark.parametrize("size", [0, 50, 100_000])
+def test_a_torn_file_is_mended(whole, copy, size):
+    os.truncate(copy / "images.npy", size)
+    with pytest.warns(DemixWarning, match="are damaged; they are rendered again"):
+        render_folder(ORDER, copy, jobs=1)
+    assert arrays(copy) == arrays(whole)
+
+
+def test_every_byte_of_what_it_says_of_itself_is_sealed(copy):
+    file = copy / "meta.json"
+    raw = file.read_bytes()
+    before = open_rendered(copy)
+    for place in range(0, len(raw), 7):
+        flip(file, place)
+        # A flipped blank between two entries may change nothing.
+        with contextlib.suppress(DemixError):
+            found = open_rendered(copy)
+            assert (found.order, found.names) == (before.order, before.names)
+            assert found.categories == before.categories
+        file.write_bytes(raw)
 
 
 def spoil_cut(folder):

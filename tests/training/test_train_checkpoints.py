@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from functools import cache
 from pathlib import Path
@@ -44,6 +45,12 @@ CASES = {
     ),
 }
 every_case = pytest.mark.parametrize("name", CASES)
+
+
+@pytest.fixture(autouse=True)
+def at_every_look(monkeypatch):
+    """Trainings of a second write a checkpoint at every look, as those of an hour do."""
+    monkeypatch.setattr("demix.training.checkpoints._SHARE", math.inf)
 
 
 def run(case, *, stop_at: int | None = None, **settings):
@@ -149,8 +156,9 @@ def test_the_checkpoint_of_another_training_is_refused(change, tmp_path):
 def test_what_is_no_checkpoint_is_refused(content, tmp_path):
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(content)
-    with pytest.raises(DemixError, match="is not a checkpoint of demix"):
+    with pytest.raises(DemixError, match="is damaged or no checkpoint of demix"):
         run(CASES["labels"], checkpoint=path)
+    assert path.read_bytes() == content
 
 
 SCRIPT = """

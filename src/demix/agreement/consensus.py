@@ -133,10 +133,12 @@ def consensus(
     )
     fresh = [_untrained(f, seed) for f, seed in zip(encoders, seeds, strict=True)]
     untrained = mean_stability(_encoded(fresh, align), _encoded(fresh, judge), common)
+    with output(out, shape) as place:
+        latents = write_consensus(runs, maps, common, rows, place)
     gains = [model.gain_ for model in runs]
     stable = stable_dimensions(found.low, found.null, gains)
     return Consensus(
-        latents=write_consensus(runs, maps, common, rows, output(out, shape)),
+        latents=latents,
         stability=found.values,
         low=found.low,
         high=found.high,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from demix.agreement.group import Group
 from demix.data import Data, as_data
 from demix.errors import DemixError
 from demix.estimators import Demixer, Gain, encoded
+from demix.files import new_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,13 +167,8 @@ def check_output(out: Any, shape: tuple[int, int]) -> None:
         )
 
 
-def output(out: Any, shape: tuple[int, int]) -> np.ndarray:
-    """Return where latents go: memory, the array that was given, or a new ``.npy`` file."""
-    if out is None:
-        return np.empty(shape, dtype=np.float32)
-    if not isinstance(out, str | Path):
-        return np.asarray(out)
-    try:
-        return np.lib.format.open_memmap(out, mode="w+", dtype=np.float32, shape=shape)
-    except OSError as error:
-        raise DemixError(f"Cannot write {out}: {error.strerror or error}.") from error
+def output(out: Any, shape: tuple[int, int]) -> AbstractContextManager[np.ndarray]:
+    """Give where latents go: memory, the array that was given, or a new ``.npy`` file."""
+    if isinstance(out, str | Path):
+        return new_array(out, shape)
+    return nullcontext(np.empty(shape, dtype=np.float32) if out is None else out)

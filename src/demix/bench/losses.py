@@ -11,10 +11,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from demix.bench.dense import dense_bytes, dense_contrast
-from demix.bench.memory import available_memory, extra_memory
+from demix.bench.memory import extra_memory
 from demix.bench.sizes import SIMILARITIES, Sizes
 from demix.bench.timing import Say, interleaved, medians, ratios, under
 from demix.errors import DemixError
+from demix.memory import available_memory
 from demix.objectives import Kind, contrast
 
 PEER = "NTXentLoss"

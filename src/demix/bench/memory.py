@@ -54,16 +54,6 @@ def extra_memory(
     return int(done.stdout)
 
 
-def available_memory() -> int:
-    """Return the bytes that a process can take without making the machine swap."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        found = {name: value for name, _, value in (line.partition(":") for line in lines)}
-        return 1024 * int(found["MemAvailable"].split()[0])
-    except (OSError, KeyError):
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
 def _measure(task: str) -> int:
     module, name, arguments, tiny = json.loads(task)
     prepare = getattr(import_module(module), name)

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 
 from demix.bench.dense import dense_bytes, dense_step
-from demix.bench.memory import available_memory
 from demix.bench.sizes import Sizes
 from demix.bench.timing import Say, interleaved, under
 from demix.encoders import Encoder
 from demix.experiments import Experiment, PairRow, Row, experiment_named, scale_named
+from demix.memory import available_memory
 from demix.objectives import Objective
 from demix.processes import Pairs, Process
 from demix.training import Recipe, train

@@ -16,6 +16,7 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 
 from demix.errors import DemixError
 from demix.experiments import Row
@@ -29,13 +30,16 @@ _REDRAW = 0.2
 
 
 def training_bar(console: Console) -> Progress:
-    """Return a bar that shows loss, distance to the optimum, score and time left."""
+    """Return a bar that shows loss, score, distance to the optimum and time left.
+
+    On a narrow terminal the numbers take a second line: everything else keeps its width.
+    """
     return Progress(
         TextColumn("[bold]{task.description}"),
         BarColumn(bar_width=12),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[numbers]}"),
-        TimeRemainingColumn(),
+        MofNCompleteColumn(table_column=Column(no_wrap=True)),
+        TextColumn("{task.fields[numbers]}", table_column=Column()),
+        TimeRemainingColumn(table_column=Column(no_wrap=True)),
         console=console,
         auto_refresh=False,
         # Cells of a table are finished minutes apart.
@@ -73,10 +77,10 @@ def numbers(record: Record, score: str) -> str:
     shown = []
     if record.get("loss") is not None:
         shown.append(f"loss {record['loss']:.3f}")
-    if record.get("nats_above_optimum") is not None:
-        shown.append(f"optimum {record['nats_above_optimum']:+.3f}")
     if record.get("score") is not None:
         shown.append(f"{score} {record['score']:.2f} %")
+    if record.get("nats_above_optimum") is not None:
+        shown.append(f"optimum {record['nats_above_optimum']:+.3f}")
     return " · ".join(shown)
 
 
@@ -142,10 +146,11 @@ class TableBars(Watcher):
         self._end(cell)
         paper = record["paper_mean"]
         beside = "" if paper is None else f" (paper {100 * paper:.2f})"
+        value = record[self.score]
+        told = "not testable" if value is None else f"{100 * value:.2f}"
         self.progress.console.print(
             f"row {cell.row.number:2d}  seed {cell.seed}  {cell.model:12s} "
-            f"{SCORES[self.score]} {100 * record[self.score]:.2f}{beside}  "
-            f"{record['seconds']:.0f} s"
+            f"{SCORES[self.score]} {told}{beside}  {record['seconds']:.0f} s"
         )
 
     def fail(self, cell: Cell, error: DemixError) -> None:

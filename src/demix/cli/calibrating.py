@@ -15,10 +15,11 @@ from rich.progress import Progress
 from demix.calibration import PROCESSES, calibration_table, run_process, summary
 from demix.errors import DemixError
 from demix.files import claim_folder, write_atomic
+from demix.locks import held
 from demix.provenance import provenance
 from demix.workers import Workers, completed, threads
 
-_MARKER = "calibration.json"
+_MARKER, _COMMAND = "calibration.json", "demix calibrate"
 
 
 def run_calibrate(
@@ -29,19 +30,22 @@ def run_calibrate(
     unknown = [name for name in only or [] if name not in known]
     if unknown:
         raise DemixError(f"Unknown process {unknown[0]!r}; known are {'; '.join(known)}.")
-    folder = claim_folder(out, _MARKER, command="demix calibrate")
-    file = folder / _MARKER
-    runs: list[dict[str, Any]] = []
-    if file.exists():
-        before = json.loads(file.read_text(encoding="utf-8"))
-        if before["rows"] != rows:
-            raise DemixError(
-                f"{file} holds runs of {before['rows']} rows, but got --rows {rows}; choose a new "
-                "folder."
-            )
-        runs = before["runs"]
+    folder = claim_folder(out, _MARKER, command=_COMMAND)
+    with held(folder):
+        runs = _calibrated(folder / _MARKER, seeds, rows, only or list(known), jobs)
+        runs.sort(key=lambda run: (list(known).index(run["process"]), run["seed"]))
+        _write(folder / _MARKER, runs, rows)
+        write_atomic(folder / "table.md", calibration_table(runs))
+    typer.echo(calibration_table(runs))
+    typer.echo(f"Wrote {folder}/calibration.json and table.md")
+
+
+def _calibrated(
+    file: Path, seeds: list[int], rows: int, names: list[str], jobs: int
+) -> list[dict[str, Any]]:
+    """Return the runs that a file holds, and those that it did not hold yet."""
+    runs = _known(file, rows)
     done = {(run["process"], run["seed"]) for run in runs}
-    names = only or list(known)
     cells = [(name, seed) for seed in seeds for name in names if (name, seed) not in done]
     with Progress(console=Console(stderr=True)) as progress:
         task = progress.add_task("calibrate", total=len(cells))
@@ -50,11 +54,25 @@ def run_calibrate(
                 runs.append(future.result())
                 _write(file, runs, rows)
                 progress.advance(task)
-    runs.sort(key=lambda run: (list(known).index(run["process"]), run["seed"]))
-    _write(file, runs, rows)
-    write_atomic(folder / "table.md", calibration_table(runs))
-    typer.echo(calibration_table(runs))
-    typer.echo(f"Wrote {folder}/calibration.json and table.md")
+    return runs
+
+
+def _known(file: Path, rows: int) -> list[dict[str, Any]]:
+    """Return the runs of as many rows that a file holds."""
+    if not file.exists():
+        return []
+    try:
+        before = json.loads(file.read_text(encoding="utf-8"))
+        runs = list(before["runs"])
+        _ = [(run["process"], run["seed"]) for run in runs]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DemixError(f"{file} is damaged ({error}); choose a new folder.") from error
+    if before["rows"] != rows:
+        raise DemixError(
+            f"{file} holds runs of {before['rows']} rows, but got --rows {rows}; choose a new "
+            "folder."
+        )
+    return runs
 
 
 def _run(rows: int, cell: tuple[str, int]) -> dict[str, Any]:
@@ -73,6 +91,6 @@ def _write(file: Path, runs: list[dict[str, Any]], rows: int) -> None:
         "tuned on": summary([run for run in runs if not run["kept"]]),
         "kept out": summary([run for run in runs if run["kept"]]),
         "runs": runs,
-        "provenance": provenance(),
+        "provenance": {"command": _COMMAND, **provenance()},
     }
     write_atomic(file, json.dumps(data, indent=1) + "\n")

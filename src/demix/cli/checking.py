@@ -15,10 +15,11 @@ from rich.table import Table
 
 from demix.assumptions import Checkup, checkup
 from demix.cli.bars import counting_bar
-from demix.data import read_data, read_labels, read_pairs
+from demix.data import Data, read_data, read_labels, read_pairs
 from demix.errors import DemixError
 from demix.estimators import ClassifierDemixer, ContrastiveDemixer, load_model
 from demix.files import claim_folder, write_atomic
+from demix.locks import held
 from demix.provenance import provenance
 from demix.report import checkup_page, write_page
 
@@ -54,8 +55,7 @@ def run_checkup(
             raise DemixError(f"{folder} was not fitted to pairs, but got --pairs; leave it out.")
         beside["positives"] = read_pairs(pairs, len(data))
     place = claim_folder(out, _MARKER, command="demix checkup")
-    console = Console(stderr=True)
-    with counting_bar(console) as count:
+    with held(place), counting_bar(Console(stderr=True)) as count:
         begun: list[str] = []
 
         def say(what: str) -> None:
@@ -63,6 +63,17 @@ def run_checkup(
             begun.append(what)
 
         found = checkup(model, data, refits=refits, seed=seed, say=say, **beside)
+        told = _write(found, place, folder.name, data, file)
+    if as_json:
+        print(json.dumps(told, indent=2))
+        return
+    Console().print(_table(found))
+    typer.echo(f"Supported: {found.supported}. {found.sentence}")
+    typer.echo(f"Wrote {place}/checkup.json and checkup.html")
+
+
+def _write(found: Checkup, place: Path, name: str, data: Data, file: Path) -> dict[str, Any]:
+    """Write what was found, and return it as plain data."""
     origin = {
         "command": shlex.join(["demix", *sys.argv[1:]]),
         "data file": file.name,
@@ -71,14 +82,9 @@ def run_checkup(
     }
     told = {**found.to_dict(), "provenance": origin}
     write_atomic(place / _MARKER, json.dumps(told, indent=2) + "\n")
-    page = checkup_page(found.to_dict(), title=f"Check-up of {folder.name}", provenance=origin)
+    page = checkup_page(found.to_dict(), title=f"Check-up of {name}", provenance=origin)
     write_page(page, place / "checkup.html")
-    if as_json:
-        print(json.dumps(told, indent=2))
-        return
-    Console().print(_table(found))
-    typer.echo(f"Supported: {found.supported}. {found.sentence}")
-    typer.echo(f"Wrote {place}/checkup.json and checkup.html")
+    return told
 
 
 def _table(found: Checkup) -> Table:

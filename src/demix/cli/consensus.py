@@ -25,6 +25,7 @@ from demix.provenance import provenance
 from demix.report import Verdict, consensus_page, write_page
 from demix.report.blocks import Kind
 from demix.training import Record
+from demix.training.checkpoints import checkpoint_files, remove_checkpoint
 
 _MARKER = "consensus.json"
 _COMPARED = 2000
@@ -39,30 +40,32 @@ def run_consensus(
     console = Console(stderr=True)
     found = prepared(options)
     checkpoints = [f"seed-{options.seed + run}.safetensors" for run in range(max(0, seeds))]
+    leftovers = [file.name for name in checkpoints for file in checkpoint_files(name)]
     about = {"data file": options.file.name}
     claim = claimed(
-        out, _MARKER, command="demix consensus", about=about, leftovers=[*checkpoints, LATENTS]
+        out, _MARKER, command="demix consensus", about=about, leftovers=[*leftovers, LATENTS]
     )
-    with claim as (folder, origin), warnings_to(console), training_bar(console) as progress:
-        agreed = consensus(
-            found.demixer,
-            found.data,
-            seeds,
-            **found.beside,
-            held_out=held_out,
-            group=group,
-            out=folder / LATENTS,
-            report=_bars(progress, seeds),
-            checkpoint=folder,
-        )
-    facts = {"origin": origin, "rows": len(found.data), "time_order": found.in_time}
-    for seed, model in zip(agreed.seeds, agreed.models, strict=True):
-        model.save(folder / f"seed-{seed}", about=facts)
-    write_page(_page(agreed, found, folder, origin), folder / "report.html")
-    told = {**agreed.to_dict(), "provenance": {**origin, **provenance()}}
-    write_atomic(folder / _MARKER, json.dumps(told, indent=2) + "\n")
-    for name in checkpoints:
-        (folder / name).unlink(missing_ok=True)
+    with claim as (folder, origin):
+        with warnings_to(console), training_bar(console) as progress:
+            agreed = consensus(
+                found.demixer,
+                found.data,
+                seeds,
+                **found.beside,
+                held_out=held_out,
+                group=group,
+                out=folder / LATENTS,
+                report=_bars(progress, seeds),
+                checkpoint=folder,
+            )
+        facts = {"origin": origin, "rows": len(found.data), "time_order": found.in_time}
+        for seed, model in zip(agreed.seeds, agreed.models, strict=True):
+            model.save(folder / f"seed-{seed}", about=facts)
+        write_page(_page(agreed, found, folder, origin), folder / "report.html")
+        told = {**agreed.to_dict(), "provenance": {**origin, **provenance()}}
+        write_atomic(folder / _MARKER, json.dumps(told, indent=2) + "\n")
+        for name in checkpoints:
+            remove_checkpoint(folder / name)
     if as_json:
         print(json.dumps(told, indent=2))
         return

@@ -16,6 +16,7 @@ from demix.cli.recovery import recovery_report, scores_as_data
 from demix.distributions import Laplace, Uniform
 from demix.encoders import Encoder, save_encoder
 from demix.files import claim_folder, write_atomic
+from demix.locks import held
 from demix.objectives import InfoNCE, contrast, latent_loss
 from demix.processes import LeakyMixing, Process
 from demix.provenance import provenance
@@ -35,6 +36,11 @@ def run_demo(out: Path, *, seed: int, as_json: bool) -> None:
     """Recover five factors from a nonlinear mixture and write scores, model and report."""
     check_seed(seed)
     folder = claim_folder(out, "scores.json", command="demix demo")
+    with held(folder):
+        _recover(folder, seed=seed, as_json=as_json)
+
+
+def _recover(folder: Path, *, seed: int, as_json: bool) -> None:
     console = Console(stderr=as_json)
     box = Box(_LATENTS)
     process = Process(Uniform(box), Laplace(box, 0.05), LeakyMixing(_LATENTS, seed=seed))
@@ -110,9 +116,10 @@ def run_demo(out: Path, *, seed: int, as_json: bool) -> None:
         seconds=training.seconds,
         provenance=facts["provenance"] | {"seed": seed, "recipe": repr(recipe)},
     )
+    # First, because it says whose folder this is.
+    write_atomic(folder / "scores.json", json.dumps(facts, indent=2) + "\n")
     save_encoder(encoder, folder / "model", about={"seed": seed, "r2": facts["r2"]})
     write_page(page, folder / "report.html")
-    write_atomic(folder / "scores.json", json.dumps(facts, indent=2) + "\n")
     if as_json:
         print(json.dumps(facts, indent=2))
         return

@@ -15,6 +15,7 @@ from demix.cli.recovery import meaning, recovery_report, scores_as_data
 from demix.data import read_data, read_factors
 from demix.errors import DemixError
 from demix.files import claim_folder, file_digest, write_atomic
+from demix.locks import held
 from demix.provenance import provenance
 from demix.report import write_page
 from demix.scores import Score, all_scores
@@ -74,8 +75,9 @@ def run_evaluate(
             provenance=origin,
             names=[names[i] for i in numbers],
         )
-        write_page(page, folder / "report.html")
-        write_atomic(folder / "scores.json", json.dumps(data, indent=2) + "\n")
+        with held(folder):
+            write_atomic(folder / "scores.json", json.dumps(data, indent=2) + "\n")
+            write_page(page, folder / "report.html")
     if as_json:
         print(json.dumps(data, indent=2))
         return

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 from rich.console import Console
 
@@ -16,31 +16,54 @@ from demix.cli.fitted import LATENTS, told, write_report
 from demix.cli.options import Options
 from demix.cli.sources import prepared
 from demix.cli.warning import warnings_to
+from demix.errors import DemixWarning
 from demix.estimators import encode
 from demix.estimators.fitting import Report
+from demix.files import new_array
+from demix.ranks import joined
 from demix.training import Record
+from demix.training.checkpoints import checkpoint_files, remove_checkpoint
 
 _MARKER, _CHECKPOINT = "fit.json", "checkpoint.safetensors"
 
 
 def run_fit(options: Options, out: Path, *, as_json: bool) -> None:
-    """Fit the estimator that suits what is given beside the data; nothing is written before."""
+    """Fit the estimator that suits what is given beside the data; nothing is written before.
+
+    Of the ranks that `torchrun` has started all train, and rank 0 does the rest.
+    """
+    with joined() as ranks:
+        if ranks.leads:
+            _fit(options, out, as_json=as_json)
+        else:
+            _follow(options)
+
+
+def _follow(options: Options) -> None:
+    """Take part in the training, and leave no trace."""
+    found = prepared(options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DemixWarning)
+        found.demixer.fit(found.data, **found.beside)
+
+
+def _fit(options: Options, out: Path, *, as_json: bool) -> None:
     console = Console(stderr=True)
     found = prepared(options)
     data, demixer = found.data, found.demixer
     about = {"data file": options.file.name}
-    claim = claimed(out, _MARKER, command="demix fit", about=about, leftovers=[_CHECKPOINT])
-    with claim as (folder, origin), warnings_to(console), training_bar(console) as progress:
-        demixer.fit(data, **found.beside, report=_bar(progress), checkpoint=folder / _CHECKPOINT)
-    latents = np.lib.format.open_memmap(
-        folder / LATENTS, mode="w+", dtype=np.float32, shape=(len(data), options.n_latents)
-    )
-    encode(demixer.encoder_, data, latents)
-    latents.flush()
-    facts = {"origin": origin, "rows": len(data), "time_order": found.in_time}
-    demixer.save(folder, about=facts)
-    (folder / _CHECKPOINT).unlink(missing_ok=True)
-    write_report(folder, data=data)
+    leftovers = [file.name for file in checkpoint_files(_CHECKPOINT)]
+    claim = claimed(out, _MARKER, command="demix fit", about=about, leftovers=leftovers)
+    with claim as (folder, origin):
+        checkpoint = folder / _CHECKPOINT
+        with warnings_to(console), training_bar(console) as progress:
+            demixer.fit(data, **found.beside, report=_bar(progress), checkpoint=checkpoint)
+        with new_array(folder / LATENTS, (len(data), options.n_latents)) as latents:
+            encode(demixer.encoder_, data, latents)
+        facts = {"origin": origin, "rows": len(data), "time_order": found.in_time}
+        demixer.save(folder, about=facts)
+        remove_checkpoint(checkpoint)
+        write_report(folder, data=data)
     if as_json:
         print(json.dumps(told(folder), indent=2))
         return

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from demix.cli.app import AsJson, app
 from demix.errors import DemixError
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
 
 
 @app.command(epilog="Example:  demix demo --out demo-output")
@@ -66,8 +63,10 @@ def reproduce(
     """
     chosen = None if rows is None else _numbers(rows, "--rows")
     counted = _numbers(seeds, "--seeds")
+    from demix.workers import opened
+
     # Processes begin to import what they need, while this one does the same.
-    with _executor(executor) as engine:
+    with nullcontext() if executor is None else opened(executor) as engine:
         from demix.cli.reproduction import run_reproduce
 
         run_reproduce(
@@ -179,16 +178,6 @@ def bench(
     from demix.cli.benchmark import run_bench
 
     run_bench(json_file, quick=quick, sections=None if sections is None else sections.split(","))
-
-
-def _executor(name: str | None) -> AbstractContextManager[Executor | None]:
-    """Open the executor of a sweep, or none."""
-    if name is None:
-        return nullcontext()
-    from demix.workers import opened
-
-    # The second is what torch's optimisers import when they are first used.
-    return opened(name, preload=["demix.reproduce", "torch._dynamo"])
 
 
 def _numbers(text: str, option: str) -> list[int]:

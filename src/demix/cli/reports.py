@@ -16,6 +16,7 @@ from demix.data import read_data
 from demix.errors import DemixError
 from demix.estimators import Gain
 from demix.files import claim_folder, write_atomic
+from demix.locks import held
 from demix.provenance import provenance
 from demix.report import compare_page, write_page
 from demix.scores import affine_r2
@@ -56,7 +57,6 @@ def run_compare(runs: list[Path], out: Path) -> None:
     # A marker of its own: a fit has a report.html, too, which must not be lost.
     folder = claim_folder(out, _MARKER, command="demix compare")
     origin = {"command": shlex.join(["demix", *sys.argv[1:]])}
-    write_atomic(folder / _MARKER, json.dumps({"provenance": origin}, indent=2) + "\n")
     page = compare_page(
         f"{len(runs)} fits side by side",
         [
@@ -72,7 +72,10 @@ def run_compare(runs: list[Path], out: Path) -> None:
         agreement=_agreement(latents),
         provenance={**origin, **provenance()},
     )
-    typer.echo(f"Wrote {write_page(page, folder / 'report.html')}")
+    with held(folder):
+        write_atomic(folder / _MARKER, json.dumps({"provenance": origin}, indent=2) + "\n")
+        write_page(page, folder / "report.html")
+    typer.echo(f"Wrote {folder / 'report.html'}")
 
 
 def _agreement(latents: list[np.ndarray]) -> np.ndarray | None:

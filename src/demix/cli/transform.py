@@ -13,6 +13,10 @@ from demix.data import read_data
 from demix.encoders import load_encoder
 from demix.errors import DemixError
 from demix.estimators import encode
+from demix.estimators.encoding import block_rows
+from demix.files import new_array
+from demix.memory import check_memory
+from demix.training.memory import encoding_bytes
 
 
 def run_transform(
@@ -23,27 +27,22 @@ def run_transform(
         raise DemixError(f"--out must name an .npy file in an existing folder, but got {out}.")
     encoder = load_encoder(model)
     data = read_data(file, key=key, columns=columns)
-    features = int(np.prod(data.shape[1:]))
-    if features != encoder.settings["dim_in"]:
+    features, expected = int(np.prod(data.shape[1:])), int(np.prod(encoder.settings["dim_in"]))
+    if features != expected:
         raise DemixError(
             f"{file} has {features} numbers in a row, but the model in {model} was fitted to "
-            f"{encoder.settings['dim_in']}; give data of the same kind."
+            f"{expected}; give data of the same kind."
         )
-    # Beside its place first, so that a failure leaves no half of a file there.
-    part = out.with_name(f".{out.name}.part")
-    try:
-        latents = np.lib.format.open_memmap(
-            part, mode="w+", dtype=np.float32, shape=(len(data), encoder.space.dim)
-        )
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task("transform", total=len(data))
-            encode(
-                encoder, data, latents, report=lambda done: progress.update(task, completed=done)
-            )
-        latents.flush()
-        part.replace(out)
-    except OSError as error:
-        raise DemixError(f"Cannot write {out}: {error.strerror or error}.") from error
-    finally:
-        part.unlink(missing_ok=True)
+    rows = min(len(data), block_rows(data))
+    check_memory(
+        encoding_bytes(encoder, rows),
+        f"Encoding {rows} rows at a time",
+        "take a machine with more",
+    )
+    with (
+        new_array(out, (len(data), encoder.space.dim)) as latents,
+        Progress(console=Console(stderr=True), transient=True) as progress,
+    ):
+        task = progress.add_task("transform", total=len(data))
+        encode(encoder, data, latents, report=lambda done: progress.update(task, completed=done))
     typer.echo(f"Wrote {out}: {len(data)} rows of {encoder.space.dim} latents.")

@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from demix.data.formats import check_kind, find_column, reason
+from demix.data.formats import check_kind, find_column, reason, shortened
 from demix.errors import DemixError
+from demix.memory import check_memory
+
+_BEGINNING = 2**16
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Layout:
     def name(self, column: int) -> str:
         """Return what a message calls a column."""
         named = self.names is not None and self.names[column]
-        return repr(named) if named else f"{column} (counted from 0)"
+        return repr(shortened(named)) if named else f"{column} (counted from 0)"
 
 
 def read_csv(
@@ -48,6 +51,11 @@ def read_csv(
     """
     layout = csv_layout(path)
     chosen = _chosen(path, layout, columns)
+    check_memory(
+        2 * _lines(path) * len(chosen) * np.dtype(dtype).itemsize,
+        f"Reading {path}",
+        "save it as .npy, which is not read as a whole, or choose fewer columns",
+    )
     try:
         # numpy's reader is written in C and keeps nothing but the numbers.
         numbers = np.loadtxt(
@@ -66,6 +74,13 @@ def read_csv(
         ) from error
     names = layout.names
     return numbers, None if names is None else tuple(names[column] for column in chosen)
+
+
+def _lines(path: Path) -> float:
+    """Return roughly how many lines a file has, from its beginning."""
+    with path.open("rb") as file:
+        start = file.read(_BEGINNING)
+    return path.stat().st_size * (start.count(b"\n") + 1) / max(1, len(start))
 
 
 def _even_lines(path: Path, layout: Layout) -> Iterator[str]:
@@ -157,7 +172,7 @@ def _first_trouble(
         for column in chosen:
             cell = cells[column]
             if not reads_as(number, cell):
-                found = f"holds {cell[:40]!r}" if cell.strip() else "is empty"
+                found = f"holds {shortened(cell)!r}" if cell.strip() else "is empty"
                 comma = reads_as(float, cell.replace(",", ".")) and "," in cell
                 advice = "write a decimal point" if comma else "mend it or choose other columns"
                 return DemixError(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from demix.data.csv_files import csv_delimiter, csv_lines, reads_as
+from demix.data.formats import shortened
 from demix.data.npy_files import read_npy
 from demix.data.parquet_files import parquet_cells, parquet_text, read_parquet
 from demix.data.reading import read_data
@@ -121,12 +122,13 @@ def _with_text(path: Path) -> KnownFactors | None:
         wrong = _odd_one(column[start:], number[start:])
         if wrong is not None:
             line = numbered[start + wrong][0]
-            held = f"holds {column[start + wrong][:40]!r}" if column[start + wrong] else "is empty"
+            odd = column[start + wrong]
+            held = f"holds {shortened(odd)!r}" if odd else "is empty"
             kind = "numbers" if not number[start + wrong] else "text"
+            name = shortened(column[0]) if header else place
             raise DemixError(
                 f"Expected a column of numbers or one of text, but line {line} of {path} {held} in "
-                f"column {columns[place][0] if header else place}, which is {kind} elsewhere; mend "
-                "it or drop the line."
+                f"column {name}, which is {kind} elsewhere; mend it or drop the line."
             )
         values[:, place] = (
             [float(cell) for cell in column[start:]] if number[-1] else column[start:]

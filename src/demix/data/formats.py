@@ -55,15 +55,28 @@ def check_kind(path: Path, kind: str) -> None:
 
 def reason(error: BaseException) -> str:
     """Return what another library says, fit to stand inside a sentence."""
-    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return str(said).splitlines()[0].rstrip(".")
+    said = str(getattr(error, "strerror", None) or error).strip() or type(error).__name__
+    return shortened(said.splitlines()[0].rstrip("."), 200)
+
+
+def shortened(text: str, most: int = 40) -> str:
+    r"""Return what a file says, fit to stand inside a sentence: printable and not too long.
+
+    Examples
+    --------
+    >>> from demix.data.formats import shortened
+    >>> shortened("a\x07" + 100 * "b", 8)
+    'a?bbb...'
+    """
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text[: most + 1])
+    return shown if len(shown) <= most else f"{shown[: most - 3]}..."
 
 
 def choose_array(names: Sequence[str], key: str | None, path: Path) -> str:
     """Return the name of the one array that is meant."""
     if key in names or (key is None and len(names) == 1):
         return names[0] if key is None else key
-    found = ", ".join(names) or "none"
+    found = ", ".join(map(shortened, names[:10])) or "none"
     wanted = "one array, or a key that says which" if key is None else f"an array {key!r}"
     raise DemixError(f"Expected {wanted}, but the arrays in {path} are: {found}.")
 
@@ -71,11 +84,11 @@ def choose_array(names: Sequence[str], key: str | None, path: Path) -> str:
 def find_column(column: str, known: Sequence[str], path: Path) -> int:
     """Return the place of a column that is known by this name only."""
     if known.count(column) != 1:
-        listed = ", ".join(known[:10]) + (", ..." if len(known) > 10 else "")
+        listed = ", ".join(map(shortened, known[:10])) + (", ..." if len(known) > 10 else "")
         times = "twice" if column in known else "not"
         raise DemixError(
-            f"Expected one column {column!r} in {path}, but it is there {times}; the columns are "
-            f"{listed}."
+            f"Expected one column {shortened(column)!r} in {path}, but it is there {times}; the "
+            f"columns are {listed}."
         )
     return known.index(column)
 

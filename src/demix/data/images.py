@@ -50,7 +50,7 @@ class ImageRows:
         try:
             with Image.open(path) as image:
                 pixels = np.asarray(image.convert(self._mode))
-        except (OSError, SyntaxError, ValueError) as error:
+        except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
             raise DemixError(
                 f"Expected an image that can be decoded, but {path} is damaged ({reason(error)}); "
                 "replace or remove it."
@@ -94,7 +94,7 @@ def _looks(path: Path) -> tuple[str, int, int]:
             f"Expected a PNG or JPEG image, but {path} looks like {looks_like(path)}; remove it "
             "or write it again."
         ) from error
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DemixError(
             f"Expected a PNG or JPEG image, but {path} cannot be read: {reason(error)}."
         ) from error

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from demix.data.csv_files import csv_delimiter, csv_lines, reads_as
-from demix.data.formats import find_column
+from demix.data.formats import find_column, shortened
 from demix.data.npy_files import is_table, read_npy
 from demix.errors import DemixError
+
+_MOST = 2**63
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,7 @@ def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
     if column is None and len(first) > 1:
         raise DemixError(
             f"Expected one column of {what}s, but {path} has {len(first)} columns; choose one of "
-            f"{', '.join(first)}."
+            f"{', '.join(map(shortened, first[:10]))}."
         )
     place = 0 if column is None else find_column(column, first, path)
     cells = []
@@ -113,13 +115,21 @@ def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
 
 def _from_cells(cells: list[str], path: Path) -> Labels:
     if all(reads_as(int, cell) for cell in cells):
-        return Labels(np.array(cells, dtype=np.int64))
+        numbers = [int(cell) for cell in cells]
+        beyond = next((number for number in numbers if not -_MOST <= number < _MOST), None)
+        if beyond is not None:
+            raise DemixError(
+                f"Expected labels of at most 64 bits, but {path} holds {shortened(str(beyond))}; "
+                "write them as text."
+            )
+        return Labels(np.array(numbers, dtype=np.int64))
     broken = next(
         (cell for cell in cells if reads_as(float, cell) and not reads_as(int, cell)), None
     )
     if broken is not None:
         raise DemixError(
-            f"Expected labels that are whole numbers or text, but {path} holds {broken!r}."
+            f"Expected labels that are whole numbers or text, but {path} holds "
+            f"{shortened(broken)!r}."
         )
     return _numbered(np.array(cells))
 

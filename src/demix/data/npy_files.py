@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import zipfile
 from pathlib import Path
-from zipfile import BadZipFile
-from zlib import error as ZlibError
+from typing import IO
 
 import numpy as np
 
-from demix.data.formats import check_kind, choose_array, reason
+from demix.data.formats import check_kind, choose_array, reason, shortened
 from demix.errors import DemixError
+from demix.memory import check_memory
+
+# No byte of a compressed file stands for more than so many.
+_DEFLATED = 1100
+# Letters that exist: up to here, and without the halves of pairs.
+_LETTERS, _HALVES = 0x10FFFF, (0xD800, 0xDFFF)
 
 
 def is_table(path: Path) -> bool:
@@ -26,7 +33,8 @@ def read_npy(path: Path) -> np.ndarray:
     check_kind(path, "a numpy array (.npy)")
     try:
         array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        _check_letters(array)
+    except Exception as error:  # numpy fails in many ways over a header that is none
         if "Python objects" in str(error):
             raise DemixError(
                 f"Expected an .npy file of numbers, but {path} holds pickled objects, which demix "
@@ -40,19 +48,51 @@ def read_npy(path: Path) -> np.ndarray:
 
 
 def read_npz(path: Path, key: str | None) -> np.ndarray:
-    """Read one array of an ``.npz`` archive: the only one, or that named ``key``."""
+    """Read one array of an ``.npz`` archive: the only one, or that named ``key``.
+
+    What its header claims is compared with the archive before memory is taken for it.
+    """
     check_kind(path, "a zip archive (.npz)")
     try:
-        # numpy would leave a file open that turns out to be damaged.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            array = archive[choose_array(archive.files, key, path)]
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if name.endswith(".npy")]
+            if not names:
+                raise DemixError(
+                    f"Expected arrays in {path}, but it is a zip archive of something else."
+                )
+            arrays = [name.removesuffix(".npy") for name in names]
+            name = names[arrays.index(choose_array(arrays, key, path))]
+            with archive.open(name) as file:
+                size = _claimed(file)
+            if size > min(archive.getinfo(name).file_size, _DEFLATED * path.stat().st_size):
+                raise ValueError(f"{shortened(name)} claims {size} bytes that are not there")
+            check_memory(2 * size, f"Reading {shortened(name)} of {path}", "save it as .npy")
+            with archive.open(name) as file:
+                array: np.ndarray = np.lib.format.read_array(file, allow_pickle=False)
+            _check_letters(array)
     except DemixError:
         raise
-    except (OSError, ValueError, EOFError, BadZipFile, ZlibError) as error:
+    except Exception as error:  # zip and numpy fail in many ways
         raise DemixError(
             f"Expected a whole .npz archive of numbers, but {path} cannot be read as one "
             f"({reason(error)}); save it again with numpy.savez."
         ) from error
-    if not isinstance(array, np.ndarray):
-        raise DemixError(f"Expected arrays in {path}, but it is a zip archive of something else.")
     return array
+
+
+def _claimed(file: IO[bytes]) -> int:
+    """Return how many bytes an array has by its header."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0
+    shape, _, dtype = (read if version[0] == 1 else np.lib.format.read_array_header_2_0)(file)
+    return math.prod(shape) * dtype.itemsize
+
+
+def _check_letters(array: np.ndarray) -> None:
+    """Refuse text with numbers in it that stand for no letter; Python stops over it."""
+    if array.dtype.kind != "U" or array.size == 0 or array.dtype.itemsize == 0:
+        return
+    codes = np.ascontiguousarray(array).view(array.dtype.str[0] + "u4")
+    low, high = _HALVES
+    if bool(((codes > _LETTERS) | ((codes >= low) & (codes <= high))).any()):
+        raise ValueError("its text has letters that do not exist")

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from demix.data.csv_files import find_column
-from demix.data.formats import check_kind, need, reason
+from demix.data.formats import check_kind, need, reason, shortened
 from demix.data.rows import as_float32
 from demix.errors import DemixError
+from demix.memory import check_memory
 
 
 def read_parquet(
@@ -26,7 +27,9 @@ def read_parquet(
     arrow = need("pyarrow", "a .parquet file")
     with _opened(path) as file:
         names = _number_columns(path, file.schema_arrow, columns)
-        numbers = np.empty((file.metadata.num_rows, len(names)), dtype=np.float32)
+        rows = file.metadata.num_rows
+        check_memory(2 * 4 * rows * len(names), f"Reading {path}", "choose fewer columns")
+        numbers = np.empty((rows, len(names)), dtype=np.float32)
         start = 0
         for batch in file.iter_batches(columns=names):
             for place, name in enumerate(names):
@@ -35,6 +38,8 @@ def read_parquet(
                     column.to_numpy(zero_copy_only=False)
                 )
             start += len(batch)
+        if start != rows:
+            raise ValueError(f"it has {start} rows and claims {rows}")
     return numbers, tuple(names)
 
 
@@ -78,12 +83,13 @@ def parquet_cells(path: Path, column: str) -> list[str]:
 def _opened(path: Path) -> Iterator[Any]:
     """Open a parquet file; whatever goes wrong with it while it is open is told in one sentence."""
     check_kind(path, "a parquet file")
-    arrow = need("pyarrow", "a .parquet file")
     parquet = need("pyarrow.parquet", "a .parquet file")
     try:
         with parquet.ParquetFile(path) as file:
             yield file
-    except (OSError, arrow.ArrowException) as error:
+    except DemixError:
+        raise
+    except Exception as error:  # it is built of several formats, each with errors of its own
         raise DemixError(
             f"Expected a whole parquet file, but {path} cannot be read as one ({reason(error)}); "
             "write it again."
@@ -107,7 +113,8 @@ def _number_columns(path: Path, schema: Any, columns: Sequence[str | int] | None
         is_number = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
         if not any(test(kind) for test in is_number):
             raise DemixError(
-                f"Expected columns of numbers, but column {name!r} of {path} is of type {kind}; "
+                f"Expected columns of numbers, but column {shortened(name)!r} of {path} is of type "
+                f"{shortened(str(kind))}; "
                 "convert it or choose other columns."
             )
     return names

@@ -15,6 +15,7 @@ from torch import Tensor
 from demix.datasets.mots import Video, read_mots
 from demix.datasets.runs import sampled
 from demix.errors import DemixError
+from demix.memory import check_memory
 from demix.processes import Pairs
 
 _SIDE = 64
@@ -213,6 +214,11 @@ def _sequences(video: Video) -> list[np.ndarray]:
             f"Expected a video at least as wide as high, but {video.name} is {video.width} wide "
             f"and {video.height} high; rotate its masks."
         )
+    check_memory(
+        4 * len(video.frame) * _SIDE * width,
+        f"Cutting windows out of {video.name}",
+        "give fewer frames at a time",
+    )
     rows = np.arange(_SIDE) * video.height // _SIDE
     columns = np.arange(width) * video.width // width
     small = sampled(video.runs, video.height, rows, columns)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import lzma
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from demix.data.formats import reason
+from demix.data.formats import reason, shortened
 from demix.datasets.runs import Runs, read_runs
 from demix.errors import DemixError
+from demix.memory import check_memory
 
 _PEDESTRIAN = 2
 _FIELDS = ("frame", "id", "class", "height", "width", "mask")
-_DAMAGE = (OSError, EOFError, tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error)
+# Images of a side beyond this are none.
+_LARGEST = 2**15
+# Bytes in memory for a byte of text, while its lines are taken apart.
+_APART = 20
 
 
 class Video(NamedTuple):
@@ -64,7 +66,9 @@ def read_mots(path: str | Path) -> list[Video]:
         )
     try:
         texts = list(_texts(path))
-    except _DAMAGE as error:
+    except DemixError:
+        raise
+    except Exception as error:  # archives are damaged in many ways
         raise DemixError(
             f"Expected a folder, a tar or zip archive or a .txt file of MOTS annotations, but "
             f"{path} cannot be read as one ({reason(error)}); fetch it again."
@@ -89,12 +93,15 @@ def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
     if path.is_dir():
         for file in sorted(path.rglob("*.txt")):
             if _is_annotation(file.name):
+                _check_size(path, file.stat().st_size)
                 yield str(file), file.read_bytes()
     elif path.suffix.lower() == ".txt":
+        _check_size(path, path.stat().st_size)
         yield str(path), path.read_bytes()
     elif zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             for name in sorted(filter(_is_annotation, archive.namelist())):
+                _check_size(path, archive.getinfo(name).file_size)
                 yield f"{path}:{name}", archive.read(name)
     else:
         with tarfile.open(path) as archive:
@@ -102,10 +109,18 @@ def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
             read = [
                 (member.name, opened.read())
                 for member in archive
-                if _is_annotation(member.name) and (opened := archive.extractfile(member))
+                if _is_annotation(member.name)
+                and _check_size(path, member.size)
+                and (opened := archive.extractfile(member))
             ]
         for name, text in sorted(read):
             yield f"{path}:{name}", text
+
+
+def _check_size(path: Path, size: int) -> bool:
+    """Refuse text that would not fit into memory, before it is unpacked."""
+    check_memory(_APART * size, f"Reading {path}", "give fewer videos at a time")
+    return True
 
 
 def _is_annotation(name: str) -> bool:
@@ -163,7 +178,7 @@ def _numbers(name: str, fields: list[list[bytes]]) -> np.ndarray:
         except (ValueError, OverflowError) as error:
             raise DemixError(
                 f"Expected whole numbers before the mask in each line, but line {place + 1} of "
-                f"{name} has {b' '.join(found[:5]).decode(errors='replace')!r}."
+                f"{name} has {shortened(b' '.join(found[:5]).decode(errors='replace'))!r}."
             ) from error
     _, identity, kind, height, width = numbers.T
     wrong = np.flatnonzero((identity // 1000 != kind) | (numbers < 0).any(axis=1))
@@ -171,6 +186,13 @@ def _numbers(name: str, fields: list[list[bytes]]) -> np.ndarray:
         raise DemixError(
             f"Expected an id of 1000 times the class plus the track, but line {wrong[0] + 1} of "
             f"{name} has id {identity[wrong[0]]} and class {kind[wrong[0]]}."
+        )
+    sides = numbers[:, 3:]
+    small = np.flatnonzero(((sides < 1) | (sides > _LARGEST)).any(axis=1))
+    if len(small):
+        raise DemixError(
+            f"Expected images of 1 to {_LARGEST} pixels on each side, but line {small[0] + 1} of "
+            f"{name} is {height[small[0]]} x {width[small[0]]}."
         )
     other = np.flatnonzero((height != height[0]) | (width != width[0]))
     if len(other):

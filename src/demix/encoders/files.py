@@ -14,6 +14,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from demix import __version__
+from demix.data.formats import reason, shortened
 from demix.encoders.checks import (
     check_weights,
     outline,
@@ -144,7 +145,8 @@ def open_model(folder: str | Path) -> Model:
         told = description.get("about_sha256", _digest(b"", about))
         size = (folder / "model.safetensors").stat().st_size
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DemixError(f"{folder} is not a demix model folder: {error}.") from error
+        told = shortened(" ".join(str(error).split()), 400)  # with the file that is missing
+        raise DemixError(f"{folder} is not a demix model folder: {told}.") from error
     if schema != _SCHEMA:
         written = shown(description.get("demix")).strip("'")
         raise DemixError(
@@ -184,8 +186,8 @@ def _reasons(folder: Path) -> Iterator[None]:
         TypeError,
         ValueError,
     ) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise DemixError(f"{folder} does not hold the model it describes: {reason}.") from error
+        told = reason(error)
+        raise DemixError(f"{folder} does not hold the model it describes: {told}.") from error
 
 
 def _digest(weights: bytes, model: dict[str, Any]) -> str:

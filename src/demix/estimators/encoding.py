@@ -69,11 +69,10 @@ def encoded(encoders: Sequence[Encoder], data: Data) -> Iterator[tuple[int, list
     >>> [[z.shape for z in block] for _, block in encoded(models, as_data([[1.0, 2.0]]))]
     [[(1, 3), (1, 2)]]
     """
-    width = max(1, int(np.prod(data.shape[1:])))
     devices = [next(encoder.parameters()).device for encoder in encoders]
     for encoder in encoders:
         encoder.eval()
-    for start, rows in data.blocks(max(1, min(16_384, _BLOCK // width))):
+    for start, rows in data.blocks(block_rows(data)):
         if not bool(torch.isfinite(rows).all()):
             raise DemixError(
                 f"Expected finite numbers, but {data.source} holds NaN, infinity or numbers beyond "
@@ -83,3 +82,8 @@ def encoded(encoders: Sequence[Encoder], data: Data) -> Iterator[tuple[int, list
         with torch.no_grad():
             found = [f(rows.to(device)) for f, device in zip(encoders, devices, strict=True)]
         yield start, [latents.float().cpu().numpy() for latents in found]
+
+
+def block_rows(data: Data) -> int:
+    """Return how many rows are encoded at a time."""
+    return max(1, min(16_384, _BLOCK // max(1, int(np.prod(data.shape[1:])))))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from demix.encoders import Encoder
+from demix.encoders import Encoder, Whitening
 from demix.errors import warn
 from demix.estimators.gain import Gain, held_out_gain
 from demix.estimators.split import PARTS, Part
 from demix.training import Recipe, Record, Training, train
+from demix.training.memory import check_training_memory
 
 # How many held-out samples choose the weights, and how many judge them.
 _HELD_OUT = 4096
@@ -133,6 +136,9 @@ def fit_encoder(
     """
     device = next(encoder.parameters()).device
     held_out = torch.Generator(device).manual_seed(_APART + seed)
+    check_training_memory(
+        encoder, objective, recipe, checkpoint=checkpoint is not None, beside=_bytes_beside(encoder)
+    )
     if goes_on:
         recipe = replace(recipe, initialise=False)
     elif recipe.whiten:
@@ -199,6 +205,14 @@ def held_out_likelihoods(
         permuted.append(_likelihoods(encoder, objective, others, batch))
     groups = torch.cat([group for _, group in held])
     return torch.cat(own), torch.cat(permuted), groups
+
+
+def _bytes_beside(encoder: Encoder) -> float:
+    """Return roughly what a fit takes beside training: held-out pairs, and the whitening."""
+    dim = math.prod(np.atleast_1d(encoder.settings["dim_in"]).tolist())
+    held_out = 4 * 3 * 2 * _HELD_OUT * dim  # in their order, mixed, and with others' positives
+    squares = 3 * 8 * dim**2 if isinstance(encoder.whitening, Whitening) else 0
+    return held_out + (4 + 2 * 8) * encoder.whitening.samples * dim + squares
 
 
 def _likelihoods(encoder: Encoder, objective: Likelihood[B], samples: B, batch: int) -> Tensor:

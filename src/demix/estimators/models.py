@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from demix.data.formats import reason
 from demix.encoders import open_model, save_encoder
 from demix.errors import DemixError
 from demix.estimators.assumptions import pair_objective
@@ -84,7 +85,7 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
     """
     encoder, head, about = open_model(folder)
     name = about.get("estimator")
-    if name not in ESTIMATORS:
+    if not isinstance(name, str) or name not in ESTIMATORS:
         raise DemixError(
             f"{folder} holds a bare encoder and no estimator; open it with load_encoder."
         )
@@ -117,8 +118,7 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
         elif head:
             raise ValueError(f"it has no use for {', '.join(head)}")
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise DemixError(f"{folder} does not describe a fitted {name}: {reason}.") from error
+        raise DemixError(f"{folder} does not describe a fitted {name}: {reason(error)}.") from error
     return demixer
 
 

@@ -21,6 +21,8 @@ from demix.experiments.declaration import (
     varying,
 )
 from demix.experiments.dislib import DISLIB
+from demix.experiments.factors import FactorRow
+from demix.experiments.imagenet_x import FIGURE_3
 from demix.experiments.kitti import TABLE_3
 from demix.experiments.labels import Budget, LabelRow
 from demix.experiments.pairs import Laptop, PairRow
@@ -44,6 +46,7 @@ EXPERIMENTS: dict[str, Experiment[Row]] = {
         GENNORM,
         BATCH_CLUSTERS_TAILS,
         LABEL_NOISE,
+        FIGURE_3,
         GENEALOGY,
         DISLIB,
     )
@@ -55,6 +58,7 @@ __all__ = [
     "Budget",
     "Distribution",
     "Experiment",
+    "FactorRow",
     "LabelRow",
     "Laptop",
     "Model",

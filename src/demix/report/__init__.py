@@ -27,6 +27,7 @@ from demix.report.curves import comparison_bars, concentration_curve
 from demix.report.examples import nearest_examples
 from demix.report.figures import correlation_heatmap, recovered_scatter
 from demix.report.fit import fit_page
+from demix.report.grouped import GroupedBars, write_grouped_bars
 from demix.report.latents import pair_plot, time_courses
 from demix.report.page import render, write_page
 from demix.report.panels import panels_svg, write_panels
@@ -44,6 +45,7 @@ __all__ = [
     "Facts",
     "Figure",
     "Gallery",
+    "GroupedBars",
     "Page",
     "Panel",
     "Picture",
@@ -75,6 +77,7 @@ __all__ = [
     "time_courses",
     "training_curve",
     "write_bars",
+    "write_grouped_bars",
     "write_page",
     "write_panels",
 ]

@@ -11,6 +11,7 @@ import numpy as np
 from demix.distributions import VonMisesFisher
 from demix.experiments import (
     Experiment,
+    FactorRow,
     LabelRow,
     PairRow,
     Panel,
@@ -27,6 +28,7 @@ from demix.report import (
     write_panels,
 )
 from demix.report import Panel as Drawn
+from demix.reproduce.factor_table import draw_factors
 from demix.reproduce.readout_table import readout_panels
 from demix.spaces import Sphere
 
@@ -35,6 +37,8 @@ Rows = list[tuple[Row, dict[str, list[dict[str, Any]]]]]
 
 def draw(experiment: Experiment[Row], rows: Rows, folder: Path) -> Figure | Picture | None:
     """Return a figure's panels, also written to files, or ours beside the paper's."""
+    if isinstance(experiment.rows[0], FactorRow):
+        return draw_factors(experiment, rows, folder)
     if experiment.panels:
         return _panels(experiment, rows, folder)
     factors = [(row, cells) for row, cells in rows if isinstance(row, ReadOutRow)]

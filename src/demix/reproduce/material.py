@@ -11,7 +11,18 @@ import numpy as np
 from demix.datasets import FactorImages, kitti_masks, open_factor_images
 from demix.datasets.dislib.pixels import H5Pixels
 from demix.errors import DemixError
-from demix.experiments import Experiment, ReadOutRow, Row, Scale, SceneRow, VideoRow, most_images
+from demix.experiments import (
+    Experiment,
+    FactorRow,
+    Model,
+    ReadOutRow,
+    Row,
+    Scale,
+    SceneRow,
+    VideoRow,
+    most_images,
+)
+from demix.reproduce.photographs import Photographs
 from demix.scenes import open_rendered
 
 Report = Callable[[int, int, str], None]
@@ -23,8 +34,15 @@ def open_material(
     data: Sequence[str | Path],
     scale: Scale,
     report: Report = lambda done, total, what: None,
+    *,
+    folder: Path,
+    verify: bool = False,
 ) -> Any:
-    """Return what the rows of an experiment need beside themselves; None if that is nothing."""
+    """Return what the rows of an experiment need beside themselves; None if that is nothing.
+
+    ``folder`` is where results go; what is made of the data may be kept there later, not now.
+    With ``verify``, rendered folders are compared with their checksums.
+    """
     if experiment.data is None and data:
         raise DemixError(
             f"{experiment.name} makes its own data, but got {data[0]}; leave --data out."
@@ -34,16 +52,18 @@ def open_material(
     if isinstance(experiment.rows[0], VideoRow):
         return kitti_masks(*data)
     if isinstance(experiment.rows[0], SceneRow):
-        folders = [open_rendered(folder) for folder in data]
-        for path, folder in zip(data, folders, strict=True):
-            if folder.order.scene != "3dident":
+        folders = [open_rendered(path, verify=verify) for path in data]
+        for path, rendered in zip(data, folders, strict=True):
+            if rendered.order.scene != "3dident":
                 raise DemixError(
                     f"{experiment.name} needs {experiment.data}, but {path} holds the scene "
-                    f"{folder.order.scene}."
+                    f"{rendered.order.scene}."
                 )
         return folders
     if isinstance(experiment.rows[0], ReadOutRow):
         return _factor_images(experiment, data, scale, report)
+    if isinstance(experiment.rows[0], FactorRow):
+        return Photographs(data, folder / "features", experiment.rows[0].images(scale))
     return None
 
 
@@ -70,3 +90,8 @@ def _factor_images(
             known = known.only(np.arange(len(known)), report=report)
         found[known.name] = known
     return found
+
+
+def models_of(row: Row, material: Any) -> tuple[Model, ...]:
+    """Return the models of a row that can be had of the material."""
+    return material.models if isinstance(material, Photographs) else row.models

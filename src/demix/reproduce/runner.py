@@ -9,7 +9,10 @@ from typing import Any
 
 from demix.errors import DemixError
 from demix.experiments import Experiment, Row, Scale
-from demix.reproduce.material import open_material
+from demix.locks import held
+from demix.ranks import Ranks
+from demix.reproduce.cell import follow_cells
+from demix.reproduce.material import models_of, open_material
 from demix.reproduce.progress import remove_boards
 from demix.reproduce.store import Store
 from demix.reproduce.sweep import Sweep
@@ -36,6 +39,8 @@ def reproduce(
     Cells found in ``out`` are not run again, and rows of one setting are run once. Ctrl-C keeps
     every finished cell and raises ``KeyboardInterrupt``; what was running goes on from its last
     look the next time, to the same bits. A cell that fails does not keep the others from running.
+    The ranks of an initialised process group train each cell together; rank 0 alone decides and
+    writes.
 
     Parameters
     ----------
@@ -61,42 +66,58 @@ def reproduce(
     Returns
     -------
     list of dict
-        All records in ``out``.
+        All records in ``out``; none on other ranks than 0.
     """
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
     watcher = watcher or Watcher()
-    material = open_material(experiment, data, scale, watcher.read)
+    material = open_material(experiment, data, scale, watcher.read, folder=Path(out), verify=True)
     chosen = _served(experiment, chosen, material, every=rows is None)
+    ranks = Ranks.current()
+    if executor is not None and ranks.count > 1:
+        raise DemixError(
+            f"{ranks.count} ranks train each cell together; leave the executor out, or torchrun."
+        )
+    if not ranks.leads:
+        follow_cells(material)
+        return []
     store = Store(out, experiment, scale)
-    cells = [
-        Cell(row, seed, model, store.has(row.number, seed, model))
-        for row in chosen
-        for seed in seeds
-        for model in row.models
-    ]
-    watcher.plan(cells)
-    todo = [cell for cell in cells if not cell.done]
-    ahead = {(c.row.number, text): c.row for c in todo for text in c.row.warnings(scale, c.seed)}
-    for (_, text), row in ahead.items():
-        watcher.warn(row, text)
-    remove_boards(store.unfinished)
     sweep = Sweep(experiment, scale, tuple(Path(p).resolve() for p in data), store, watcher)
-    try:
-        if executor is None:
-            sweep.run_here(todo, material)
-        elif todo:
-            sweep.run_elsewhere(todo, executor)
-    except KeyboardInterrupt:
+    with held(store.folder):
+        cells = [
+            Cell(row, seed, model, store.has(row.number, seed, model))
+            for row in chosen
+            for seed in seeds
+            for model in models_of(row, material)
+        ]
+        watcher.plan(cells)
+        todo = [cell for cell in cells if not cell.done]
+        _warn(todo, scale, watcher)
+        remove_boards(store.unfinished)
+        try:
+            if executor is None:
+                sweep.run_here(todo, material)
+            elif todo:
+                del material  # workers open their own
+                sweep.run_elsewhere(todo, executor)
+        except KeyboardInterrupt:
+            write_tables(experiment, store.records, store.folder)
+            raise
+        ranks.told(None)  # which lets them go
         write_tables(experiment, store.records, store.folder)
-        raise
-    write_tables(experiment, store.records, store.folder)
     if sweep.failed:
         cell, error = sweep.failed[0]
         more = len(sweep.failed) - 1
         others = f" So did {more} more." if more else ""
         raise DemixError(f"{str(cell).capitalize()} failed: {error}{others}") from error
     return store.records
+
+
+def _warn(cells: Sequence[Cell], scale: Scale, watcher: Watcher) -> None:
+    """Say once for each row what theory forbids."""
+    ahead = {(c.row.number, text): c.row for c in cells for text in c.row.warnings(scale, c.seed)}
+    for (_, text), row in ahead.items():
+        watcher.warn(row, text)
 
 
 def _served(

@@ -34,7 +34,8 @@ class Store:
     def __init__(self, folder: str | Path, experiment: Experiment[Row], scale: Scale) -> None:
         self.folder = claim_folder(folder, FILE)
         self.path = self.folder / FILE
-        self.unfinished = self.folder / _UNFINISHED
+        # Absolute: workers may have been started in another folder.
+        self.unfinished = self.folder.resolve() / _UNFINISHED
         self.content = f"{experiment.name} at {scale.name} scale"
         self.records: list[dict[str, Any]] = []
         if self.path.exists():
@@ -93,7 +94,7 @@ class Store:
             raise DemixError(
                 f"Cannot write to {self.folder}: {reason}; choose a folder you may write to."
             ) from error
-        return folder.resolve()
+        return folder
 
     def _tidy(self, record: dict[str, Any]) -> None:
         """Remove what was kept of a cell until it was finished."""

@@ -103,7 +103,9 @@ def handed_over(sweep: str, material: Any) -> Iterator[None]:
 def _material(task: Task) -> Any:
     if task.sweep not in _OPENED:
         _OPENED.clear()
-        _OPENED[task.sweep] = open_material(task.experiment, task.data, task.scale)
+        out = task.folder.parents[1]
+        opened = open_material(task.experiment, task.data, task.scale, folder=out)
+        _OPENED[task.sweep] = opened
     return _OPENED[task.sweep]
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from demix.files import write_atomic
-
 
 def allocate(file: Path, shape: tuple[int, ...]) -> None:
-    """Make an ``.npy`` file of zeros, unless it is there; it takes no room before it is filled.
+    """Make an ``.npy`` file of zeros; it takes no room before it is filled.
+
+    One that is there keeps its rows: its header and its size are set right if they are not.
 
     Examples
     --------
@@ -31,14 +31,30 @@ def allocate(file: Path, shape: tuple[int, ...]) -> None:
     if is_allocated(file, shape):
         return
     header = _header(shape)
-    with file.open("wb") as begun:
+    # What else it holds stays, as far as it goes.
+    with file.open("r+b" if file.is_file() else "w+b") as begun:
         begun.write(header)
         begun.truncate(len(header) + math.prod(shape))
 
 
 def is_allocated(file: Path, shape: tuple[int, ...]) -> bool:
-    """Whether a file is as large as :func:`allocate` makes it."""
-    return file.is_file() and file.stat().st_size == len(_header(shape)) + math.prod(shape)
+    """Whether a file has the size and the header that :func:`allocate` gives it."""
+    header = _header(shape)
+    if not file.is_file() or file.stat().st_size != len(header) + math.prod(shape):
+        return False
+    with file.open("rb") as opened:
+        return opened.read(len(header)) == header
+
+
+def read(file: Path, shape: tuple[int, ...], first: int, last: int) -> bytes:
+    """Return the bytes of rows ``first..last - 1`` of an allocated file; fewer if there are not."""
+    row = math.prod(shape[1:])
+    try:
+        with file.open("rb") as opened:
+            opened.seek(len(_header(shape)) + first * row)
+            return opened.read((last - first) * row)
+    except OSError:
+        return b""
 
 
 def fill(file: Path, first: int, rows: np.ndarray) -> None:
@@ -55,11 +71,11 @@ def fill(file: Path, first: int, rows: np.ndarray) -> None:
         os.fsync(opened.fileno())
 
 
-def save(file: Path, array: np.ndarray) -> None:
-    """Write an array as an ``.npy`` file, whole or not at all."""
+def raw_npy(array: np.ndarray) -> bytes:
+    """Return the bytes of an array as an ``.npy`` file."""
     raw = io.BytesIO()
     np.save(raw, array)
-    write_atomic(file, raw.getvalue())
+    return raw.getvalue()
 
 
 def _header(shape: tuple[int, ...]) -> bytes:

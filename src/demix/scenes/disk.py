@@ -1,15 +1,19 @@
-"""Room on the disk: looked at before rendering, and told of when it runs out."""
+"""Room on the disk and in memory: looked at before rendering, and told of when it runs out."""
 
 from __future__ import annotations
 
-import errno
 import shutil
 from pathlib import Path
 
 from demix.errors import DemixError
+from demix.memory import check_memory, in_words
+from demix.scenes.order import Order
+from demix.scenes.workers import shard_rows
 
 # For latents, the file about them and what the file system keeps for itself.
 _BESIDE = 4 << 20
+# Bytes as measured: of a process, of each pixel of an image on its way, of Embree's address space.
+_PROCESS, _PIXEL, _EMBREE = 80 << 20, 1600, 400 << 20
 
 
 def check_room(folder: Path, needed: int) -> None:
@@ -17,44 +21,29 @@ def check_room(folder: Path, needed: int) -> None:
     free = _free(folder)
     if needed + _BESIDE > free:
         raise DemixError(
-            f"Rendering needs {told(needed + _BESIDE)} on the disk of {folder}, but {told(free)} "
-            "are free; choose another folder, fewer images or a smaller size."
+            f"Rendering needs {in_words(needed + _BESIDE)} on the disk of {folder}, but "
+            f"{in_words(free)} are free; choose another folder, fewer images or a smaller size."
         )
 
 
-def is_full(error: BaseException | None) -> bool:
-    """Whether an error, or what caused it, is a full disk."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
-        error = error.__cause__
-    return False
+def check_processes(order: Order, latents: int, jobs: int) -> None:
+    """Refuse to begin what so many processes cannot hold in memory."""
+    pixels = order.size**2 * (_PIXEL + 3 * shard_rows(order))
+    libraries = 0 if order.scene == "sprites" else _EMBREE
+    check_memory(
+        jobs * (_PROCESS + pixels) + libraries + 4 * 4 * order.n * latents,
+        f"Rendering with {jobs} processes" if jobs > 1 else "Rendering",
+        "take fewer jobs, fewer images or a smaller size",
+    )
 
 
 def full_disk(folder: Path, needed: int, done: int) -> DemixError:
     """Return the error of a disk that filled up while rendering."""
     return DemixError(
-        f"The disk of {folder} is full: the remaining images need {told(needed)}, but "
-        f"{told(_free(folder))} are free; the {done} images rendered so far can be used, and the "
-        "same command goes on after them once there is room."
+        f"The disk of {folder} is full: the remaining images need {in_words(needed)}, but "
+        f"{in_words(_free(folder))} are free; the {done} images rendered so far can be used, and "
+        "the same command goes on after them once there is room."
     )
-
-
-def told(size: int) -> str:
-    """Return a number of bytes in words.
-
-    Examples
-    --------
-    >>> from demix.scenes.disk import told
-    >>> told(3_072_000_000), told(2_500)
-    ('3.1 GB', '2.5 kB')
-    """
-    amount = float(size)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if amount < 1000:
-            return f"{amount:.3g} {unit}"
-        amount /= 1000
-    return f"{amount:.3g} TB"
 
 
 def _free(folder: Path) -> int:

@@ -10,17 +10,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from demix.errors import DemixError
-from demix.files import claim_folder, write_atomic
+from demix.errors import DemixError, warn
+from demix.files import claim_folder, is_full, write_atomic
+from demix.locks import held
 from demix.provenance import provenance
-from demix.scenes.arrays import allocate, is_allocated, save
-from demix.scenes.disk import check_room, full_disk, is_full
+from demix.scenes.arrays import allocate, raw_npy
+from demix.scenes.disk import check_processes, check_room, full_disk
 from demix.scenes.order import Order
 from demix.scenes.pairs import positive_latents
 from demix.scenes.registry import scene_named
-from demix.scenes.workers import rendered, shards
+from demix.scenes.sums import META, Sums, read_meta, sealed
+from demix.scenes.workers import checksum, cores, rendered, shards
 
-META = "meta.json"
 _COMMAND = "demix render"
 
 
@@ -64,37 +65,66 @@ def render_folder(
     order.check()
     if jobs is not None and jobs < 1:
         raise DemixError(f"The number of processes must be at least 1, but got {jobs}.")
-    path, watch = Path(folder), watch or (lambda done: None)
-    done = _begun(path, order)
-    if done == order.n:
+    path = Path(folder)
+    sums = _begun(path, order)
+    if sums.count(order) == order.n and sums.hold(path, order):
         return path
-    check_room(path, order.bytes_of(order.n - done))
+    check_room(path, order.bytes_of(order.n - sums.count(order)))
+    check_processes(order, len(scene_named(order.scene).latents), jobs or cores())
     claim_folder(path, META, command=_COMMAND)
     origin = {"command": command, **provenance("embreex", "bpy")}
+    with held(path):
+        _render(path, order, jobs, origin, watch or (lambda done: None))
+    return path
+
+
+def _render(
+    path: Path,
+    order: Order,
+    jobs: int | None,
+    origin: dict[str, Any],
+    watch: Callable[[int], None],
+) -> None:
+    """Make what is missing or damaged; nobody else writes to the folder."""
+    sums, parts = _begun(path, order), shards(path, order)
+    if sums.shards:
+        _check_renderer(path)
+    broken = list(sums.damaged(path, order))
+    if broken:
+        count = sum(parts[place].last - parts[place].first for place in broken)
+        warn(f"{count} images in {path} are damaged; they are rendered again.")
+    todo = [*broken, *range(len(sums.shards), len(parts))]
+    done = sums.count(order)
     try:
-        _write_meta(path, order, done, origin)
-        _prepare(path, order)
+        latents = _latents(order)
+        sums.latents = {name: checksum(raw) for name, raw in latents.items()}
+        _write_meta(path, order, sums, origin)  # first: it says whose folder this is
+        for name, raw in latents.items():
+            write_atomic(path / name, raw)
+        for name in order.files.values():
+            allocate(path / f"{name}.npy", order.shape)
         watch(done)
-        with closing(rendered(shards(path, order, done), jobs)) as counts:
-            for done in counts:
-                _write_meta(path, order, done, origin)
+        with closing(rendered([parts[place] for place in todo], jobs)) as made:
+            for place, found in zip(todo, made, strict=True):
+                sums.shards[place : place + 1] = [found]
+                done = sums.count(order)
+                _write_meta(path, order, sums, origin)
                 watch(done)
     except (OSError, DemixError) as error:
         if not is_full(error):
             raise
         raise full_disk(path, order.bytes_of(order.n - done), done) from error
-    return path
 
 
-def _begun(path: Path, order: Order) -> int:
-    """Return how many images of the order a folder holds; refuse one of another order."""
+def _begun(path: Path, order: Order) -> Sums:
+    """Return the checksums of what a folder holds of the order; refuse one of another order."""
     if not (path / META).is_file():
-        return 0
+        return Sums()
     claim_folder(path, META, command=_COMMAND)
+    found = read_meta(path)
     try:
-        found = json.loads((path / META).read_text(encoding="utf-8"))
-        done, before, versions = int(found["rendered"]), dict(found["order"]), found["renderer"]
-    except (ValueError, KeyError, TypeError) as error:
+        before, sums, _ = dict(found["order"]), Sums.of(found), dict(found["renderer"])
+    except (KeyError, TypeError) as error:
         raise DemixError(f"{path / META} is damaged; render into a new folder.") from error
     if before != asdict(order):
         names = [name for name, value in asdict(order).items() if before.get(name) != value]
@@ -102,14 +132,17 @@ def _begun(path: Path, order: Order) -> int:
             f"{path} holds images of {_told(before, names)}, but got "
             f"{_told(asdict(order), names)}; choose a new folder."
         )
-    if not all(is_allocated(path / f"{name}.npy", order.shape) for name in order.files.values()):
-        return 0
-    if 0 < done < order.n and versions != _renderer():
+    return sums
+
+
+def _check_renderer(path: Path) -> None:
+    """Refuse to mix images of several versions in a folder."""
+    versions = dict(read_meta(path)["renderer"])
+    if versions != _renderer():
         raise DemixError(
             f"{path} was begun with {_told(versions, list(versions))}, and "
             f"{_told(_renderer(), list(versions))} may give other bytes; choose a new folder."
         )
-    return done
 
 
 def _told(values: dict[str, Any], names: list[str]) -> str:
@@ -125,26 +158,26 @@ def _renderer() -> dict[str, str]:
         return found
 
 
-def _prepare(path: Path, order: Order) -> None:
-    """Write all latents, and files that the images fit in."""
+def _latents(order: Order) -> dict[str, bytes]:
+    """Return the files of latents."""
     scene = scene_named(order.scene)
-    latents = scene.sample(order.n, order.seed)
-    save(path / "latents.npy", latents)
+    files = {"latents": scene.sample(order.n, order.seed)}
     if order.pairs:
-        positives = positive_latents(scene, latents, order.pairs, order.seed)
-        save(path / "positive_latents.npy", positives)
-    for name in order.files.values():
-        allocate(path / f"{name}.npy", order.shape)
+        files["positive_latents"] = positive_latents(
+            scene, files["latents"], order.pairs, order.seed
+        )
+    return {f"{name}.npy": raw_npy(latents) for name, latents in files.items()}
 
 
-def _write_meta(path: Path, order: Order, done: int, origin: dict[str, Any]) -> None:
+def _write_meta(path: Path, order: Order, sums: Sums, origin: dict[str, Any]) -> None:
     scene = scene_named(order.scene)
     about = {
-        "rendered": done,
+        "rendered": sums.count(order),
         "order": asdict(order),
         "latents": scene.latents,
         "categories": scene.categories,
         "renderer": _renderer(),
         "provenance": origin,
+        "sha256": asdict(sums),
     }
-    write_atomic(path / META, json.dumps(about, indent=1) + "\n")
+    write_atomic(path / META, json.dumps(sealed(about), indent=1) + "\n")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from demix.errors import DemixError, warn
-from demix.scenes.folder import META
 from demix.scenes.order import Order
+from demix.scenes.sums import META, Sums, read_meta
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class Rendered:
     order: Order
 
 
-def open_rendered(folder: str | Path) -> Rendered:
+def open_rendered(folder: str | Path, *, verify: bool = False) -> Rendered:
     """Open what ``demix render`` wrote, without reading it into memory.
 
     Of a folder that is not finished, the rows that are rendered are given, with a warning.
@@ -52,6 +50,8 @@ def open_rendered(folder: str | Path) -> Rendered:
     ----------
     folder : str or Path
         The folder.
+    verify : bool
+        Read everything once, block by block, and refuse a folder whose checksums are others.
 
     Examples
     --------
@@ -66,9 +66,9 @@ def open_rendered(folder: str | Path) -> Rendered:
         raise DemixError(
             f"Expected a folder that 'demix render' wrote, but {path} holds no {META}."
         )
+    about = read_meta(path)
     try:
-        about: dict[str, Any] = json.loads((path / META).read_text(encoding="utf-8"))
-        order, done = Order(**about["order"]), int(about["rendered"])
+        order, done, sums = Order(**about["order"]), int(about["rendered"]), Sums.of(about)
         names, categories = tuple(about["latents"]), dict(about["categories"])
     except (ValueError, KeyError, TypeError) as error:
         raise DemixError(f"{path / META} is damaged; render the folder anew.") from error
@@ -76,6 +76,11 @@ def open_rendered(folder: str | Path) -> Rendered:
     for latents, images in order.files.items():
         found[latents] = _mapped(path / f"{latents}.npy", (order.n, len(names)), "float32")[:done]
         found[images] = _mapped(path / f"{images}.npy", order.shape, "uint8")[:done]
+    if verify and not sums.hold(path, order):
+        raise DemixError(
+            f"{path} is damaged: its files do not match their checksums; the command that rendered "
+            "it renders what is damaged again."
+        )
     if done < order.n:
         warn(
             f"{path} holds {done} of {order.n} images so far; the command that rendered them goes "

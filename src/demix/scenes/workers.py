@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import threading
@@ -31,20 +32,33 @@ class Shard:
     last: int
 
 
-def shards(folder: Path, order: Order, done: int) -> list[Shard]:
-    """Return what is missing, in parts that take a few seconds each."""
-    rows = 1 if order.engine == "blender" else min(256, max(1, (1 << 20) // order.size**2))
-    starts = range(done, order.n, rows)
+def shards(folder: Path, order: Order) -> list[Shard]:
+    """Return a folder in its parts."""
+    rows = shard_rows(order)
+    starts = range(0, order.n, rows)
     return [Shard(folder, order, first, min(first + rows, order.n)) for first in starts]
 
 
-def rendered(todo: Sequence[Shard], jobs: int | None) -> Generator[int, None, None]:
-    """Render shards and yield, in their order, how many rows of the folder are there.
+def shard_rows(order: Order) -> int:
+    """Return how many rows are rendered at a time, for a few seconds."""
+    return 1 if order.engine == "blender" else min(256, max(1, (1 << 20) // order.size**2))
+
+
+def checksum(*raw: bytes | memoryview) -> str:
+    """Return the SHA-256 of some bytes, as much of it as tells damage."""
+    digest = hashlib.sha256()
+    for part in raw:
+        digest.update(part)
+    return digest.hexdigest()[:16]
+
+
+def rendered(todo: Sequence[Shard], jobs: int | None) -> Generator[str, None, None]:
+    """Render shards and yield, in their order, the checksum of each.
 
     Embree is called for a few thousand rays at a time, between which NumPy holds the interpreter's
     lock: processes fill the cores, threads do not.
     """
-    jobs = jobs or _cores()
+    jobs = jobs or cores()
     # Blender fills the cores by itself.
     if todo and todo[0].order.engine == "blender":
         jobs = 1
@@ -79,14 +93,16 @@ def _begin() -> None:
     threading.Thread(target=follow, daemon=True).start()
 
 
-def _render(shard: Shard) -> int:
+def _render(shard: Shard) -> str:
     order = shard.order
     draw = _engine(order.engine, order.scene, order.size)
+    written = []
     for latents, images in order.files.items():
         z = np.load(shard.folder / f"{latents}.npy", mmap_mode="r")[shard.first : shard.last]
         drawn = np.stack([draw(row) for row in z])
         fill(shard.folder / f"{images}.npy", shard.first, drawn)
-    return shard.last
+        written.append(np.ascontiguousarray(drawn).data)
+    return checksum(*written)
 
 
 @cache
@@ -99,7 +115,8 @@ def _engine(engine: str, scene: str, size: int) -> Callable[[np.ndarray], np.nda
     return lambda latents: chosen.image(latents, size)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

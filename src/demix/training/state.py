@@ -1,24 +1,16 @@
-"""All that changes while an encoder is trained, and the file it is kept in."""
+"""All that changes while an encoder is trained."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from demix.encoders import Encoder
-from demix.errors import DemixError
-from demix.files import write_atomic
 from demix.training.record import Record
-
-_SCHEMA = 1
 
 
 @dataclass
@@ -77,42 +69,18 @@ class State:
             if key in self.best_weights:
                 weight.copy_(self.best_weights[key])
 
-    def save(self, path: Path, about: Mapping[str, Any]) -> None:
-        """Write everything into one file, which is replaced as a whole."""
+    def given(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return all that changes, as tensors by name and plain facts; nothing is copied."""
         tensors = {f"now.{key}": value for key, value in self.weights().items()}
         tensors |= {f"best.{key}": value for key, value in self.best_weights.items()}
         tensors |= {f"random.{key}": g.get_state() for key, g in self.generators.items()}
         tensors |= self._moments()
-        facts = {
-            "schema": _SCHEMA,
-            "about": dict(about),
-            "step": self.step,
-            "seconds": self.seconds,
-            "total": self.total,
-            "history": self.history,
-            "best": self.best,
-        }
-        # Copies: a table that is shared between names could not be saved.
-        whole = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
-        write_atomic(path, save(whole, metadata={"demix": json.dumps(facts)}))
+        names = ("step", "seconds", "total", "history", "best")
+        return tensors, {name: getattr(self, name) for name in names}
 
     @torch.no_grad()
-    def restore(self, path: Path, about: Mapping[str, Any]) -> None:
-        """Take everything from a file that :meth:`save` wrote for the same training."""
-        try:
-            with safe_open(path, framework="pt") as file:
-                facts = json.loads((file.metadata() or {})["demix"])
-                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-            schema, found = facts["schema"], facts["about"]
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
-            raise DemixError(
-                f"{path} is not a checkpoint of demix ({error}); remove it to start anew."
-            ) from error
-        if schema != _SCHEMA or found != dict(about):
-            raise DemixError(
-                f"{path} is the checkpoint of another training; remove it to start anew, or give "
-                "the settings, data and seed that it was started with."
-            )
+    def take(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+        """Take back what :meth:`given` returned for the same training."""
         for key, weight in self.weights().items():
             weight.copy_(tensors[f"now.{key}"])
         best = {k.removeprefix("best."): v for k, v in tensors.items() if k.startswith("best.")}

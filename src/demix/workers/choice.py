@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 
@@ -13,31 +13,32 @@ _PATIENCE = 10
 """Seconds within which a scheduler has to answer."""
 
 
+# What the cells of a sweep import; torch's optimisers would import the second one by themselves.
+_NEEDED = ("demix.reproduce", "torch._dynamo")
+
+
 @contextmanager
-def opened(
-    name: str, *, preload: Sequence[str] = (), patience: float = _PATIENCE
-) -> Iterator[Executor]:
-    """Give the executor called ``name``, and close it in the end.
+def opened(name: str, *, patience: float = _PATIENCE) -> Iterator[Executor]:
+    """Give the executor of a sweep by its name, and close it in the end.
 
     Parameters
     ----------
     name : str
         ``local`` or ``local:N`` for processes of this machine, ``dask:ADDRESS`` for a cluster.
-    preload : sequence of str
-        Modules that tasks need, for processes of this machine.
     patience : float
         Seconds within which a cluster has to answer.
 
     Examples
     --------
     >>> from demix.workers import opened
-    >>> with opened("local:1") as executor:
-    ...     executor.submit(abs, -1).result()
-    1
+    >>> with opened("local:0"):
+    ...     pass
+    Traceback (most recent call last):
+    demix.errors.DemixError: --executor takes local, local:N with N processes, ...
     """
     kind, colon, what = name.partition(":")
     if kind == "local" and (not colon or (what.isdecimal() and int(what))):
-        with Workers(int(what) if colon else None, preload=preload) as workers:
+        with Workers(int(what) if colon else None, preload=_NEEDED) as workers:
             yield workers
     elif kind == "dask" and what:
         with _dask(what, patience) as cluster:

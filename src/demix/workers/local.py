@@ -76,14 +76,14 @@ class Workers(Executor):
         self.shutdown(cancel_futures=True)
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is not None:
+            self.kill()
+            return
         try:
-            if kind is None:
-                self.shutdown()
+            self.shutdown()
         except KeyboardInterrupt:
             self.kill()
             raise
-        if kind is not None:
-            self.kill()
 
     def _call(self, task: bytes) -> Any:
         for _ in range(_TRIES):

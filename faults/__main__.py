@@ -1,0 +1,102 @@
+"""Run the fault suite: ``python -m faults --out results/faults``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from demix.files import write_atomic
+from demix.provenance import provenance
+from faults import damage, disk, limits
+from faults.bench import Bench
+from faults.fuzzing import fuzz
+from faults.kills import kill
+from faults.outcome import Outcome
+from faults.processes import Processes, serving
+from faults.table import table
+
+ROOT = Path(__file__).resolve().parents[1]
+LONG = ("demix fit", "demix render sprites", "demix render 3dident", "demix reproduce")
+ALL = ("demix transform", "demix export", "demix evaluate", *LONG)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much of everything."""
+
+    kills: tuple[int, ...] = (100, 50, 50, 100)
+    disks: int = 6
+    regions: int = 64
+    checkpoints: int = 12
+    rooms: tuple[int, ...] = (8, 32, 96, 192, 384, 768, 1536, 3072)
+    together: int = 4
+    examples: int = 1500
+
+
+def series(bench: Bench, second: Processes, sizes: Sizes) -> Iterator[Callable[[], Outcome]]:
+    """Go through everything that can be done to every work."""
+    works = bench.works
+    for name, kills in zip(LONG, sizes.kills, strict=True):
+        yield partial(kill, works[name], kills, bench)
+    for name in ALL:
+        yield partial(disk.too_small, works[name], sizes.disks, bench)
+        yield partial(disk.limited, works[name], sizes.disks, bench)
+        yield partial(disk.read_only, works[name], bench)
+    yield partial(damage.checkpoint, sizes.checkpoints, bench)
+    yield partial(damage.model, sizes.regions, bench)
+    yield partial(damage.rendered, sizes.regions // 4, bench)
+    for name in ("demix transform", *LONG):
+        yield partial(limits.memory, works[name], sizes.rooms, bench)
+    for name in LONG:
+        yield partial(limits.together, works[name], sizes.together, bench, second)
+    yield partial(fuzz, sizes.examples)
+
+
+def tell(outcome: Outcome, seconds: float) -> None:
+    """Print what a series came to."""
+    print(
+        f"{seconds:5.0f} s  {outcome.fault}, {outcome.work}: {outcome.tried} times, "
+        f"{outcome.refused} refused, {outcome.lost} lost, {outcome.wrong} wrong",
+        *outcome.problems[:3],
+        sep="\n    ",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Do everything, tell how it goes, and write what came out."""
+    parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
+    parser.add_argument("--out", type=Path, default=ROOT / "results" / "faults")
+    parser.add_argument("--seed", type=int, default=0, help="of moments and places")
+    options = parser.parse_args()
+    start = time.monotonic()
+    outcomes: list[Outcome] = []
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        with serving(root / "first") as first, serving(root / "second") as second:
+            bench = Bench(root, Processes(first), options.seed)
+            for run in series(bench, Processes(second), Sizes()):
+                outcome = run()
+                if outcome.tried or outcome.wrong:
+                    outcomes.append(outcome)
+                    tell(outcome, time.monotonic() - start)
+    data = {
+        "series": [outcome.to_dict() for outcome in outcomes],
+        "seconds": round(time.monotonic() - start),
+        "provenance": {"command": f"python -m faults --seed {options.seed}", **provenance()},
+    }
+    write_atomic(options.out / "faults.json", json.dumps(data, indent=1) + "\n")
+    write_atomic(options.out / "table.md", table(data))
+    bad = sum(outcome.wrong + outcome.lost for outcome in outcomes)
+    sys.exit(f"{bad} things went wrong; see {options.out / 'faults.json'}" if bad else 0)
+
+
+if __name__ == "__main__":
+    main()

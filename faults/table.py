@@ -1,0 +1,33 @@
+"""The table of docs/reliability.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from demix.report import table_markdown
+
+
+def table(data: dict[str, Any]) -> str:
+    """Return Markdown of what ``faults.json`` holds."""
+    header = ["what happened", "to", "times", "refused in a sentence", "finished work lost"]
+    header += ["wrong results"]
+    rows = [
+        [
+            one["fault"],
+            one["work"],
+            *(f"{one[name]}" for name in ("tried", "refused", "lost", "wrong")),
+        ]
+        for one in data["series"]
+    ]
+    totals = [sum(one[name] for one in data["series"]) for name in ("tried", "lost", "wrong")]
+    kills = sum(one["tried"] for one in data["series"] if one["fault"].startswith("kill"))
+    about = data["provenance"]
+    notes = [
+        f"{totals[0]} faults, {kills} of them kills; finished work lost: {totals[1]}; wrong "
+        f"results: {totals[2]}.",
+        "Wrong is whatever is not, to the bit, what an undisturbed run gives, and every end "
+        "without a sentence.",
+        f"Regenerate with `make faults`: {data['seconds'] / 60:.0f} minutes on {about['cores']} "
+        f"cores; commit {str(about.get('commit', 'unknown'))[:12]}.",
+    ]
+    return table_markdown("Faults tried, work lost, wrong results", header, rows, notes)

@@ -1,0 +1,154 @@
+"""Files of trainings in progress: sealed by a checksum, the last good one kept beside the new."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load, save
+from torch import Tensor, uint8
+
+from demix.data.formats import reason
+from demix.errors import DemixError, warn
+from demix.files import write_atomic
+
+if TYPE_CHECKING:
+    from demix.training.state import State
+
+_SCHEMA = 2
+# What checkpoints may take of the time of training.
+_SHARE = 0.02
+
+
+class Checkpoints:
+    """The checkpoint of one training and the one before it.
+
+    A checkpoint is written at the first look, whose cost nobody knows before, and then at those
+    looks after which all of them together take at most 2 % of the time of training.
+
+    Parameters
+    ----------
+    path : str or Path, optional
+        The file; without it nothing is kept. The one before it is beside it.
+    about : mapping
+        Plain facts that tell this training from others.
+    """
+
+    def __init__(self, path: str | Path | None, about: Mapping[str, Any]) -> None:
+        self.path = None if path is None else Path(path)
+        self.about = dict(about)
+        self._kept: int | None = None  # the step that the file is of
+        self._begun = self._cost = self._spent = 0.0
+
+    @property
+    def found(self) -> bool:
+        """Whether there is something to go on from."""
+        return self.path is not None and any(file.exists() for file in checkpoint_files(self.path))
+
+    def restore(self, state: State) -> None:
+        """Take the newest whole checkpoint, if there is any; warn if that is not the last one."""
+        if self.path is None or not self.found:
+            return
+        tensors, facts = _newest(self.path)
+        if facts["schema"] != _SCHEMA or facts["about"] != self.about:
+            raise DemixError(
+                f"{self.path} is the checkpoint of another training; remove it to start anew, or "
+                "give the settings, data and seed that it was started with."
+            )
+        state.take(tensors, facts["state"])
+        self._kept, self._begun = state.step, state.seconds
+
+    def save(self, state: State, *, last: bool = False) -> None:
+        """Write a checkpoint if it is the first or the last one, or cheap enough."""
+        if self.path is None or self._kept == state.step:
+            return
+        allowed = _SHARE * (state.seconds - self._begun)
+        if self._spent and not last and self._spent + self._cost > allowed:
+            return
+        start = time.perf_counter()
+        tensors, facts = state.given()
+        raw = _sealed(tensors, {"schema": _SCHEMA, "about": self.about, "state": facts})
+        write_atomic(self.path, raw, before=checkpoint_files(self.path)[1])
+        self._kept, self._cost = state.step, time.perf_counter() - start
+        self._spent += self._cost
+
+
+def checkpoint_files(path: str | Path) -> tuple[Path, Path]:
+    """Return the files that a training with a checkpoint may leave: the last, the one before it.
+
+    Examples
+    --------
+    >>> from demix.training.checkpoints import checkpoint_files
+    >>> [file.name for file in checkpoint_files("run/checkpoint.safetensors")]
+    ['checkpoint.safetensors', 'checkpoint.previous.safetensors']
+    """
+    path = Path(path)
+    return path, path.with_name(f"{path.stem}.previous{path.suffix}")
+
+
+def remove_checkpoint(path: str | Path) -> None:
+    """Remove the checkpoint of a training that is finished, and the one before it."""
+    for file in checkpoint_files(path):
+        file.unlink(missing_ok=True)
+
+
+def _newest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read the last checkpoint, or the one before it if that is damaged."""
+    last, before = checkpoint_files(path)
+    if not last.exists():  # killed between two renamings
+        return _read(before)
+    try:
+        return _read(last)
+    except DemixError as error:
+        try:
+            found = _read(before)
+        except DemixError:
+            raise error from None
+        warn(
+            f"{last} is damaged; training goes on from the checkpoint before it, after "
+            f"{found[1]['state']['step']} steps."
+        )
+        # In its place, or the next one would make the damaged one the last good one.
+        before.replace(last)
+        return found
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return tensors and facts of a checkpoint whose checksum is right."""
+    try:
+        raw = path.read_bytes()
+        (length,) = struct.unpack("<Q", raw[:8])
+        sealed = json.loads(json.loads(raw[8 : 8 + length])["__metadata__"]["demix"])
+        tensors, facts = load(raw), sealed["facts"]
+        if sealed["sha256"] != _digest(tensors, facts):
+            raise ValueError("its checksum is another")
+    except (OSError, SafetensorError, struct.error, KeyError, TypeError, ValueError) as error:
+        raise DemixError(
+            f"{path} is damaged or no checkpoint of demix ({reason(error)}); remove it to start "
+            "anew."
+        ) from error
+    return tensors, facts
+
+
+def _sealed(tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> bytes:
+    """Return the bytes of a safetensors file with a checksum of all that it holds."""
+    # Copies: a table that is shared between names could not be saved.
+    whole = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
+    facts = json.loads(json.dumps(facts))
+    about = json.dumps({"facts": facts, "sha256": _digest(whole, facts)})
+    return save(whole, metadata={"demix": about})
+
+
+def _digest(tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> str:
+    """Return the SHA-256 of tensors, with their names, types and shapes, and of the facts."""
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    for name, value in sorted(tensors.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.reshape(-1).view(uint8).numpy().data)
+    return digest.hexdigest()

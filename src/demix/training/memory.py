@@ -1,0 +1,106 @@
+"""What a training will take of the memory, before it starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from demix.encoders import Encoder
+from demix.memory import check_memory
+from demix.training.recipe import Recipe
+
+_FLOAT = 4
+# Rows of a forward pass that is measured; normalisation over the batch needs more than one.
+_ROWS = 2
+
+
+def check_training_memory(
+    encoder: Encoder, objective: Any, recipe: Recipe, *, checkpoint: bool, beside: float = 0.0
+) -> None:
+    """Refuse a training that will not fit into memory, with so many bytes beside it."""
+    if next(encoder.parameters()).device.type == "cpu":
+        check_memory(
+            training_bytes(encoder, objective, recipe, checkpoint=checkpoint) + beside,
+            f"Training with a batch of {recipe.batch}",
+            "take a smaller batch, chunks of it (Recipe(chunk=...)), or a machine with more",
+        )
+
+
+def training_bytes(
+    encoder: Encoder, objective: Any, recipe: Recipe, *, checkpoint: bool = False
+) -> int:
+    r"""Return roughly how many bytes a training takes beside the weights that are there.
+
+    With :math:`P` numbers in the weights of encoder and objective, :math:`A_l` that layer
+    :math:`l` makes of a row and :math:`D` in the row itself, for :math:`B` pairs of rows it is
+
+    .. math:: 4 (c P + 2 B' (\textstyle\sum_l A_l + 2 \max_l A_l) + 3 \cdot 2 B D),
+
+    where :math:`c` counts gradients, moments, the best weights and, with a checkpoint, what is
+    gathered for the file; what layers have made is kept for as many rows :math:`2 B'` as a chunk
+    has, with the gradients of two of them; rows are drawn, moved and whitened. The contrast takes
+    a tile, which is small beside all of it.
+
+    Examples
+    --------
+    >>> from demix import Encoder, InfoNCE, Recipe, Sphere
+    >>> from demix.training.memory import training_bytes
+    >>> encoder = Encoder(100, Sphere(5))
+    >>> small, large = (training_bytes(encoder, InfoNCE(), Recipe(batch=b)) for b in (64, 65536))
+    >>> small < 2e6, 2e8 < large < 1e9
+    (True, True)
+    """
+    modules = [encoder, *([objective] if isinstance(objective, nn.Module) else [])]
+    weights = sum(p.numel() for module in modules for p in module.parameters())
+    copies = 4 + (8 if checkpoint else 0)  # a gradient, two moments, the best; all that in a file
+    rows = 2 * recipe.batch
+    kept = rows if recipe.chunk is None else min(rows, recipe.chunk)
+    inputs = math.prod(_shape(encoder))
+    return _FLOAT * (copies * weights + 2 * kept * sum(layer_sizes(encoder)) + 3 * rows * inputs)
+
+
+def encoding_bytes(encoder: Encoder, rows: int) -> int:
+    """Return roughly how many bytes it takes to encode so many rows without gradients."""
+    largest = max([math.prod(_shape(encoder)), *layer_sizes(encoder)])
+    return _FLOAT * 3 * rows * largest
+
+
+def layer_sizes(encoder: Encoder) -> list[int]:
+    """Return how many numbers each layer makes of one row, seen in a pass with two of them."""
+    sizes: list[int] = []
+
+    def note(module: nn.Module, given: Any, made: Any) -> None:
+        if isinstance(made, Tensor):
+            sizes.append(made.numel() // _ROWS)
+
+    leaves = [module for module in encoder.modules() if not any(module.children())]
+    hooks = [module.register_forward_hook(note) for module in leaves]
+    device = next(encoder.parameters()).device
+    try:
+        with torch.no_grad(), _evaluated(encoder):
+            encoder(torch.zeros(_ROWS, *_shape(encoder), device=device))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return sizes
+
+
+def _shape(encoder: Encoder) -> tuple[int, ...]:
+    dim_in = encoder.settings["dim_in"]
+    return (dim_in,) if isinstance(dim_in, int) else tuple(dim_in)
+
+
+@contextmanager
+def _evaluated(encoder: Encoder) -> Iterator[None]:
+    """Keep normalisation over the batch from learning, and dropout from drawing."""
+    training = encoder.training
+    encoder.eval()
+    try:
+        yield
+    finally:
+        encoder.train(training)

@@ -1,0 +1,76 @@
+"""The fault suite in short: the same series as of `make faults`, a few faults each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from faults import damage, disk, limits
+from faults.bench import Bench
+from faults.kills import kill
+from faults.outcome import Outcome
+from faults.processes import Processes
+from faults.table import table
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/statm").exists(), reason="limits are set by what /proc says"
+)
+
+
+@pytest.fixture(scope="module")
+def bench(demix, tmp_path_factory) -> Bench:
+    return Bench(tmp_path_factory.mktemp("faults"), Processes(demix), seed=0)
+
+
+def check(outcome: Outcome, *, tried: int, refused: int | None = None) -> None:
+    assert outcome.problems == []
+    assert outcome.lost == 0
+    assert outcome.tried == tried
+    if refused is not None:
+        assert outcome.refused == refused
+
+
+@pytest.mark.parametrize("name", ["demix fit", "demix render sprites"])
+def test_kills_cost_nothing_that_was_finished(bench, name):
+    check(kill(bench.works[name], 2, bench), tried=2)
+
+
+@pytest.mark.parametrize("name", ["demix transform", "demix render sprites"])
+def test_without_room_there_is_a_sentence_and_later_the_same_bits(bench, name):
+    check(disk.limited(bench.works[name], 1, bench), tried=1, refused=1)
+
+
+NAMES = ["demix transform", "demix export", "demix evaluate", "demix fit", "demix reproduce"]
+
+
+@pytest.mark.parametrize("name", [*NAMES, "demix render sprites"])
+def test_a_folder_that_may_not_be_written_to_is_told(bench, name):
+    check(disk.read_only(bench.works[name], bench), tried=1, refused=1)
+
+
+def test_no_damage_of_a_model_goes_unnoticed(bench):
+    check(damage.model(16, bench), tried=2 * 4 * 16)
+
+
+def test_every_damage_of_a_rendered_folder_is_mended(bench):
+    check(damage.rendered(1, bench), tried=4 * 4)
+
+
+@pytest.mark.parametrize("name", ["demix transform", "demix fit", "demix render 3dident"])
+def test_a_limit_on_memory_is_told_before_the_work_starts(bench, name, monkeypatch):
+    # It is refused whatever the result would be.
+    monkeypatch.setattr(bench, "undisturbed", lambda work: None)
+    check(limits.memory(bench.works[name], [8], bench), tried=1, refused=1)
+
+
+def test_what_goes_wrong_is_counted(bench):
+    outcome = Outcome("a fault", "some work", tried=3)
+    outcome.refusal(bench.processes.run("list"))
+    assert outcome.wrong == 1
+    outcome.refusal(bench.processes.run("reproduce", "nothing"), "Unknown experiment")
+    assert (outcome.refused, outcome.wrong) == (2, 1)
+    about = {"cores": 2, "commit": "0123456789abcdef"}
+    shown = table({"series": [outcome.to_dict()], "seconds": 90, "provenance": about})
+    assert "| a fault | some work | 3 | 2 | 0 | 1 |" in shown
+    assert "3 faults, 0 of them kills; finished work lost: 0; wrong results: 1." in shown

@@ -1,0 +1,104 @@
+"""Valid files of every format, and what may become of them."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import zipfile
+
+import numpy as np
+from hypothesis import strategies as st
+
+ARRAY = np.arange(24, dtype=np.float32).reshape(8, 3) / 7
+
+
+def npy(array: np.ndarray = ARRAY) -> bytes:
+    raw = io.BytesIO()
+    np.save(raw, array)
+    return raw.getvalue()
+
+
+def npz(*, compressed: bool = False) -> bytes:
+    raw = io.BytesIO()
+    (np.savez_compressed if compressed else np.savez)(raw, x=ARRAY, y=np.arange(8))
+    return raw.getvalue()
+
+
+def csv() -> bytes:
+    lines = ["a,b,c", *(",".join(f"{x:.4f}" for x in row) for row in ARRAY.tolist())]
+    return "\n".join(lines).encode() + b"\n"
+
+
+def words() -> bytes:
+    return b"size;shape\n0.5;cube\n0.25;ball\n1;cube\n"
+
+
+def parquet() -> bytes:
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    raw = io.BytesIO()
+    table = arrow.table({"a": ARRAY[:, 0], "b": np.arange(8), "c": ARRAY[:, 2].astype(float)})
+    parquet.write_table(table, raw)
+    return raw.getvalue()
+
+
+def mots() -> bytes:
+    codes = ["PP2PP2", "Pl1PT2", "Ph1PX2"]
+    lines = [f"{frame} 2001 2 64 64 {code}" for frame, code in enumerate(codes)]
+    return "\n".join(lines).encode()
+
+
+def mots_zip() -> bytes:
+    raw = io.BytesIO()
+    with zipfile.ZipFile(raw, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("0000.txt", mots())
+    return raw.getvalue()
+
+
+def mots_tar() -> bytes:
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w:gz") as archive:
+        about = tarfile.TarInfo("0000.txt")
+        about.size = len(mots())
+        archive.addfile(about, io.BytesIO(mots()))
+    return raw.getvalue()
+
+
+def png() -> bytes:
+    from PIL import Image
+
+    raw = io.BytesIO()
+    Image.fromarray((ARRAY * 50).astype(np.uint8)).save(raw, "PNG")
+    return raw.getvalue()
+
+
+@st.composite
+def spoilt(draw: st.DrawFn, valid: bytes) -> bytes:
+    """Draw what may become of a file: flipped, overwritten, cut, doubled or filled with bytes."""
+    raw = bytearray(valid)
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, max(0, len(raw) - 1)))
+        stop = min(len(raw), start + draw(st.integers(1, 16)))
+        match draw(st.sampled_from(["flip", "write", "number", "cut", "double", "insert"])):
+            case "flip" if raw:
+                raw[start] ^= 1 << draw(st.integers(0, 7))
+            case "write":
+                raw[start:stop] = draw(st.binary(min_size=stop - start, max_size=stop - start))
+            case "number":
+                # Lengths and counts stand in files as such.
+                size = draw(st.sampled_from([2, 4, 8]))
+                value = draw(st.sampled_from([0, 1, 2**15, 2**31 - 1, 2**32 - 1, 2**62, 2**63]))
+                raw[start : start + size] = (value % 2 ** (8 * size)).to_bytes(size, "little")
+            case "cut":
+                raw[start : (len(raw) if draw(st.booleans()) else stop)] = b""
+            case "double":
+                raw[stop:stop] = raw[start:stop]
+            case "insert":
+                raw[start:start] = draw(st.binary(max_size=16))
+    return bytes(raw)
+
+
+def files(valid: bytes, beginning: bytes = b"") -> st.SearchStrategy[bytes]:
+    """Return spoilt files, and random bytes that begin as the format does."""
+    return st.one_of(spoilt(valid), st.binary(max_size=300).map(lambda raw: beginning + raw))

@@ -1,0 +1,59 @@
+"""Reading what nobody should have written: it is read or refused in a sentence, soon."""
+
+from __future__ import annotations
+
+import os
+import signal
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+
+from demix.errors import DemixError, DemixWarning
+
+# `make faults` looks longer, and elsewhere each time.
+LONG = "DEMIX_FUZZ" in os.environ
+EXAMPLES = int(os.environ.get("DEMIX_FUZZ", "50"))
+fuzzed = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=not LONG,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+_SECONDS = 20
+
+
+@contextmanager
+def no_hang() -> Iterator[None]:
+    """Fail if it takes much longer than it should."""
+
+    def ring(number: int, frame: Any) -> None:
+        raise AssertionError(f"it takes more than {_SECONDS} seconds")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(_SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def read_or_refused(read: Callable[[], Any]) -> str | None:
+    """Return the sentence that something was refused with, None if it was read."""
+    with no_hang(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DemixWarning)  # of what can be used
+        try:
+            read()
+        except DemixError as error:
+            told = str(error)
+        else:
+            return None
+    assert told.endswith("."), told
+    assert told.isprintable(), told
+    assert len(told) < 1000, told
+    return told
