@@ -73,7 +73,6 @@ def test_the_list_has_every_row_for_eyes_and_for_programs(demix):
         "ce-dislib": 11,
         "ce-imagenetx": 17,
         "genealogy": 5,
-        "ce-dislib": 11,
     }
     for name in counts:
         assert name in shown.stdout
