@@ -20,6 +20,8 @@ DOCUMENTS = (
     "README.md",
     "docs/checkup.md",
     "docs/cross_entropy.md",
+    "docs/datasets.md",
+    "docs/dislib.md",
     "docs/imagenet_x.md",
     "docs/images.md",
     "docs/labels.md",

@@ -11,7 +11,7 @@ import pytest
 
 from command import run_demix
 
-COMMANDS = ["demo", "list", "reproduce", "evaluate", "fit", "consensus", "transform"]
+COMMANDS = ["demo", "list", "reproduce", "download", "evaluate", "fit", "consensus", "transform"]
 COMMANDS += ["report", "compare", "export", "bench", "checkup", "calibrate", "render", "probe"]
 
 
@@ -70,9 +70,9 @@ def test_the_list_has_every_row_for_eyes_and_for_programs(demix):
         "ce-gennorm": 20,
         "ce-batch-clusters-tails": 36,
         "ce-label-noise": 7,
+        "ce-dislib": 11,
         "ce-imagenetx": 17,
         "genealogy": 5,
-        "ce-dislib": 11,
     }
     for name in counts:
         assert name in shown.stdout
