@@ -98,6 +98,7 @@ bench: $(PEERS)
 	$(BIN)/demix bench --sections contrast,step,convergence,samplers,scores,scaling \
 		--json results/bench/bench.json
 	$(BIN)/demix bench --sections estimators --json results/bench/estimators.json
+	$(BIN)/demix bench --sections distributed --json results/bench/distributed.json
 	$(BIN)/python scripts/plot_scaling.py
 	$(BIN)/python scripts/fill_docs.py
 
