@@ -100,6 +100,7 @@ bench: $(PEERS)
 		--json results/bench/bench.json
 	$(BIN)/demix bench --sections estimators --json results/bench/estimators.json
 	$(BIN)/demix bench --sections sweep --json results/bench/sweep.json
+	$(BIN)/demix bench --sections distributed --json results/bench/distributed.json
 	$(BIN)/python scripts/plot_scaling.py
 	$(BIN)/python scripts/fill_docs.py
 
