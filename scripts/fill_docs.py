@@ -22,6 +22,7 @@ DOCUMENTS = (
     "docs/cross_entropy.md",
     "docs/images.md",
     "docs/labels.md",
+    "docs/reliability.md",
     "docs/speed.md",
     "docs/time_series.md",
 )
