@@ -88,6 +88,7 @@ site: setup docs
 examples: setup
 	$(BIN)/python examples/time_series.py --out results/examples
 	$(BIN)/python examples/class_labels.py --out results/examples
+	$(BIN)/python examples/probing.py --out results/examples
 	$(if $(DEMIX_COIL100),$(BIN)/python examples/turntable.py --out results/examples,\
 		@echo "examples/turntable.py left out: DEMIX_COIL100 does not say where its data are")
 	$(BIN)/python scripts/fill_docs.py
@@ -101,6 +102,7 @@ bench: $(PEERS)
 	$(BIN)/demix bench --sections contrast,step,convergence,samplers,scores,scaling \
 		--json results/bench/bench.json
 	$(BIN)/demix bench --sections estimators --json results/bench/estimators.json
+	$(BIN)/demix bench --sections sweep --json results/bench/sweep.json
 	$(BIN)/python scripts/plot_scaling.py
 	$(BIN)/python scripts/fill_docs.py
 

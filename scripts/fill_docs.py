@@ -20,8 +20,12 @@ DOCUMENTS = (
     "README.md",
     "docs/checkup.md",
     "docs/cross_entropy.md",
+    "docs/datasets.md",
+    "docs/dislib.md",
+    "docs/imagenet_x.md",
     "docs/images.md",
     "docs/labels.md",
+    "docs/probe.md",
     "docs/reliability.md",
     "docs/speed.md",
     "docs/time_series.md",
@@ -45,8 +49,9 @@ def body(name: str, root: Path) -> str:
     results = root / "results"
     if name.startswith("bench/"):
         section = name.removeprefix("bench/")
-        # Estimators are measured in a run of their own, which takes long.
-        file = results / "bench" / f"{'estimators' if section == 'estimators' else 'bench'}.json"
+        # Some are measured in a run of their own: it takes long, or both cores.
+        alone = section in ("estimators", "sweep")
+        file = results / "bench" / f"{section if alone else 'bench'}.json"
         data = json.loads(file.read_text(encoding="utf-8"))
         return table_markdown(*tables_of(data)[section])
     if name.startswith("examples/"):

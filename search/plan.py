@@ -58,7 +58,7 @@ class Plan:
     recipe: Recipe
     body: Body
     optimiser: Optimiser = field(default_factory=Optimiser)
-    group: int | None = None
+    within: int | None = None
     decay: str = "cosine"
     averaging: tuple[str, float] = ("none", 0.0)
     batches: tuple[tuple[float, float], ...] = ((1.0, 1.0),)

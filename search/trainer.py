@@ -75,11 +75,11 @@ class Trainer:
         # Not the recipe's bf16, which stays off where the processor has to emulate it: here the
         # price of that is part of what is measured.
         with torch.autocast("cpu", torch.bfloat16, enabled=plan.precision == "bfloat16"):
-            if plan.group is None:
+            if plan.within is None:
                 return plan.objective(self.encoder, pairs)
             if isinstance(plan.objective, InfoNCE):
-                return replace(plan.objective, group=plan.group)(self.encoder, pairs)
-            return self._grouped(pairs, plan.group)
+                return replace(plan.objective, within=plan.within)(self.encoder, pairs)
+            return self._grouped(pairs, plan.within)
 
     def _grouped(self, pairs: Pairs, size: int) -> Tensor:
         """Average the objective over groups of pairs that are encoded together."""

@@ -80,12 +80,12 @@ def size(factor: float) -> Patch:
     return lambda given: replace(given, size=factor * given.size)
 
 
-def group(pairs: int) -> Patch:
+def within(pairs: int) -> Patch:
     """Contrast within groups."""
 
     def patch(given: Plan) -> Plan:
-        now = getattr(given.objective, "group", None) or given.recipe.batch
-        return given if now == pairs else replace(given, group=pairs)
+        now = getattr(given.objective, "within", None) or given.recipe.batch
+        return given if now == pairs else replace(given, within=pairs)
 
     return patch
 
@@ -159,11 +159,11 @@ _FACTORS: dict[str, dict[str, Patch]] = {
         "grow-half-to-double": plan(batches=((0.4, 0.5), (0.8, 1.0), (1.0, 2.0))),
         "grow-quarter-to-one": plan(batches=((0.4, 0.25), (0.7, 0.5), (1.0, 1.0))),
         "grow-quarter-to-fourfold": plan(batches=((0.5, 0.25), (0.8, 1.0), (1.0, 4.0))),
-        "group-64": group(64),
-        "group-128": group(128),
-        "group-256": group(256),
-        "group-512": group(512),
-        "group-1024": group(1024),
+        "group-64": within(64),
+        "group-128": within(128),
+        "group-256": within(256),
+        "group-512": within(512),
+        "group-1024": within(1024),
     },
     "optimiser": {
         "adam-0.001": rule(name="adam", matrix_rate=1e-3),

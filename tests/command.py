@@ -135,6 +135,8 @@ class Commands:
         for file in self._files:
             file.unlink(missing_ok=True)
         line = json.dumps([code, [*map(str, arguments)], *map(str, self._files)])
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
         self._server.stdin.write(f"{line}\n")
         self._server.stdin.flush()
         self._child = int(self._server.stdout.readline())
@@ -159,6 +161,7 @@ class Commands:
 
     def wait(self) -> subprocess.CompletedProcess[str]:
         """Wait for the end of what was started."""
+        assert self._server.stdout is not None
         code = int(self._server.stdout.readline())
         told = [file.read_text(encoding="utf-8") for file in self._files]
         return subprocess.CompletedProcess("demix", code, *told)

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import demix
+
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
@@ -42,6 +44,21 @@ def test_digits_are_named_and_two_fits_agree(tmp_path):
     assert kept["accuracy"] > 0.8
     (agreement, chance), *_ = kept["scores"].values()
     assert agreement > 0.3 > 0.1 > chance
+
+
+@pytest.mark.slow
+def test_latents_of_digits_tell_less_than_pixels_of_what_no_label_tells(tmp_path):
+    scores = run("probing", tmp_path, "--files", str(tmp_path / "files"))["scores"]
+    assert scores["latents"]["digit"]["value"] > 0.8
+    for features in scores.values():
+        assert features["noise"]["bonferroni"] > 0.05 > features["slant"]["bonferroni"]
+    assert scores["latents"]["slant"]["value"] < 0.9 < scores["pixels"]["slant"]["value"]
+    # The same files through the readers of the command line give the same numbers.
+    known = demix.read_factors(tmp_path / "files" / "factors.csv")
+    found = demix.probe(np.load(tmp_path / "files" / "latents.npy"), known)
+    assert found["slant"].read_out.tested.value == pytest.approx(
+        scores["latents"]["slant"]["value"], abs=1e-6
+    )
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import platform
@@ -141,6 +142,12 @@ def is_trouble(error: BaseException | None, *numbers: int) -> bool:
 def is_full(error: BaseException | None) -> bool:
     """Whether an error, or what caused it, is a full disk or a limit on the size of files."""
     return is_trouble(error, *_FULL)
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of what a file holds."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def claim_folder(path: str | Path, marker: str, *, command: str | None = None) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 import sys
@@ -10,11 +9,13 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from demix.workers import cores
+
 _LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
 
 def provenance(*beside: str) -> dict[str, str | int]:
-    """Return versions, cores, threads of torch if it runs, and, in a git checkout, the commit.
+    """Return versions, cores, threads and ranks of torch if it runs, and the commit of a checkout.
 
     Parameters
     ----------
@@ -36,12 +37,13 @@ def provenance(*beside: str) -> dict[str, str | int]:
             facts[name] = version(name)
     facts["python"] = platform.python_version()
     facts["machine"] = platform.machine()
-    facts["cores"] = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-    )
+    facts["cores"] = cores()
     # What has not imported torch does not wait for it.
     if "torch" in sys.modules:
         facts["threads"] = sys.modules["torch"].get_num_threads()
+        distributed = sys.modules["torch"].distributed
+        if distributed.is_available() and distributed.is_initialized():
+            facts["ranks"] = distributed.get_world_size()
     commit = _commit()
     if commit:
         facts["commit"] = commit

@@ -23,17 +23,23 @@ def check_share(share: Any, name: str) -> None:
         raise DemixError(f"{name} must be a number in [0, 1), but got {share!r}.")
 
 
-def check_matrix(array: Any, name: str) -> np.ndarray:
-    """Return ``array`` as a finite float64 matrix ``(N, d)``, or say what is wrong with it."""
+def check_matrix(array: Any, name: str, *, keep_float32: bool = False) -> np.ndarray:
+    """Return ``array`` as a finite float64 matrix ``(N, d)``, or say what is wrong with it.
+
+    With ``keep_float32`` a matrix of float32 is returned as it is, which saves two copies.
+    """
     if hasattr(array, "detach"):
         array = array.detach().cpu()
         # NumPy has no bfloat16.
-        array = (array.double() if array.is_floating_point() else array).numpy()
+        if array.is_floating_point() and not (keep_float32 and array.dtype.itemsize == 4):
+            array = array.double()
+        array = array.numpy()
     try:
         matrix = np.asarray(array)
         if matrix.dtype.kind not in "biuf":
             raise TypeError(matrix.dtype)
-        matrix = matrix.astype(np.float64)
+        if not keep_float32 or matrix.dtype != np.float32:
+            matrix = matrix.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise DemixError(f"{name} must be an array of numbers, but got {error}.") from error
     if matrix.ndim != 2:
@@ -41,7 +47,7 @@ def check_matrix(array: Any, name: str) -> np.ndarray:
             f"{name} must be a matrix (samples, dimensions), but has shape {matrix.shape}; "
             "reshape a single dimension with [:, None]."
         )
-    if matrix.size and np.abs(matrix[np.isfinite(matrix)]).max(initial=0.0) > 1e100:
+    if float(np.abs(matrix[np.isfinite(matrix)]).max(initial=0.0)) > 1e100:
         raise DemixError(f"{name} must lie within 1e100, but hold larger values; rescale them.")
     bad = int((~np.isfinite(matrix)).any(axis=1).sum())
     if bad:

@@ -9,13 +9,14 @@ import pytest
 
 from demix.bench.estimators import FAST_ICA, OURS, fit_one
 from demix.bench.suite import SECTIONS
+from demix.bench.sweeps import sweep
 from demix.bench.tables import tables_of
 
 
 @pytest.mark.slow
 def test_a_quick_run_has_every_section_and_bar(demix, tmp_path):
     file = tmp_path / "new" / "bench.json"
-    quick = [name for name in SECTIONS if name != "estimators"]
+    quick = [name for name in SECTIONS if name not in ("estimators", "sweep")]
     options = ["--quick", "--json", file, "--sections", ",".join(quick)]
     done = demix.run("bench", *options)
     assert done.returncode == 0, done.stderr
@@ -60,6 +61,18 @@ def test_estimators_are_fitted_to_the_same_series(tmp_path):
     section = {"rows": 300, "seeds": [0], "entries": runs}
     table = tables_of({"estimators": section})["estimators"]
     assert [row[1] for row in table.rows] == [OURS, FAST_ICA]
+
+
+def test_a_sweep_is_a_reproduction_of_short_cells(tmp_path):
+    """In this process here; in a run each sweep is a command of its own."""
+    sweep(0, 2, 1, str(tmp_path))
+    records = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
+    assert [(r["row"], r["seed"], r["steps"]) for r in records] == [(2, 0, 1), (2, 1, 1)]
+    assert {r["provenance"]["threads"] for r in records} == {1}
+    seconds = {"one process": 20.0, "workers": 11.0}
+    section = {"cells": 2, "workers": 2, "seconds": seconds, "share": 0.55}
+    table = tables_of({"sweep": section})["sweep"]
+    assert table.rows == [["one process", "20 s", "1"], ["2 workers", "11 s", "0.55"]]
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(demix, tmp_path):

@@ -95,6 +95,7 @@ SECTIONS = {
         "batch": 6144,
         "entries": [{"experiment": "clica-table1", "row": 2, "share_of_peak": 0.61}],
     },
+    "sweep": {"cells": 12, "workers": 2, "share": 0.61},
 }
 
 
@@ -111,6 +112,7 @@ def test_bars_are_judged_by_what_was_measured():
         (30.0, True),
         (None, False),  # never reached
         (61.0, True),
+        (0.61, False),
     ]
 
 

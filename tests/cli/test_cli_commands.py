@@ -11,8 +11,8 @@ import pytest
 
 from command import run_demix
 
-COMMANDS = ["demo", "list", "reproduce", "evaluate", "fit", "consensus", "transform"]
-COMMANDS += ["report", "compare", "export", "bench", "checkup", "calibrate", "render"]
+COMMANDS = ["demo", "list", "reproduce", "download", "evaluate", "fit", "consensus", "transform"]
+COMMANDS += ["report", "compare", "export", "bench", "checkup", "calibrate", "render", "probe"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -70,6 +70,8 @@ def test_the_list_has_every_row_for_eyes_and_for_programs(demix):
         "ce-gennorm": 20,
         "ce-batch-clusters-tails": 36,
         "ce-label-noise": 7,
+        "ce-dislib": 11,
+        "ce-imagenetx": 17,
         "genealogy": 5,
     }
     for name in counts:

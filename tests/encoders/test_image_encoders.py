@@ -10,7 +10,7 @@ import torch
 
 from demix import Box, ContrastiveDemixer, DemixError, Encoder, Recipe, Sphere, load_model
 from demix.encoders import ChannelScaling, load_encoder, save_encoder
-from demix.encoders.images import BODIES, BasicBlock, ResidualConv
+from demix.encoders.images import BODIES, BasicBlock, WhatAndWhere
 
 SHAPE = (3, 32, 40)
 
@@ -20,9 +20,7 @@ def built(body: str, shape=SHAPE) -> Encoder:
     torch.manual_seed(0)
     encoder = Encoder(shape, Box(4), body=body, scale=2.0).initialise()
     for layer in encoder.modules():
-        if isinstance(layer, ResidualConv):
-            torch.nn.init.normal_(layer.second.weight, std=0.05)
-        if isinstance(layer, torch.nn.BatchNorm2d):
+        if isinstance(layer, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d):
             layer.running_mean.normal_()
             layer.running_var.uniform_(0.5, 2)
     encoder.whitening.fit(torch.rand(64, *shape))
@@ -62,6 +60,7 @@ def test_every_weight_is_trained(encoder):
         ("kitti", 3 * 512 + 32 + 32 * 512 + 32 + 32 * 1024 + 64 + 64 * 1024 + 64),
         # The published count of its convolutions and norms, without the last layer.
         ("resnet18", 11_176_512),
+        ("resnet18_linear", 11_176_512),
     ],
 )
 def test_convolutions_are_the_published_ones(body, numbers):
@@ -72,11 +71,17 @@ def test_convolutions_are_the_published_ones(body, numbers):
     assert sum(p.numel() for p in inner) == numbers
 
 
-def test_residual_blocks_start_as_the_identity():
-    block = Encoder(SHAPE, Box(4), body="compact").initialise().body[1]
-    assert isinstance(block, ResidualConv)
-    h = torch.randn(2, 64, 8, 8)
-    assert torch.equal(block(h), h)
+def test_what_is_seen_does_not_depend_on_where():
+    layer = WhatAndWhere(6, 4, 6)
+    h = torch.zeros(2, 6, 4, 6)
+    h[0, 2, 1, 1] = h[1, 2, 2, 4] = 3.0  # the same thing, elsewhere
+    out = layer(h)
+    assert out.shape == (2, layer.dim_out)
+    what, where = out[:, :12], out[:, 12:]
+    assert torch.equal(what[0], what[1])
+    assert what[0, 2] == 3 / 24
+    assert what[0, 8] == 3
+    assert not torch.allclose(where[0], where[1])
 
 
 def test_a_basic_block_is_what_he_et_al_draw():

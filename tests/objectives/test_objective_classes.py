@@ -50,7 +50,7 @@ def test_info_nce_is_two_sided_with_the_dot_product_unless_told(
 
 
 def test_groups_give_the_mean_of_their_losses(encoder: Encoder, pairs: Pairs) -> None:
-    grouped = InfoNCE(1, group=8)(encoder, pairs)
+    grouped = InfoNCE(1, within=8)(encoder, pairs)
     parts = [Pairs(*(side[start : start + 8] for side in pairs)) for start in (0, 8, 16)]
     losses = torch.stack([InfoNCE(1)(encoder, part) for part in parts])
     torch.testing.assert_close(grouped, losses.mean())
@@ -59,16 +59,16 @@ def test_groups_give_the_mean_of_their_losses(encoder: Encoder, pairs: Pairs) ->
     )
 
 
-@pytest.mark.parametrize("group", [24, 100, None])
+@pytest.mark.parametrize("within", [24, 100, None])
 def test_a_group_as_large_as_the_batch_is_no_group(
-    encoder: Encoder, pairs: Pairs, group: int | None
+    encoder: Encoder, pairs: Pairs, within: int | None
 ) -> None:
-    found = InfoNCE(2, group=group)(encoder, pairs)
+    found = InfoNCE(2, within=within)(encoder, pairs)
     torch.testing.assert_close(found, InfoNCE(2)(encoder, pairs))
 
 
 @pytest.mark.parametrize(
-    "objective", [InfoNCE(1), InfoNCE(1, group=8), AlignmentUniformity(1), Supervised()], ids=repr
+    "objective", [InfoNCE(1), InfoNCE(1, within=8), AlignmentUniformity(1), Supervised()], ids=repr
 )
 def test_a_few_steps_lower_every_objective(encoder: Encoder, objective: Any) -> None:
     pairs = PROCESS.sample(64, generator=torch.Generator().manual_seed(2))

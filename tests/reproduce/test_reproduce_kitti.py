@@ -109,6 +109,6 @@ def test_the_command_runs_a_row(demix, annotations, tmp_path):
 
 def test_only_experiments_on_files_ask_for_them():
     needy = {name for name, experiment in EXPERIMENTS.items() if experiment.data}
-    assert needy == {"clica-3dident", "clica-kitti"}
+    assert needy == {"ce-dislib", "ce-imagenetx", "clica-3dident", "clica-kitti"}
     with pytest.raises(DemixError, match="leave --data out"):
         reproduce(experiment_named("ce-diet"), "never", scale=scale_named("smoke"), data=["x"])

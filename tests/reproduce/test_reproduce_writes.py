@@ -19,7 +19,7 @@ from demix.experiments import (
     experiment_named,
     scale_named,
 )
-from demix.reproduce import Watcher, reproduce, run_cell
+from demix.reproduce import Report, Watcher, reproduce, run_cell
 
 SMOKE = scale_named("smoke")
 # The first row of each, whose optimum is known except in ce-gennorm, and another one or two.
@@ -220,10 +220,8 @@ def test_at_paper_scale_too_the_seed_settles_the_weights_that_training_starts_fr
 
     for seed in (0, 0, 1):
         experiment = experiment_named("clica-table1")
-        assert (
-            run_cell(experiment, experiment.rows[1], seed, small, "unsupervised", first_step)
-            is None
-        )
+        cell = experiment, experiment.rows[1], seed, small, "unsupervised"
+        assert run_cell(*cell, Report(first_step)) is None
     assert losses[0] == losses[1] != losses[2]
 
 

@@ -63,7 +63,7 @@ def assert_equal(found: dict[str, torch.Tensor], whole: dict[str, torch.Tensor])
     [
         InfoNCE(),
         InfoNCE(similarity=1.0, two_sided=False, include_positive=False),
-        InfoNCE(group=8),
+        InfoNCE(within=8),
         ShapedInfoNCE(3, learn_shape=True).double(),
     ],
     ids=["dot", "laplace", "groups", "shaped"],

@@ -90,3 +90,10 @@ def test_a_gradient_of_zero_moves_nothing():
     weight = random(4, 4)
     [after] = walk(Muon, [weight], [[torch.zeros(4, 4)]], lr=0.1, weight_decay=0.0)
     assert torch.equal(after, weight)
+
+
+def test_a_convolution_is_the_matrix_of_its_patches():
+    weight, gradient = random(6, 2, 3, 3), random(6, 2, 3, 3, seed=1)
+    [found] = walk(Muon, [weight], [[gradient]], lr=0.1)
+    [flat] = walk(Muon, [weight.flatten(1)], [[gradient.flatten(1)]], lr=0.1)
+    assert torch.equal(found.flatten(1), flat)

@@ -49,6 +49,10 @@ def judge(sections: dict[str, Any], sizes: Sizes) -> list[dict[str, Any]]:
         bars.append(_bar(name, "at most", 60.0, together, "s"))
     if "estimators" in sections:
         bars += _recovery(sections["estimators"]["entries"])
+    if "sweep" in sections:
+        sweep = sections["sweep"]
+        name = f"a sweep of {sweep['cells']} short cells on {sweep['workers']} workers"
+        bars.append(_bar(name, "at most", 0.6, sweep["share"], "of the time of one process"))
     for bar in bars:
         bar["met"] = None if sizes.name != "full" else _met(bar)
     return bars

@@ -47,6 +47,8 @@ class Sizes:
         Rows that estimators are fitted to.
     iterations : int
         Steps of the peer.
+    swept, swept_steps : int
+        Cells of a sweep, and how long each is trained.
     scaled_batches, scaled_latents, scaled_widths : tuple of int
         Along which the cost of a step is followed.
     """
@@ -69,6 +71,8 @@ class Sizes:
     series: int
     followed: tuple[str, ...]
     iterations: int
+    swept: int
+    swept_steps: int
     scaled_batches: tuple[int, ...]
     scaled_latents: tuple[int, ...]
     scaled_widths: tuple[int, ...]
@@ -93,6 +97,8 @@ FULL = Sizes(
     series=16_000,
     followed=tuple(DATA),
     iterations=5000,
+    swept=12,
+    swept_steps=300,
     scaled_batches=(256, 512, 1024, 2048, 4096, 8192),
     scaled_latents=(2, 5, 10, 20, 40),
     scaled_widths=(32, 64, 128, 256, 512),
@@ -117,6 +123,8 @@ QUICK = Sizes(
     series=300,
     followed=("walk on a sphere",),
     iterations=20,
+    swept=2,
+    swept_steps=2,
     scaled_batches=(32, 64, 128, 256),
     scaled_latents=(2, 3, 4, 5),
     scaled_widths=(8, 16, 32, 64),

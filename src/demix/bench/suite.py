@@ -16,11 +16,21 @@ from demix.bench.scaling import measure_scaling
 from demix.bench.scoring import measure_scores
 from demix.bench.sizes import Sizes
 from demix.bench.step import measure_steps
+from demix.bench.sweeps import measure_sweep
 from demix.errors import DemixError
 from demix.objectives import kernel_name
 from demix.provenance import provenance
 
-SECTIONS = ("contrast", "step", "convergence", "samplers", "scores", "scaling", "estimators")
+SECTIONS = (
+    "contrast",
+    "step",
+    "convergence",
+    "samplers",
+    "scores",
+    "scaling",
+    "estimators",
+    "sweep",
+)
 
 
 class Watcher(Protocol):
@@ -68,6 +78,7 @@ def run_suite(sizes: Sizes, watcher: Watcher, sections: Sequence[str] = SECTIONS
         "scores": measure_scores,
         "scaling": measure_scaling,
         "estimators": measure_estimators,
+        "sweep": measure_sweep,
     }
     unknown = [name for name in sections if name not in SECTIONS]
     if unknown or ("convergence" in sections and "step" not in sections):

@@ -28,6 +28,7 @@ def tables_of(data: dict[str, Any]) -> dict[str, BenchTable]:
         "scores": _scores,
         "scaling": _scaling,
         "estimators": _estimators,
+        "sweep": _sweep,
         "bars": _bars,
     }
     # Memory is a part of the section of losses.
@@ -204,6 +205,18 @@ def _estimators(data: dict[str, Any]) -> BenchTable:
         "time that ContrastiveDemixer took.",
     ]
     return BenchTable("estimators", header, rows, notes)
+
+
+def _sweep(data: dict[str, Any]) -> BenchTable:
+    section = data["sweep"]
+    seconds = section["seconds"]
+    rows = [
+        ["one process", _seconds(seconds["one process"]), "1"],
+        [f"{section['workers']} workers", _seconds(seconds["workers"]), _figure(section["share"])],
+    ]
+    notes = ["Whole commands, imports included; every cell on one thread."]
+    title = f"a sweep of {section['cells']} short cells"
+    return BenchTable(title, ["run by", "time", "of one process"], rows, notes)
 
 
 def _bars(data: dict[str, Any]) -> BenchTable:

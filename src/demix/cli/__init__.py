@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 
 from demix.errors import DemixError
+
+# Seconds after which a rank other than 0 says what is wrong.
+_GRACE = 3.0
 
 
 def main() -> None:
@@ -25,6 +30,9 @@ def main() -> None:
                 "Memory ran out in the middle of the work; what was finished is kept, and the same "
                 "command goes on after it once there is more."
             )
+        # All ranks refuse the same things. If rank 0 does, torchrun ends the others meanwhile.
+        if int(os.environ.get("RANK", "0")):
+            time.sleep(_GRACE)
         # Not wrapped: a path that is cut in two can be neither read nor copied.
         Console(stderr=True, highlight=False).print(
             f"[bold red]Error:[/] {_plain(told)}", soft_wrap=True

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
+
+from demix.errors import DemixError
 
 app = typer.Typer(
     name="demix",
@@ -15,6 +18,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+# Commands that the ranks of torchrun run together.
+_ON_RANKS = ("fit", "reproduce")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else.")]
 
@@ -29,8 +35,17 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    pass
+    command = context.invoked_subcommand
+    if "RANK" in os.environ and command not in _ON_RANKS:
+        from demix.ranks import under_torchrun
+
+        if under_torchrun():
+            raise DemixError(
+                f"demix {command} runs in one process; start it without torchrun, which is for "
+                f"{' and '.join(_ON_RANKS)}."
+            )

@@ -16,7 +16,9 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 
+from demix.errors import DemixError
 from demix.experiments import Row
 from demix.reproduce import SCORES, Cell, Watcher
 from demix.training import Record
@@ -28,15 +30,20 @@ _REDRAW = 0.2
 
 
 def training_bar(console: Console) -> Progress:
-    """Return a bar that shows loss, distance to the optimum, score and time left."""
+    """Return a bar that shows loss, score, distance to the optimum and time left.
+
+    On a narrow terminal the numbers take a second line: everything else keeps its width.
+    """
     return Progress(
         TextColumn("[bold]{task.description}"),
         BarColumn(bar_width=12),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[numbers]}"),
-        TimeRemainingColumn(),
+        MofNCompleteColumn(table_column=Column(no_wrap=True)),
+        TextColumn("{task.fields[numbers]}", table_column=Column()),
+        TimeRemainingColumn(table_column=Column(no_wrap=True)),
         console=console,
         auto_refresh=False,
+        # Cells of a table are finished minutes apart.
+        speed_estimate_period=3600,
     )
 
 
@@ -70,10 +77,10 @@ def numbers(record: Record, score: str) -> str:
     shown = []
     if record.get("loss") is not None:
         shown.append(f"loss {record['loss']:.3f}")
-    if record.get("nats_above_optimum") is not None:
-        shown.append(f"optimum {record['nats_above_optimum']:+.3f}")
     if record.get("score") is not None:
         shown.append(f"{score} {record['score']:.2f} %")
+    if record.get("nats_above_optimum") is not None:
+        shown.append(f"optimum {record['nats_above_optimum']:+.3f}")
     return " · ".join(shown)
 
 
@@ -94,18 +101,32 @@ class Bar:
 
 
 class TableBars(Watcher):
-    """A bar for each cell of a table, and a line when it is finished."""
+    """A bar for each running cell of a table, a line when it is finished, and a bar for all."""
 
     def __init__(self, progress: Progress, score: str) -> None:
         self.progress, self.score = progress, score
-        self.bar: Bar | None = None
-        self.cells: Sequence[Cell] = ()
+        self.bars: dict[str, Bar] = {}
+        self.all: TaskID | None = None
+        self.reading: TaskID | None = None
+
+    def read(self, done: int, total: int, what: str) -> None:
+        """Show how much is read."""
+        if self.reading is None:
+            self.reading = self.progress.add_task("", numbers="")
+        self.progress.update(self.reading, description=what, completed=done, total=total)
+        if done == total:
+            self.progress.remove_task(self.reading)
+            self.reading = None
+        self.progress.refresh()
 
     def plan(self, cells: Sequence[Cell]) -> None:
         """Say how much is to be done."""
-        self.cells = cells
         done = sum(cell.done for cell in cells)
         self.progress.console.print(f"{len(cells)} cells, {done} of them finished already.")
+        if len(cells) > done + 1:
+            self.all = self.progress.add_task(
+                "all cells", total=len(cells), completed=done, numbers=""
+            )
 
     def warn(self, row: Row, warning: str) -> None:
         """Say for which rows theory promises nothing."""
@@ -115,20 +136,35 @@ class TableBars(Watcher):
 
     def step(self, cell: Cell, step: int, steps: int, record: Record) -> None:
         """Move the cell's bar."""
-        if self.bar is None:
-            title = f"row {cell.row.number}, seed {cell.seed}, {cell.model}"
-            self.bar = Bar(self.progress, title, steps, SCORES[self.score])
-        self.bar.step(step, record)
+        title = str(cell)
+        if title not in self.bars:
+            self.bars[title] = Bar(self.progress, title, steps, SCORES[self.score])
+        self.bars[title].step(step, record)
 
     def finish(self, cell: Cell, record: dict[str, Any]) -> None:
         """Replace the bar by a line with ours and the paper's score."""
-        if self.bar is not None:
-            self.progress.remove_task(self.bar.task)
-            self.bar = None
+        self._end(cell)
         paper = record["paper_mean"]
         beside = "" if paper is None else f" (paper {100 * paper:.2f})"
+        value = record[self.score]
+        told = "not testable" if value is None else f"{100 * value:.2f}"
         self.progress.console.print(
             f"row {cell.row.number:2d}  seed {cell.seed}  {cell.model:12s} "
-            f"{SCORES[self.score]} {100 * record[self.score]:.2f}{beside}  "
-            f"{record['seconds']:.0f} s"
+            f"{SCORES[self.score]} {told}{beside}  {record['seconds']:.0f} s"
         )
+
+    def fail(self, cell: Cell, error: DemixError) -> None:
+        """Replace the bar by a line that says why."""
+        self._end(cell)
+        self.progress.console.print(f"[red]failed[/]   {cell}: {error}", highlight=False)
+
+    def _end(self, cell: Cell) -> None:
+        bar = self.bars.pop(str(cell), None)
+        if bar is not None:
+            self.progress.remove_task(bar.task)
+        if self.all is not None:
+            self.progress.advance(self.all)
+            if self.progress.tasks[0].finished:
+                self.progress.remove_task(self.all)
+                self.all = None
+        self.progress.refresh()

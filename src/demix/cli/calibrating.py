@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
 import typer
 from rich.console import Console
 from rich.progress import Progress
@@ -19,6 +17,7 @@ from demix.errors import DemixError
 from demix.files import claim_folder, write_atomic
 from demix.locks import held
 from demix.provenance import provenance
+from demix.workers import Workers, completed, threads
 
 _MARKER, _COMMAND = "calibration.json", "demix calibrate"
 
@@ -50,11 +49,8 @@ def _calibrated(
     cells = [(name, seed) for seed in seeds for name in names if (name, seed) not in done]
     with Progress(console=Console(stderr=True)) as progress:
         task = progress.add_task("calibrate", total=len(cells))
-        # Fits are small: a core does more on one of its own than two on one.
-        spawned = get_context("spawn")
-        with ProcessPoolExecutor(jobs, mp_context=spawned, initializer=_alone) as pool:
-            begun = [pool.submit(_run, name, seed, rows) for name, seed in cells]
-            for future in as_completed(begun):
+        with Workers(jobs, preload=[__name__, "torch._dynamo"]) as workers:
+            for _, future in completed(workers, partial(_run, rows), cells):
                 runs.append(future.result())
                 _write(file, runs, rows)
                 progress.advance(task)
@@ -79,14 +75,13 @@ def _known(file: Path, rows: int) -> list[dict[str, Any]]:
     return runs
 
 
-def _alone() -> None:
-    torch.set_num_threads(1)
-
-
-def _run(name: str, seed: int, rows: int) -> dict[str, Any]:
+def _run(rows: int, cell: tuple[str, int]) -> dict[str, Any]:
+    name, seed = cell
     start = time.perf_counter()
     process = next(process for process in PROCESSES if process.name == name)
-    run = run_process(process, seed, rows=rows)
+    # Fits are small: a core does more on one of its own than two on one.
+    with threads(1):
+        run = run_process(process, seed, rows=rows)
     return {**run, "seconds": round(time.perf_counter() - start, 1)}
 
 

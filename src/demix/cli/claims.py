@@ -15,6 +15,7 @@ from typer import Exit
 from demix.errors import DemixError
 from demix.files import claim_folder, is_trouble, write_atomic
 from demix.locks import held
+from demix.ranks import LostRank
 
 
 @contextmanager
@@ -24,8 +25,8 @@ def claimed(
     """Give a folder to train into, and the origin that its marker tells.
 
     Input that is refused leaves everything as it was; ``leftovers`` are files that may have been
-    written by then. Ctrl-C, and a disk that fills up, leave what a second try goes on from. Until
-    all is written, the folder is locked.
+    written by then. Ctrl-C, the loss of a rank and a disk that fills up leave what a second try
+    goes on from. Until all is written, the folder is locked.
     """
     new = [place for place in (out, *out.parents) if not place.exists()]
     folder = claim_folder(out, marker, command=command)
@@ -50,6 +51,8 @@ def _claimed(
     except KeyboardInterrupt:
         Console(stderr=True).print("Interrupted; the same command goes on where it stopped.")
         raise Exit(130) from None
+    except LostRank:
+        raise
     except DemixError as error:
         if is_trouble(error):
             raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from demix.cli.bars import counting_bar
 from demix.cli.recovery import meaning, recovery_report, scores_as_data
 from demix.data import read_data, read_factors
 from demix.errors import DemixError
-from demix.files import claim_folder, write_atomic
+from demix.files import claim_folder, file_digest, write_atomic
 from demix.locks import held
 from demix.provenance import provenance
 from demix.report import write_page
@@ -46,8 +45,8 @@ def run_evaluate(
         )
     origin = {
         "command": "demix evaluate",
-        "latents": f"{latents.name} sha256 {_digest(latents)}",
-        "factors": f"{factors.name} sha256 {_digest(factors)}",
+        "latents": f"{latents.name} sha256 {file_digest(latents)[:16]}",
+        "factors": f"{factors.name} sha256 {file_digest(factors)[:16]}",
         **provenance(),
     }
     data = {
@@ -127,7 +126,3 @@ def _value(scores: dict[str, Score], name: str) -> float | None:
 
 def _read(path: Path) -> np.ndarray:
     return np.concatenate([block.numpy() for _, block in read_data(path).blocks()])
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from demix.cli.fitted import LATENTS, told, write_report
 from demix.cli.options import Options
 from demix.cli.sources import prepared
 from demix.cli.warning import warnings_to
+from demix.errors import DemixWarning
 from demix.estimators import encode
 from demix.estimators.fitting import Report
 from demix.files import new_array
+from demix.ranks import joined
 from demix.training import Record
 from demix.training.checkpoints import checkpoint_files, remove_checkpoint
 
@@ -25,7 +28,26 @@ _MARKER, _CHECKPOINT = "fit.json", "checkpoint.safetensors"
 
 
 def run_fit(options: Options, out: Path, *, as_json: bool) -> None:
-    """Fit the estimator that suits what is given beside the data; nothing is written before."""
+    """Fit the estimator that suits what is given beside the data; nothing is written before.
+
+    Of the ranks that `torchrun` has started all train, and rank 0 does the rest.
+    """
+    with joined() as ranks:
+        if ranks.leads:
+            _fit(options, out, as_json=as_json)
+        else:
+            _follow(options)
+
+
+def _follow(options: Options) -> None:
+    """Take part in the training, and leave no trace."""
+    found = prepared(options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DemixWarning)
+        found.demixer.fit(found.data, **found.beside)
+
+
+def _fit(options: Options, out: Path, *, as_json: bool) -> None:
     console = Console(stderr=True)
     found = prepared(options)
     data, demixer = found.data, found.demixer

@@ -251,6 +251,64 @@ def evaluate(
     run_evaluate(latents, factors, categorical=categorical, out=out, as_json=as_json)
 
 
+@app.command(
+    epilog="Example:  demix probe features.npy factors.csv --out probed\n\n"
+    "Example:  demix probe features.parquet factors.csv --join file --kind angle=periodic:360"
+)
+def probe(
+    features: Annotated[
+        Path, typer.Argument(help="The representation, a row for each sample: .npy, .csv, ...")
+    ],
+    factors: Annotated[
+        Path, typer.Argument(help="Known factors, numbers or text: .csv, .parquet or .npy.")
+    ],
+    only: Annotated[
+        str | None, typer.Option("--factors", help="Only some factors, e.g. size,shape.")
+    ] = None,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            help="Kind of a factor: NAME=continuous, ordinal, categorical, binary or "
+            "periodic:PERIOD; may be given several times. Default: text and whole numbers of at "
+            "most 20 values are categories.",
+        ),
+    ] = None,
+    join: Annotated[
+        str | None, typer.Option(help="Column of names that says which rows belong together.")
+    ] = None,
+    names: Annotated[
+        Path | None,
+        typer.Option(help="Names of the rows of FEATURES, .txt, .csv or .npy, if it has none."),
+    ] = None,
+    key: Key = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for probe.json, figure.svg and report.html.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of parts, null and intervals.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Ask which factors a linear map reads out of any representation, and whether by chance.
+
+    Numbers by ridge regression, categories by logistic regression, on rows held out; each with an
+    interval, an exact permutation null, and Bonferroni and Benjamini-Hochberg control.
+    """
+    from demix.cli.probing import run_probe
+
+    run_probe(
+        features,
+        factors,
+        only=only,
+        kinds=kinds or [],
+        join=join,
+        names=names,
+        key=key,
+        out=out,
+        seed=seed,
+        as_json=as_json,
+    )
+
+
 @app.command(epilog="Example:  demix export demo-output/model --onnx model.onnx")
 def export(
     model: Annotated[Path, typer.Argument(help="Model folder, such as demo-output/model.")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -46,6 +47,12 @@ def reproduce(
         list[Path] | None,
         typer.Option(help="Files or folders that the experiment needs; may be given twice."),
     ] = None,
+    executor: Annotated[
+        str | None,
+        typer.Option(
+            help="Run cells at once: local, local:N (processes) or dask:ADDRESS (a cluster)."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder; default: ./EXPERIMENT-SCALE.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -54,17 +61,50 @@ def reproduce(
     Writes results.json, table.md and table.html. An interrupted run goes on where it stopped:
     finished cells are never run twice.
     """
-    from demix.cli.reproduction import run_reproduce
+    chosen = None if rows is None else _numbers(rows, "--rows")
+    counted = _numbers(seeds, "--seeds")
+    from demix.workers import opened
 
-    run_reproduce(
-        experiment,
-        rows=None if rows is None else _numbers(rows, "--rows"),
-        seeds=_numbers(seeds, "--seeds"),
-        scale=scale,
-        data=data or [],
-        out=out,
-        as_json=as_json,
-    )
+    # Processes begin to import what they need, while this one does the same.
+    with nullcontext() if executor is None else opened(executor) as engine:
+        from demix.cli.reproduction import run_reproduce
+
+        run_reproduce(
+            experiment,
+            rows=chosen,
+            seeds=counted,
+            scale=scale,
+            data=data or [],
+            executor=engine,
+            out=out,
+            as_json=as_json,
+        )
+
+
+@app.command(epilog="Example:  demix download shapes3d --out data")
+def download(
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            help="dsprites, shapes3d, mpi3d_toy, mpi3d_realistic, mpi3d_real, cars3d or smallnorb."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the files.")],
+    source: Annotated[
+        str | None, typer.Option(help="Address of a mirror with files of the official names.")
+    ] = None,
+    checksum: Annotated[
+        str | None, typer.Option(help="Check this, e.g. sha256:..., in place of the known one.")
+    ] = None,
+) -> None:
+    """Fetch the official files of a data set, and check them.
+
+    What breaks off goes on where it ended, also with the same command another day. Files that are
+    there already, perhaps put there by hand, are only checked.
+    """
+    from demix.cli.downloading import run_download
+
+    run_download(dataset, out=out, source=source, checksum=checksum)
 
 
 @app.command(epilog="Example:  demix render 3dident --n 250000 --size 64 --out images")

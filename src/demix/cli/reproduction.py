@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 
 import typer
 from rich.console import Console
 
 from demix.cli.bars import TableBars, training_bar
+from demix.cli.warning import warnings_to
 from demix.experiments import experiment_named, scale_named
+from demix.ranks import joined
 from demix.reproduce import reproduce
 
 
@@ -21,30 +24,39 @@ def run_reproduce(
     seeds: Sequence[int],
     scale: str,
     data: Sequence[Path],
+    executor: Executor | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Run an experiment with bars, then say where its tables are."""
+    """Run an experiment with bars, then say where its tables are.
+
+    Of the ranks that `torchrun` has started all train, and rank 0 does the rest.
+    """
     experiment, size = experiment_named(name), scale_named(scale)
     folder = out or Path(f"{name}-{scale}")
-    console = Console(stderr=as_json)
     try:
-        with training_bar(console) as progress:
-            watcher = TableBars(progress, experiment.score)
-            records = reproduce(
-                experiment,
-                folder,
-                rows=rows,
-                seeds=seeds,
-                scale=size,
-                data=data,
-                watcher=watcher,
-            )
+        with joined() as ranks:
+            leads = ranks.leads
+            console = Console(stderr=as_json, quiet=not leads)
+            with warnings_to(console), training_bar(console) as progress:
+                watcher = TableBars(progress, experiment.score)
+                records = reproduce(
+                    experiment,
+                    folder,
+                    rows=rows,
+                    seeds=seeds,
+                    scale=size,
+                    data=data,
+                    executor=executor,
+                    watcher=watcher,
+                )
     except KeyboardInterrupt:
         Console(stderr=True).print("Interrupted; what was finished is kept.")
         raise typer.Exit(130) from None
+    if not leads:
+        return
     if as_json:
         print(json.dumps(records, indent=1))
     else:
-        figure = ", figure.svg, figure.png" if experiment.panels else ""
+        figure = ", figure.svg, figure.png" if (folder / "figure.svg").is_file() else ""
         typer.echo(f"Wrote {folder}/results.json{figure}, table.md and table.html")

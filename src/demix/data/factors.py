@@ -1,4 +1,4 @@
-"""Known factors from files: numbers, and in csv files text as well."""
+"""Known factors from files: numbers, and in tables text as well."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from demix.data.csv_files import csv_delimiter, csv_lines, reads_as
 from demix.data.formats import shortened
 from demix.data.npy_files import read_npy
+from demix.data.parquet_files import parquet_cells, parquet_text, read_parquet
 from demix.data.reading import read_data
 from demix.errors import DemixError
 
@@ -40,9 +42,10 @@ def read_factors(path: str | Path) -> KnownFactors:
     Parameters
     ----------
     path : str or Path
-        Any file that :func:`read_data` opens; besides, an ``.npy`` file of text, and a ``.csv`` or
-        ``.tsv`` file some or all of whose columns are text. The first line of the latter is a
-        header if it holds text above numbers, or nothing that stands below.
+        Any file that :func:`read_data` opens; besides, an ``.npy`` file of text, and a
+        ``.parquet``, ``.csv`` or ``.tsv`` file some or all of whose columns are text. The first
+        line of the latter two is a header if it holds text above numbers, or nothing that stands
+        below.
 
     Returns
     -------
@@ -69,9 +72,25 @@ def read_factors(path: str | Path) -> KnownFactors:
         found = _with_text(path)
         if found is not None:
             return found
+    if suffix == ".parquet" and path.is_file():
+        is_text = parquet_text(path)
+        if any(is_text.values()):
+            return _parquet_with_text(path, is_text)
     data = read_data(path)
     rows = np.concatenate([block.numpy() for _, block in data.blocks()])
     return KnownFactors(rows, data.names)
+
+
+def _parquet_with_text(path: Path, is_text: dict[str, bool]) -> KnownFactors:
+    numbers = [name for name, text in is_text.items() if not text]
+    rows = dict(zip(numbers, read_parquet(path, numbers)[0].T, strict=True)) if numbers else {}
+    cells: dict[str, Any] = {
+        name: parquet_cells(path, name) if text else rows[name] for name, text in is_text.items()
+    }
+    values = np.empty((len(next(iter(cells.values()))), len(cells)), dtype=object)
+    for place, column in enumerate(cells.values()):
+        values[:, place] = column
+    return KnownFactors(values, tuple(cells))
 
 
 def _with_text(path: Path) -> KnownFactors | None:

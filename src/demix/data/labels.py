@@ -61,7 +61,7 @@ def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
     """
     path = Path(path)
     if is_table(path):
-        return _from_cells(_column(path, column), path)
+        return _from_cells(csv_cells(path, column, "label"), path)
     if column is not None:
         raise DemixError(f"A column is chosen from a .csv file, but {path} is an .npy file.")
     array = read_npy(path)
@@ -78,13 +78,23 @@ def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
     return Labels(array.astype(np.int64))
 
 
-def _column(path: Path, column: str | None) -> list[str]:
-    """Return the labels of a csv file as they are written."""
+def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
+    """Return what stands in one column of a csv file, as it is written.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    column : str, optional
+        Which column, if there are several; the first line is then a header.
+    what : str
+        What a message calls one of them.
+    """
     lines = csv_lines(path, csv_delimiter(path))
     first = [cell.strip() for cell in next(lines)[1]]
     if column is None and len(first) > 1:
         raise DemixError(
-            f"Expected one column of labels, but {path} has {len(first)} columns; choose one of "
+            f"Expected one column of {what}s, but {path} has {len(first)} columns; choose one of "
             f"{', '.join(map(shortened, first[:10]))}."
         )
     place = 0 if column is None else find_column(column, first, path)
@@ -92,12 +102,14 @@ def _column(path: Path, column: str | None) -> list[str]:
     for line, found in lines:
         cell = found[place].strip() if len(found) == len(first) else ""
         if not cell:
-            raise DemixError(f"Expected a label in every line, but line {line} of {path} has none.")
+            raise DemixError(
+                f"Expected a {what} in every line, but line {line} of {path} has none."
+            )
         cells.append(cell)
     if column is None and (reads_as(float, first[0]) or first[0] in cells):
         cells.insert(0, first[0])
     if not cells:
-        raise DemixError(f"Expected labels, but {path} has only a header.")
+        raise DemixError(f"Expected {what}s, but {path} has only a header.")
     return cells
 
 

@@ -27,8 +27,9 @@ class Encoder(nn.Module):
         The space assumed for the latents; its dimension is the number of latents.
     body : str
         ``"mlp"``, to which the settings below belong, or one for images: ``"compact"`` (narrow and
-        without norms, for a CPU), ``"kitti"`` (of Klindt et al. 2021) or ``"resnet18"``. Images are
-        scaled channel by channel instead of whitened.
+        without norms, for a CPU), ``"kitti"`` (of Klindt et al. 2021), ``"resnet18"`` (of
+        Zimmermann et al. 2021), ``"resnet18_linear"`` or ``"perceptron"`` (of Reizinger et al.
+        2024, an MLP over all pixels). Images are scaled channel by channel instead of whitened.
     hidden : sequence of int
         Widths of the hidden layers. The default is narrow, with skips: it finds the inverse of
         the paper's mixings in fewer and cheaper steps than the paper's own body, which

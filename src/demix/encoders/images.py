@@ -69,19 +69,22 @@ class ChannelScaling(nn.Module):
         return images.contiguous(memory_format=torch.channels_last)
 
 
-class ResidualConv(nn.Module):
-    """``h + conv(act(conv(act(h))))``; the second one starts at zero, so that no norm is needed."""
+class WhatAndWhere(nn.Module):
+    """Means and maxima of each map over the image, beside a smaller map of where things are.
 
-    def __init__(self, width: int) -> None:
+    Turned objects are told by what is seen, wherever it is: only with both are rotations learnt.
+    """
+
+    def __init__(self, width: int, height_in: int, width_in: int) -> None:
         super().__init__()
-        self.first = nn.Conv2d(width, width, 3, padding=1)
-        self.second = nn.Conv2d(width, width, 3, padding=1)
+        self.where = nn.Conv2d(width, width // 3, 2, 2)
         self.activation = nn.ReLU()
+        self.dim_out = 2 * width + (width // 3) * (height_in // 2) * (width_in // 2)
 
     def forward(self, h: Tensor) -> Tensor:
-        """Take ``(N, width, H, W)`` to the same."""
-        inner: Tensor = self.second(self.activation(self.first(self.activation(h))))
-        return h + inner
+        """Take ``(N, width, H, W)`` to ``(N, dim_out)``."""
+        where = self.activation(self.where(h)).flatten(1)
+        return torch.cat([h.mean(dim=(2, 3)), h.amax(dim=(2, 3)), where], dim=1)
 
 
 class BasicBlock(nn.Module):
@@ -128,22 +131,19 @@ def kitti(shape: Shape, dim_out: int) -> nn.Sequential:
 def compact(shape: Shape, dim_out: int) -> nn.Sequential:
     """Build a net that is narrow where images are large, without norms; for a CPU.
 
-    Patches of 4x4 become 64 channels; three stages of two residual blocks follow, each at half the
-    size of the one before. Positions matter, so the last maps are flattened, not averaged.
+    Patches of 4x4 become 48 channels; two convolutions make 192 of them at half the size. What
+    they see and where they see it (:class:`WhatAndWhere`) are read by 256 units.
     """
-    stages = (64, 128, 256)
-    layers: list[nn.Module] = [nn.Conv2d(shape[0], stages[0], 4, 4)]
-    height, width = shape[1] // 4, shape[2] // 4
-    for number, channels in enumerate(stages):
-        if number:
-            layers.append(nn.Conv2d(stages[number - 1], channels, 2, 2))
-            height, width = height // 2, width // 2
-        layers += [ResidualConv(channels) for _ in range(2)]
+    last = WhatAndWhere(192, shape[1] // 8, shape[2] // 8)
     return nn.Sequential(
-        *layers,
+        nn.Conv2d(shape[0], 48, 4, 4),
         nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(stages[-1] * height * width, 256),
+        nn.Conv2d(48, 96, 4, 2, 1),
+        nn.ReLU(),
+        nn.Conv2d(96, 192, 3, 1, 1),
+        nn.ReLU(),
+        last,
+        nn.Linear(last.dim_out, 256),
         nn.ReLU(),
         nn.Linear(256, dim_out),
     )
@@ -151,6 +151,18 @@ def compact(shape: Shape, dim_out: int) -> nn.Sequential:
 
 def resnet18(shape: Shape, dim_out: int) -> nn.Sequential:
     """Build ResNet18, 100 LeakyReLU units and the latents, as Zimmermann et al. (2021)."""
+    return nn.Sequential(
+        *_resnet18(shape), nn.Linear(512, 100), nn.LeakyReLU(), nn.Linear(100, dim_out)
+    )
+
+
+def resnet18_linear(shape: Shape, dim_out: int) -> nn.Sequential:
+    """Build ResNet18 and a linear map of its 512 features, as Reizinger et al. (2024)."""
+    return nn.Sequential(*_resnet18(shape), nn.Linear(512, dim_out))
+
+
+def _resnet18(shape: Shape) -> list[nn.Module]:
+    """Return the layers of ResNet18 up to its 512 features."""
     layers: list[nn.Module] = [
         nn.Conv2d(shape[0], 64, 7, 2, 3, bias=False),
         nn.BatchNorm2d(64),
@@ -161,19 +173,25 @@ def resnet18(shape: Shape, dim_out: int) -> nn.Sequential:
     for width, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
         layers += [BasicBlock(width_in, width, stride), BasicBlock(width, width, 1)]
         width_in = width
-    return nn.Sequential(
-        *layers,
-        nn.AdaptiveAvgPool2d(1),
-        nn.Flatten(),
-        nn.Linear(512, 100),
-        nn.LeakyReLU(),
-        nn.Linear(100, dim_out),
-    )
+    return [*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+
+
+def perceptron(shape: Shape, dim_out: int) -> nn.Sequential:
+    """Build three layers of 512 units over all pixels, normalised over the batch.
+
+    The MLP of Reizinger et al. (2024), and a linear map of its features.
+    """
+    layers: list[nn.Module] = [nn.Flatten()]
+    width_in = shape[0] * shape[1] * shape[2]
+    for _ in range(3):
+        layers += [nn.Linear(width_in, 512, bias=False), nn.BatchNorm1d(512), nn.ReLU()]
+        width_in = 512
+    return nn.Sequential(*layers, nn.Linear(512, dim_out))
 
 
 @torch.no_grad()
 def initialise_images(body: nn.Module, generator: torch.Generator | None) -> None:
-    """Draw Kaiming weights; the last layer of a residual block without norms starts at zero."""
+    """Draw Kaiming weights with zero biases."""
     last = [layer for layer in body.modules() if isinstance(layer, nn.Linear)][-1]
     for layer in body.modules():
         if isinstance(layer, nn.Conv2d | nn.Linear):
@@ -182,17 +200,16 @@ def initialise_images(body: nn.Module, generator: torch.Generator | None) -> Non
             layer.weight.normal_(0, gain / inputs**0.5, generator=generator)
             if layer.bias is not None:
                 layer.bias.zero_()
-        elif isinstance(layer, nn.BatchNorm2d):
+        elif isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
             layer.reset_parameters()
-    for layer in body.modules():
-        if isinstance(layer, ResidualConv):
-            layer.second.weight.zero_()
 
 
 BODIES: dict[str, tuple[Callable[[Shape, int], nn.Sequential], int]] = {
     "kitti": (kitti, 16),
     "compact": (compact, 16),
     "resnet18": (resnet18, 32),
+    "resnet18_linear": (resnet18_linear, 32),
+    "perceptron": (perceptron, 1),
 }
 """Every body for images, and the smallest side it takes."""
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from demix import __version__
 from demix.encoders.body import ResidualLayer
 from demix.encoders.encoder import Encoder
-from demix.encoders.images import BasicBlock, ChannelScaling, ResidualConv
+from demix.encoders.images import BasicBlock, ChannelScaling, WhatAndWhere
 from demix.errors import DemixError
 from demix.files import write_atomic
 from demix.spaces import Box, L1Ball, Product, Real, Space, Sphere
@@ -170,8 +170,9 @@ def _sequential(graph: _Graph, layers: Any, h: str) -> str:
 
 
 def _linear(graph: _Graph, layer: Any, h: str) -> str:
-    weight, bias = graph.constant("weight", layer.weight), graph.constant("bias", layer.bias)
-    return graph.add("Gemm", h, weight, bias, transB=1)
+    names = ["weight"] if layer.bias is None else ["weight", "bias"]
+    tensors = [graph.constant(name, getattr(layer, name)) for name in names]
+    return graph.add("Gemm", h, *tensors, transB=1)
 
 
 def _residual(graph: _Graph, layer: Any, h: str) -> str:
@@ -186,9 +187,10 @@ def _conv(graph: _Graph, layer: Any, h: str) -> str:
     return graph.add("Conv", h, *inputs, strides=list(layer.stride), pads=pads)
 
 
-def _residual_conv(graph: _Graph, layer: Any, h: str) -> str:
-    inner = _conv(graph, layer.first, graph.add("Relu", h))
-    return graph.add("Add", h, _conv(graph, layer.second, graph.add("Relu", inner)))
+def _what_and_where(graph: _Graph, layer: Any, h: str) -> str:
+    where = graph.add("Flatten", graph.add("Relu", _conv(graph, layer.where, h)))
+    pooled = [graph.add(f"Global{kind}Pool", h) for kind in ("Average", "Max")]
+    return graph.add("Concat", *(graph.add("Flatten", part) for part in pooled), where, axis=1)
 
 
 def _basic_block(graph: _Graph, layer: Any, h: str) -> str:
@@ -277,7 +279,7 @@ _LAYERS: dict[type[nn.Module], Callable[[_Graph, Any, str], str]] = {
     nn.ReLU: lambda graph, layer, h: graph.add("Relu", h),
     nn.AdaptiveAvgPool2d: lambda graph, layer, h: graph.add("GlobalAveragePool", h),
     nn.Flatten: lambda graph, layer, h: graph.add("Flatten", h),
-    ResidualConv: _residual_conv,
+    WhatAndWhere: _what_and_where,
     BasicBlock: _basic_block,
 }
 _SPACES: dict[type[Space], Callable[[_Graph, Any, str], str]] = {

@@ -20,9 +20,13 @@ from demix.experiments.declaration import (
     Row,
     varying,
 )
+from demix.experiments.dislib import DISLIB
+from demix.experiments.factors import FactorRow
+from demix.experiments.imagenet_x import FIGURE_3
 from demix.experiments.kitti import TABLE_3
 from demix.experiments.labels import Budget, LabelRow
 from demix.experiments.pairs import Laptop, PairRow
+from demix.experiments.readouts import ReadOutRow, largest_side, most_images
 from demix.experiments.scales import SCALES, Scale, scale_named
 from demix.experiments.scenes import SceneRow
 from demix.experiments.three_d_ident import TABLES_4_5
@@ -42,7 +46,9 @@ EXPERIMENTS: dict[str, Experiment[Row]] = {
         GENNORM,
         BATCH_CLUSTERS_TAILS,
         LABEL_NOISE,
+        FIGURE_3,
         GENEALOGY,
+        DISLIB,
     )
 }
 
@@ -52,17 +58,21 @@ __all__ = [
     "Budget",
     "Distribution",
     "Experiment",
+    "FactorRow",
     "LabelRow",
     "Laptop",
     "Model",
     "PairRow",
     "Panel",
     "Point",
+    "ReadOutRow",
     "Row",
     "Scale",
     "SceneRow",
     "VideoRow",
     "experiment_named",
+    "largest_side",
+    "most_images",
     "scale_named",
     "varying",
 ]

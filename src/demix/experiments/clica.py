@@ -20,7 +20,7 @@ _wide_normal = Distribution("normal", 1.0)
 _wide_laplace = Distribution("laplace", 1.0)
 
 # A vMF(1) pair carries 0.05 nats: many pairs count, many negatives do not.
-_weak = Laptop(1.0, steps=4000, batch=8192, group=256)
+_weak = Laptop(1.0, steps=4000, batch=8192, within=256)
 _sphere = Laptop(3.0)
 _box = Laptop(8.0)
 _real = Laptop(1.0)

@@ -97,6 +97,10 @@ class Row(ABC):
     def setting(self) -> Row:
         """Return the row without number and figures: rows of one setting give one result."""
 
+    def lacks(self, material: Any) -> str | None:
+        """Say what the row would need of the files that were given, if it is not among them."""
+        return None
+
     def warnings(self, scale: Scale, seed: int) -> tuple[str, ...]:
         """Say what theory forbids, before anything is run."""
         return ()

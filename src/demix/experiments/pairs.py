@@ -20,14 +20,14 @@ _SPACES = {"sphere": "Sphere", "box": "Box", "real": "Unbounded"}
 class Laptop:
     """How a row is trained at laptop scale.
 
-    ``scale`` is where the size of the output space starts; ``group`` is that of
+    ``scale`` is where the size of the output space starts; ``within`` is that of
     :class:`demix.InfoNCE`.
     """
 
     scale: float
     steps: int = 3000
     batch: int = 1024
-    group: int | None = None
+    within: int | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class PairRow(Row):
         """Return encoder, objective and recipe of a trained model."""
         supervised = model == "supervised"
         space = space_named(self.model_space, scale.dim)
-        objective: Objective[Pairs] = InfoNCE(self.similarity, group=self.laptop.group)
+        objective: Objective[Pairs] = InfoNCE(self.similarity, within=self.laptop.within)
         if supervised:
             objective = Supervised()
         elif self.limit:

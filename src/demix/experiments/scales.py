@@ -34,6 +34,15 @@ class Scale:
         """Whether a run should take seconds."""
         return self.name == "smoke"
 
+    @property
+    def threads(self) -> int | None:
+        """On how many threads a cell runs; None for all that it is given.
+
+        One, except in the paper's size: then a sweep fills the cores with cells, and no bit depends
+        on how many run at once.
+        """
+        return None if self.name == "paper" else 1
+
 
 SCALES = {
     scale.name: scale

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from demix.encoders import Encoder
 from demix.experiments.declaration import Figure, Model, Row
 from demix.experiments.scales import Scale
-from demix.objectives import AlignmentUniformity, InfoNCE, Kind, Objective, Supervised
+from demix.objectives import InfoNCE, Kind, Objective, Supervised
 from demix.spaces import Box, Real, Space, Sphere
 from demix.training import Recipe
 
@@ -89,11 +89,11 @@ class SceneRow(Row):
         objective: Objective[Any]
         if supervised:
             objective = Supervised()
-        elif paper:
-            objective = InfoNCE(self.similarity, two_sided=False)
         else:
-            objective = AlignmentUniformity(self.similarity)
-        encoder = Encoder(shape, space, body="resnet18" if paper else "compact")
+            objective = InfoNCE(self.similarity, two_sided=not paper)
+        # A space that starts too small has no time to grow in few steps.
+        size = 1.0 if paper or isinstance(space, Real) else 3.0
+        encoder = Encoder(shape, space, body="resnet18" if paper else "compact", scale=size)
         if paper:
             recipe = Recipe(
                 steps=200_000,
@@ -106,5 +106,5 @@ class SceneRow(Row):
                 initialise=False,
             )
         else:
-            recipe = Recipe(steps=4000, batch=256, optimizer="adam", rate=1e-3)
+            recipe = Recipe(steps=4000, batch=256, rate=2e-3, bf16=True)
         return encoder, objective, replace(recipe, steps=10, batch=16) if scale.smoke else recipe

@@ -90,7 +90,7 @@ class VideoRow(Row):
             encoder = Encoder(shape, space_named(self.space, LATENTS), body="kitti", scale=size)
         # With larger weights or rates the net tells pedestrians apart, not where they are.
         recipe = Recipe(
-            steps=300_000 if paper else 4000,
+            steps=300_000 if paper else 8000,
             batch=32,
             optimizer="adam",
             rate=1e-4 if paper else 3e-4,
@@ -98,5 +98,6 @@ class VideoRow(Row):
             decay=not paper,
             whiten=False,
             initialise=False,
+            bf16=not paper,
         )
         return encoder, objective, replace(recipe, steps=20, batch=16) if scale.smoke else recipe

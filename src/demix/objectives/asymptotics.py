@@ -5,14 +5,21 @@ from __future__ import annotations
 import math
 
 from torch import Tensor
+from torch import distributed as dist
 
 from demix.objectives.contrast import check_rows, tempered
+from demix.objectives.ring import spread_logsumexp
 from demix.objectives.similarities import Kind, similarity_named
-from demix.objectives.streaming import pairwise_logsumexp
+from demix.ranks import lay_out
 
 
 def alignment(
-    queries: Tensor, keys: Tensor, *, similarity: Kind = "dot", temperature: float | Tensor = 1.0
+    queries: Tensor,
+    keys: Tensor,
+    *,
+    similarity: Kind = "dot",
+    temperature: float | Tensor = 1.0,
+    group: dist.ProcessGroup | None = None,
 ) -> Tensor:
     r"""Return :math:`-E[s(h(z~), h(z))] / \tau` over positive pairs (Prop. A, Prop. 3).
 
@@ -24,6 +31,8 @@ def alignment(
         As in :func:`demix.contrast`.
     temperature : float or Tensor
         ``tau``.
+    group : ProcessGroup, optional
+        As in :func:`demix.contrast`.
 
     Examples
     --------
@@ -32,13 +41,19 @@ def alignment(
     >>> alignment(torch.eye(2), torch.eye(2))
     tensor(-1.)
     """
-    check_rows(queries, keys)
+    check_rows(queries, keys, group)
     pairs = similarity_named(similarity)
-    return -pairs.paired(*tempered(queries, keys, pairs, temperature)).mean()
+    (own,) = lay_out(group, queries)
+    return -own.mean(pairs.paired(*tempered(queries, keys, pairs, temperature)))
 
 
 def uniformity(
-    queries: Tensor, keys: Tensor, *, similarity: Kind = "dot", temperature: float | Tensor = 1.0
+    queries: Tensor,
+    keys: Tensor,
+    *,
+    similarity: Kind = "dot",
+    temperature: float | Tensor = 1.0,
+    group: dist.ProcessGroup | None = None,
 ) -> Tensor:
     r"""Return :math:`E_z \log E_{z~} e^{s(h(z~), h(z)) / \tau}`, ``z~`` independent of ``z``.
 
@@ -52,6 +67,8 @@ def uniformity(
         As in :func:`demix.contrast`.
     temperature : float or Tensor
         ``tau``.
+    group : ProcessGroup, optional
+        As in :func:`demix.contrast`.
 
     Examples
     --------
@@ -60,7 +77,8 @@ def uniformity(
     >>> uniformity(torch.zeros(2, 3), torch.zeros(5, 3)).abs() < 1e-6
     tensor(True)
     """
-    check_rows(queries, keys)
+    check_rows(queries, keys, group)
     pairs = similarity_named(similarity)
-    rows, _ = pairwise_logsumexp(*tempered(queries, keys, pairs, temperature), pairs)
-    return rows.mean() - math.log(len(keys))
+    own, held = lay_out(group, queries, keys)
+    rows, _ = spread_logsumexp(*tempered(queries, keys, pairs, temperature), pairs, held)
+    return own.mean(rows) - math.log(held.total)

@@ -13,6 +13,7 @@ from demix.errors import DemixError
 from demix.objectives.classification import Classification
 from demix.objectives.labels import check_features, check_labels, warn_of_few
 from demix.objectives.rows import RowObjective
+from demix.ranks import lay_out
 
 Statistic = Literal["identity", "absolute", "square"]
 
@@ -79,7 +80,7 @@ class TimeContrastive(Classification):
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
-        check_features(features, self.rows.shape[1] // len(self.statistics))
+        check_features(features, self.rows.shape[1] // len(self.statistics), self.group)
         maps = [_STATISTICS[name](features) for name in self.statistics]
         return super().loss(torch.cat(maps, dim=1), labels)
 
@@ -132,15 +133,19 @@ class GeneralizedContrastive(RowObjective):
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` against the labels of all others: the mean of all shuffles."""
-        check_features(features, self.rows.shape[1])
-        labels = check_labels(labels, len(features), len(self.rows))
-        if len(labels) < 2:
+        check_features(features, self.rows.shape[1], self.group)
+        labels = check_labels(labels, len(features), self.classes)
+        (split,) = lay_out(self.group, features)
+        if split.total < 2:
             raise DemixError("Shuffled labels need at least 2 samples, but got 1.")
-        present, place, counts = labels.unique(return_inverse=True, return_counts=True)
+        # The labels of all ranks are the shuffled ones; ratios are those of own samples.
+        present, place, counts = split.gathered(labels).unique(
+            return_inverse=True, return_counts=True
+        )
         ratios = self.log_ratios(features, present)
-        own = ratios.gather(1, place[:, None])[:, 0]
+        own = ratios.gather(1, place[split.own][:, None])[:, 0]
         shuffled = functional.softplus(ratios) @ counts.to(ratios) - functional.softplus(own)
-        return functional.softplus(-own).mean() + shuffled.mean() / (len(labels) - 1)
+        return split.mean(functional.softplus(-own)) + split.mean(shuffled) / (split.total - 1)
 
     def log_ratios(self, features: Tensor, values: Tensor) -> Tensor:
         """Return ``r(x, u)`` ``(B, U)`` of features ``(B, dim)`` and each of the ``values``."""

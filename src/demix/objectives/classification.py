@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal, Self
 
 import torch
 from torch import Tensor, nn
+from torch import distributed as dist
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
@@ -16,6 +19,8 @@ from demix.objectives.contrast import full, log_likelihood
 from demix.objectives.labels import check_features, check_labels, warn_of_few
 from demix.objectives.rows import Examples, RowObjective
 from demix.objectives.sampling import draw_distinct, places, sampled_log_likelihood
+from demix.objectives.shares import held_here, log_sums, own_similarities
+from demix.ranks import Ranks, Split, checked_group, divided, lay_out, shared_gradient, summed
 from demix.validation import check_share
 
 # Numbers of the matrix that are held at once where it cannot be streamed.
@@ -66,7 +71,9 @@ class Classification(RowObjective):
     Attributes
     ----------
     rows : Parameter (classes, dim)
-        The table, before it is brought to unit length.
+        The table, before it is brought to unit length; shared among ranks, this one's part of it.
+    held : Split
+        Which of the rows are here.
     sparse_gradient : bool
         With ``sampled``: give the table a sparse gradient, for ``torch.optim.SparseAdam``.
         :func:`demix.train` sets it as the recipe's ``lazy_rows``.
@@ -109,6 +116,7 @@ class Classification(RowObjective):
             )
         if sampled is not None and smoothing:
             raise DemixError("smoothing needs the mean of all rows; choose it or sampled rows.")
+        self.held = Split((classes,))
         self.noise, self.smoothing = noise, smoothing
         self.sampled, self.sparse_gradient = sampled, False
         self.draws = torch.Generator()
@@ -129,77 +137,137 @@ class Classification(RowObjective):
     def _warn_of_few(self) -> None:
         warn_of_few(*self.rows.shape)
 
+    def across(self, group: dist.ProcessGroup | None) -> Self:
+        """Take batches that lie on the ranks of a group, and share the rows among them.
+
+        This process keeps its part of the rows only, in place, which receives the whole gradient of
+        the mean loss: there is nothing to average over ranks. None brings all rows together again,
+        on every rank.
+        """
+        if self.held.group is not None:
+            self._hold([self.held.gathered(p.detach()) for p in self.parameters()], None)
+        group = checked_group(group)
+        if group is not None:
+            # Ranks must draw the same rows.
+            self.draws.set_state(Ranks(group).told(self.draws.get_state()))
+            part = divided(self.classes, group).own
+            self._hold([p.detach()[part].clone() for p in self.parameters()], group)
+        return self
+
+    @contextmanager
+    def whole_on_first(self) -> Iterator[None]:
+        """Give all rows to rank 0 for a while, as if it were alone; every rank has to take part."""
+        if self.held.group is None:
+            yield
+            return
+        group, parts = self.group, [p.detach() for p in self.parameters()]
+        whole = [self.held.collected(part) for part in parts]
+        if self.held.rank == 0:
+            self._hold(whole, None)
+        try:
+            yield
+        finally:
+            if self.group is None:
+                self._hold(parts, group)
+
+    def _hold(self, rows: list[Tensor], group: dist.ProcessGroup | None) -> None:
+        for parameter, part in zip(self.parameters(), rows, strict=True):
+            parameter.data, parameter.grad = part, None
+        self.group, self.held = group, divided(self.classes, group)
+
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
-        check_features(features, self.rows.shape[1])
-        labels = check_labels(labels, len(features), len(self.rows))
+        check_features(features, self.rows.shape[1], self.group)
+        labels = check_labels(labels, len(features), self.classes)
         if self.sampled is None:
             return self.exact_loss(features, labels)
-        return -self._mixed(self._estimated(full(features), labels)).mean()
+        (split,) = lay_out(self.group, features)
+        likelihood = self._estimated(split.gathered(full(features)), split.gathered(labels))
+        return -split.mean(self._mixed(likelihood[split.own]))
+
+    def table(self) -> Tensor:
+        """Return the rows as the loss sees them, ``(classes, dim)``."""
+        self._check_whole()
+        return super().table()
 
     def logits(self, features: Tensor) -> Tensor:
         """Return the logits ``(N, classes)`` of features ``(N, dim)``, offsets included."""
+        self._check_whole()
         return self._queries(full(features)) @ self._keys().T
 
     def log_likelihood(self, encoder: Encoder, batch: Examples) -> Tensor:
         """Return the log-probability ``(N,)`` of each label among all rows."""
+        self._check_whole()
         features = full(encoder(batch.x))
         check_features(features, self.rows.shape[1])
-        labels = check_labels(batch.labels, len(features), len(self.rows))
+        labels = check_labels(batch.labels, len(features), self.classes)
         queries, keys = self._queries(features), self._keys()
         return self._mixed(log_likelihood(queries, keys, positives=labels))
 
     def exact_loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` summed over all rows, whether or not training draws some."""
-        features = full(features)
-        queries, keys = self._queries(features), self._keys()
-        likelihood = log_likelihood(queries, keys, positives=labels)
-        loss = -(1 - self.smoothing) * self._mixed(likelihood).mean()
+        (split,) = lay_out(self.group, features)
+        queries, labels = self._queries(split.gathered(full(features))), split.gathered(labels)
+        keys, here = self._keys(), held_here(labels, self.held)
+        own = keys[labels[here] - self.held.own.start]
+        sums = log_sums(queries, keys, self.held)
+        likelihood = own_similarities(queries, own, here, self.held) - sums
+        loss = -(1 - self.smoothing) * split.mean(self._mixed(likelihood[split.own]))
         if self.smoothing:
-            loss = loss - self.smoothing * self._mean_of_all(queries, keys, likelihood, labels)
+            of_all = self._mean_of_all(queries, keys, sums)
+            loss = loss - self.smoothing * split.mean(of_all[split.own])
         return loss
+
+    def _check_whole(self) -> None:
+        if self.held.group is not None:
+            raise DemixError(
+                f"All {self.classes} rows are needed at once, but rank {self.held.rank} holds "
+                f"{len(self.rows)} of them; bring them together with across(None) on every rank."
+            )
 
     def _mixed(self, likelihood: Tensor) -> Tensor:
         """Return the log-likelihoods of labels of which a share was replaced by any."""
         if not self.noise:
             return likelihood
-        spread = torch.full_like(likelihood, math.log(self.noise / len(self.rows)))
+        spread = torch.full_like(likelihood, math.log(self.noise / self.classes))
         return torch.logaddexp(likelihood + math.log1p(-self.noise), spread)
 
-    def _mean_of_all(
-        self, queries: Tensor, keys: Tensor, likelihood: Tensor, labels: Tensor
-    ) -> Tensor:
-        """Return the log-likelihood ``()``, averaged over samples and over all labels."""
-        log_sum = (queries * keys[labels]).sum(dim=1) - likelihood
+    def _mean_of_all(self, queries: Tensor, keys: Tensor, log_sum: Tensor) -> Tensor:
+        """Return the log-likelihood of each sample ``(B,)``, averaged over all labels."""
+        group = self.held.group
         if not self.noise:
             # The mean logit needs the mean row only.
-            return (queries @ keys.mean(dim=0) - log_sum).mean()
+            total = keys.sum(dim=0)
+            total = total if group is None else summed(total, group)
+            return queries @ total / self.classes - log_sum
 
         def block(q: Tensor, log_sum: Tensor) -> Tensor:
-            return self._mixed(q @ keys.T - log_sum[:, None]).mean(dim=1)
+            return self._mixed(q @ keys.T - log_sum[:, None]).sum(dim=1)
 
         # Logarithms of sums do not sum up: the matrix is made block by block, backward again.
-        size = max(1, _BLOCK // len(keys))
+        size = max(1, _BLOCK // max(1, len(keys)))
         parts = zip(queries.split(size), log_sum.split(size), strict=True)
-        means = [checkpoint(block, q, part, use_reentrant=False) for q, part in parts]
-        return torch.cat(means).mean()
+        sums = torch.cat([checkpoint(block, q, part, use_reentrant=False) for q, part in parts])
+        return (sums if group is None else summed(sums, group)) / self.classes
 
     def _estimated(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the log-likelihoods ``(B,)``, estimated from a few rows; touch no others."""
-        drawn = self._drawn(labels)
-        keys, own = self._keys(torch.cat([drawn, labels])).split([len(drawn), len(labels)])
+        queries, drawn = self._queries(features), self._drawn(labels)
+        first, here = self.held.own.start, held_here(labels, self.held)
+        drawn_here = drawn[held_here(drawn, self.held)]
+        rows = self._keys(torch.cat([drawn_here, labels[here]]) - first)
+        keys, own = rows.split([len(drawn_here), len(here)])
         return sampled_log_likelihood(
-            self._queries(features),
-            own,
-            keys,
-            own_place=places(drawn, labels),
-            total=len(self.rows),
+            own_similarities(queries, own, here, self.held),
+            log_sums(queries, keys, self.held, skip=places(drawn_here, labels)),
+            len(drawn) - (places(drawn, labels) >= 0).long(),
+            self.classes,
         )
 
     def _drawn(self, labels: Tensor) -> Tensor:
         """Return the labels, in order, of the rows that stand for all."""
         if isinstance(self.sampled, int):
-            return draw_distinct(self.sampled, len(self.rows), self.draws).to(labels.device)
+            return draw_distinct(self.sampled, self.classes, self.draws).to(labels.device)
         # Beside its own, a sample's batch holds any set of so many labels with equal probability.
         drawn: Tensor = labels.unique()
         if len(drawn) < 2:
@@ -216,17 +284,18 @@ class Classification(RowObjective):
         return torch.cat([features, features.new_ones(len(features), 1)], dim=1)
 
     def _keys(self, which: Tensor | None = None) -> Tensor:
-        """Return all rows, or those at ``which``; their offset is one more coordinate."""
+        """Return the rows held, or those at ``which``; their offset is one more coordinate."""
         rows: Tensor = self.rows
-        offsets: list[Tensor] = [x for x in (self.bias, self.log_prior) if x is not None]
+        prior = None if self.log_prior is None else self.log_prior[self.held.own]
+        offsets: list[Tensor] = [x for x in (self.bias, prior) if x is not None]
         if which is not None:
             sparse = self.sparse_gradient
             rows = functional.embedding(which, rows, sparse=sparse)
             offsets = [torch.gather(x, 0, which, sparse_grad=sparse) for x in offsets]
         rows = self._sized(rows)
-        if not offsets:
-            return rows
-        return torch.cat([rows, torch.stack(offsets).sum(dim=0)[:, None].to(rows)], dim=1)
+        if offsets:
+            rows = torch.cat([rows, torch.stack(offsets).sum(dim=0)[:, None].to(rows)], dim=1)
+        return rows if self.held.group is None else shared_gradient(rows, self.held.group)
 
 
 class InstanceDiscrimination(Classification):

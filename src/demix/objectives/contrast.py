@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch import distributed as dist
 
 from demix.errors import DemixError
+from demix.objectives.ring import spread_logsumexp
 from demix.objectives.similarities import Kind, PairSimilarity, similarity_named
 from demix.objectives.streaming import pairwise_logsumexp
+from demix.ranks import Split, lay_out
 
 
 def contrast(
@@ -19,6 +22,7 @@ def contrast(
     temperature: float | Tensor = 1.0,
     two_sided: bool = False,
     include_positive: bool = True,
+    group: dist.ProcessGroup | None = None,
 ) -> Tensor:
     r"""Return the mean cross-entropy of telling each query's key from all other keys.
 
@@ -30,6 +34,13 @@ def contrast(
     negatives. The self-pair of a sample with itself does not occur. Memory is that of one tile,
     never ``B x K``.
 
+    With a ``group`` of `torch.distributed`, queries and keys lie on its ranks, and every query is
+    told from the keys of all. The loss on a rank is the mean over its own queries; with unequal
+    numbers of queries that mean is weighted by the rank's share, :math:`R B_r / \sum_s B_s` on
+    :math:`R` ranks. So the average over ranks, of losses and of gradients as
+    `DistributedDataParallel` takes it, is that of one process with all queries and keys. Every rank
+    has to take part, forward and backward, if only with no query and no key.
+
     Parameters
     ----------
     queries : Tensor (B, d)
@@ -37,7 +48,8 @@ def contrast(
     keys : Tensor (K, d)
         One row per key.
     positives : Tensor (B,) of int64, optional
-        Index of each query's key; by default its own row.
+        Index of each query's key; by default its own row. With a ``group`` keys are counted over
+        all ranks, in their order; the row is that of the query's own rank.
     similarity : "dot" or float
         The dot product, or ``p`` for ``-|q - k|_p^p``.
     temperature : float or Tensor
@@ -46,6 +58,8 @@ def contrast(
         Average with the loss of telling each key's query from all other queries.
     include_positive : bool
         False leaves the positive out of the denominator, as in SimCLR.
+    group : ProcessGroup, optional
+        The ranks that queries and keys lie on; by default this process alone.
 
     Returns
     -------
@@ -63,16 +77,23 @@ def contrast(
     tensor(True)
     """
     pairs = similarity_named(similarity)
-    positives = _check_positives(queries, keys, positives)
+    check_rows(queries, keys, group)
+    own, held = lay_out(group, queries, keys)
+    which = _check_positives(queries, own, held, positives)
     if not include_positive:
-        _check_negatives(keys, positives, two_sided)
+        _check_negatives(own, held, which, two_sided)
     queries, keys = tempered(queries, keys, pairs, temperature)
-    matched = pairs.paired(queries, keys[positives])
-    skip = None if include_positive else positives
-    rows, columns = pairwise_logsumexp(queries, keys, pairs, skip=skip, columns=two_sided)
-    loss = (rows - matched).mean()
+
+    def matching(x: Tensor) -> Tensor:
+        """Return the row of ``x`` that belongs to each query's key; most often it is here."""
+        return x[: len(queries)] if positives is None else held.gathered(x)[which]
+
+    matched = pairs.paired(queries, matching(keys))
+    skip = None if include_positive else which
+    rows, columns = spread_logsumexp(queries, keys, pairs, held, skip=skip, columns=two_sided)
+    loss = own.mean(rows - matched)
     if columns is not None:
-        loss = (loss + (columns[positives] - matched).mean()) / 2
+        loss = (loss + own.mean(matching(columns) - matched)) / 2
     return loss
 
 
@@ -84,10 +105,12 @@ def log_likelihood(
     Minus its mean is :func:`contrast` of one side.
     """
     pairs = similarity_named(similarity)
-    positives = _check_positives(queries, keys, positives)
+    check_rows(queries, keys)
+    own, held = lay_out(None, queries, keys)
+    which = _check_positives(queries, own, held, positives)
     queries, keys = full(queries), full(keys)
     rows, _ = pairwise_logsumexp(queries, keys, pairs)
-    return pairs.paired(queries, keys[positives]) - rows
+    return pairs.paired(queries, keys[which]) - rows
 
 
 def tempered(
@@ -109,45 +132,47 @@ def full(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
-def check_rows(queries: Tensor, keys: Tensor) -> None:
-    """Refuse anything but two matrices with rows of one width."""
+def check_rows(queries: Tensor, keys: Tensor, group: dist.ProcessGroup | None = None) -> None:
+    """Refuse anything but two matrices with rows of one width, at least one row each in all."""
     if queries.ndim != 2 or keys.ndim != 2 or queries.shape[1] != keys.shape[1]:
         raise DemixError(
             "queries and keys must be matrices with equally many columns, but got shapes "
             f"{tuple(queries.shape)} and {tuple(keys.shape)}."
         )
-    if len(queries) == 0 or len(keys) == 0:
+    if group is None and (len(queries) == 0 or len(keys) == 0):
         raise DemixError("queries and keys must have at least one row each, but one has none.")
 
 
-def _check_positives(queries: Tensor, keys: Tensor, positives: Tensor | None) -> Tensor:
-    """Return the index of each query's key ``(B,)``, or refuse one that is none."""
-    check_rows(queries, keys)
+def _check_positives(queries: Tensor, own: Split, held: Split, positives: Tensor | None) -> Tensor:
+    """Return the index of each query's key ``(B,)`` among all, or refuse one that is none."""
+    if own.total == 0 or held.total == 0:
+        raise DemixError("queries and keys must have at least one row each, but one has none.")
     if positives is None:
-        if len(keys) < len(queries):
+        if held.sizes[held.rank] < len(queries):
             raise DemixError(
-                f"{len(queries)} queries need as many keys, but got {len(keys)}; "
+                f"{len(queries)} queries need as many keys, but got {held.sizes[held.rank]}; "
                 "or say with `positives` which key belongs to which query."
             )
-        return torch.arange(len(queries), device=queries.device)
+        return held.own.start + torch.arange(len(queries), device=queries.device)
     whole = not positives.is_floating_point() and positives.dtype != torch.bool
     if positives.shape != (len(queries),) or not whole:
         raise DemixError(
             f"positives must be {len(queries)} whole numbers, one per query, but got "
             f"{positives.dtype} of shape {tuple(positives.shape)}."
         )
-    if bool((positives < 0).any()) or bool((positives >= len(keys)).any()):
+    if bool((positives < 0).any()) or bool((positives >= held.total).any()):
         raise DemixError(
-            f"positives must lie in 0..{len(keys) - 1}, but go from {int(positives.min())} "
+            f"positives must lie in 0..{held.total - 1}, but go from {int(positives.min())} "
             f"to {int(positives.max())}."
         )
     return positives.long()
 
 
-def _check_negatives(keys: Tensor, positives: Tensor, two_sided: bool) -> None:
+def _check_negatives(own: Split, held: Split, which: Tensor, two_sided: bool) -> None:
     """Refuse denominators that are empty once the positive has left them."""
-    if len(keys) == 1 or (two_sided and bool((positives == positives[0]).all())):
+    every = own.gathered(which) if two_sided else which
+    if held.total == 1 or (two_sided and bool((every == every[0]).all())):
         raise DemixError(
             "include_positive=False needs a negative for every positive, but got "
-            f"{len(positives)} queries and {len(keys)} keys that leave one without."
+            f"{own.total} queries and {held.total} keys that leave one without."
         )

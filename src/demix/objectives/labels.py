@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch import distributed as dist
 
 from demix.errors import DemixError, warn
 
 
-def check_features(features: Tensor, dim: int) -> None:
-    """Refuse anything but features ``(B, dim)`` of at least one sample."""
-    if features.ndim != 2 or features.shape[1] != dim or len(features) == 0:
+def check_features(features: Tensor, dim: int, group: dist.ProcessGroup | None = None) -> None:
+    """Refuse anything but features ``(B, dim)`` of at least one sample, be it on another rank."""
+    none = group is None and len(features) == 0
+    if features.ndim != 2 or features.shape[1] != dim or none:
         raise DemixError(
             f"Features must be a matrix of at least one sample with {dim} latents each, as the "
             f"objective was told, but have shape {tuple(features.shape)}."
@@ -38,6 +40,8 @@ def check_labels(labels: Tensor, samples: int, classes: int) -> Tensor:
             f"{samples} samples need {samples} labels, one each, but got labels of shape "
             f"{tuple(labels.shape)}."
         )
+    if samples == 0:
+        return labels.long()
     first, last = int(labels.min()), int(labels.max())
     if first < 0 or last >= classes:
         raise DemixError(

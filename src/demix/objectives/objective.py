@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
+from torch import distributed as dist
 from torch.nn import functional
 
 from demix.encoders import Encoder
@@ -15,6 +18,7 @@ from demix.objectives.asymptotics import alignment, uniformity
 from demix.objectives.contrast import contrast, log_likelihood
 from demix.objectives.similarities import Kind
 from demix.processes import Pairs
+from demix.ranks import checked_group, divided, lay_out
 
 Batch = TypeVar("Batch", contravariant=True)
 
@@ -35,6 +39,9 @@ class Objective(Protocol[Batch]):
     """Anything that turns an encoder and a batch, of pairs or of labelled samples, into a loss.
 
     One that has parameters of its own is a ``torch.nn.Module``; they are trained with the encoder.
+    One that is trained on several ranks has a method ``across(group)``, which returns it for a
+    batch that lies on them: its average over ranks, of losses and of gradients, is then that of one
+    process with the whole batch.
     """
 
     def __call__(self, encoder: Encoder, batch: Batch, /) -> Tensor:
@@ -57,10 +64,12 @@ class InfoNCE:
         Average telling ``x~`` from ``x`` with telling ``x`` from ``x~``.
     include_positive : bool
         False for the denominator of SimCLR.
-    group : int, optional
+    within : int, optional
         Contrast within groups of this many pairs. The optimal critic does not depend on the number
         of negatives, so when pairs carry little information a large batch in small groups gives
         a gradient almost as good as that of one large group at a fraction of its cost.
+    group : ProcessGroup, optional
+        The ranks of `torch.distributed` that the batch lies on, as in :func:`demix.contrast`.
 
     Examples
     --------
@@ -78,30 +87,37 @@ class InfoNCE:
     temperature: float = 1.0
     two_sided: bool = True
     include_positive: bool = True
-    group: int | None = None
+    within: int | None = None
+    group: dist.ProcessGroup | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.group is not None and self.group < 2:
-            raise DemixError(f"A group needs at least 2 pairs, but got {self.group!r}.")
+        checked_group(self.group)
+        if self.within is not None and self.within < 2:
+            raise DemixError(f"A group needs at least 2 pairs, but got {self.within!r}.")
+
+    def across(self, group: dist.ProcessGroup | None) -> Self:
+        """Return the same loss of a batch that lies on the ranks of a group."""
+        return replace(self, group=group)
 
     def __call__(self, encoder: Encoder, pairs: Views) -> Tensor:
         """Encode both sides in one pass and contrast them."""
         queries, keys = both_sides(encoder, pairs)
-        size = self.group or len(queries)
-        groups = list(zip(queries.split(size), keys.split(size), strict=True))
-        losses = [
-            len(q)
-            * contrast(
-                q,
-                k,
-                similarity=self.similarity,
-                temperature=self.temperature,
-                two_sided=self.two_sided,
-                include_positive=self.include_positive,
-            )
-            for q, k in groups
-        ]
-        return torch.stack(losses).sum() / len(queries)
+        if self.within is None:
+            return self._contrast(queries, keys, self.group)
+        return mean_within(self._contrast, queries, keys, self.within, self.group)
+
+    def _contrast(
+        self, queries: Tensor, keys: Tensor, group: dist.ProcessGroup | None = None
+    ) -> Tensor:
+        return contrast(
+            queries,
+            keys,
+            similarity=self.similarity,
+            temperature=self.temperature,
+            two_sided=self.two_sided,
+            include_positive=self.include_positive,
+            group=group,
+        )
 
     def log_likelihood(self, encoder: Encoder, pairs: Views) -> Tensor:
         """Return the log-probability ``(N,)`` of each positive among all of them."""
@@ -114,6 +130,32 @@ def both_sides(encoder: Encoder, pairs: Views) -> tuple[Tensor, Tensor]:
     """Return the latents of anchors and of positives, ``(N, n)`` each, from one pass."""
     anchors, positives = encoder(torch.cat([pairs.x, pairs.x_tilde])).chunk(2)
     return anchors, positives
+
+
+def mean_within(
+    loss: Callable[[Tensor, Tensor], Tensor],
+    queries: Tensor,
+    keys: Tensor,
+    size: int,
+    group: dist.ProcessGroup | None,
+) -> Tensor:
+    """Return the mean over all pairs ``()`` of a loss that is taken within groups of ``size``.
+
+    On several ranks each takes whole groups. Pairs are exchanged only if the shares of the ranks
+    do not end where groups do.
+    """
+    (split,) = lay_out(group, queries)
+    if split.total == 0:
+        raise DemixError("A batch must have at least one pair, but got none.")
+    if any(start % size for start in split.starts):
+        both = split.gathered(torch.cat([queries, keys], dim=1))
+        own = divided(math.ceil(split.total / size), split.group).own
+        queries, keys = both[size * own.start : size * own.stop].chunk(2, dim=1)
+    # Without a group of its own a rank still takes part in the way back.
+    losses = [queries[:0].sum() + keys[:0].sum()] if len(queries) == 0 else []
+    parts = zip(queries.split(size), keys.split(size), strict=True)
+    losses += [len(q) * loss(q, k) for q, k in parts if len(q)]
+    return torch.stack(losses).sum() * len(split.sizes) / split.total
 
 
 @dataclass(frozen=True)
@@ -131,6 +173,8 @@ class AlignmentUniformity:
         As in :func:`demix.contrast`.
     temperature : float
         ``tau``.
+    group : ProcessGroup, optional
+        The ranks that the batch lies on, as in :func:`demix.contrast`.
 
     References
     ----------
@@ -146,15 +190,28 @@ class AlignmentUniformity:
 
     similarity: Kind = "dot"
     temperature: float = 1.0
+    group: dist.ProcessGroup | None = field(default=None, repr=False, compare=False)
+
+    def across(self, group: dist.ProcessGroup | None) -> Self:
+        """Return the same loss of a batch that lies on the ranks of a group."""
+        return replace(self, group=group)
 
     def __call__(self, encoder: Encoder, pairs: Views) -> Tensor:
         """Encode both sides in one pass; pull pairs together, push the anchors apart."""
         anchors, positives = both_sides(encoder, pairs)
         pull = alignment(
-            anchors, positives, similarity=self.similarity, temperature=self.temperature
+            anchors,
+            positives,
+            similarity=self.similarity,
+            temperature=self.temperature,
+            group=self.group,
         )
         push = uniformity(
-            anchors, anchors, similarity=self.similarity, temperature=self.temperature
+            anchors,
+            anchors,
+            similarity=self.similarity,
+            temperature=self.temperature,
+            group=self.group,
         )
         return pull + push
 
@@ -163,6 +220,11 @@ class AlignmentUniformity:
 class Supervised:
     """Mean squared error to the true latents: the upper bound of Tables 1 and 2.
 
+    Parameters
+    ----------
+    group : ProcessGroup, optional
+        The ranks that the batch lies on, as in :func:`demix.contrast`.
+
     Examples
     --------
     >>> from demix import Supervised
@@ -170,7 +232,17 @@ class Supervised:
     Supervised()
     """
 
+    group: dist.ProcessGroup | None = field(default=None, repr=False, compare=False)
+
+    def across(self, group: dist.ProcessGroup | None) -> Self:
+        """Return the same loss of a batch that lies on the ranks of a group."""
+        return replace(self, group=group)
+
     def __call__(self, encoder: Encoder, pairs: Pairs) -> Tensor:
         """Compare ``f(g(z))`` with ``z`` for all latents of the batch."""
         observations = torch.cat([pairs.x, pairs.x_tilde])
-        return functional.mse_loss(encoder(observations), torch.cat([pairs.z, pairs.z_tilde]))
+        latents, true = encoder(observations), torch.cat([pairs.z, pairs.z_tilde])
+        (split,) = lay_out(self.group, latents)
+        if split.group is None:
+            return functional.mse_loss(latents, true)
+        return split.mean((latents - true).square().mean(dim=1))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Protocol
+from typing import Protocol, Self
 
 import torch
 from torch import Tensor, nn
+from torch import distributed as dist
 from torch.nn import functional
 
 from demix.encoders import Encoder
 from demix.errors import DemixError
+from demix.ranks import checked_group
 
 # Size of the rows that training starts from, relative to that of a random unit vector.
 _START = 0.1
@@ -48,7 +50,8 @@ class RowObjective(nn.Module, ABC):
             raise DemixError(
                 f"A table needs at least 2 rows of 1 dimension, but got {classes} of {dim}."
             )
-        self.unit_rows = unit_rows
+        self.classes, self.unit_rows = classes, unit_rows
+        self.group: dist.ProcessGroup | None = None
         self.rows = nn.Parameter(torch.empty(classes, dim))
 
     @torch.no_grad()
@@ -60,6 +63,14 @@ class RowObjective(nn.Module, ABC):
         often. :func:`demix.train` calls this with the generator of its seed.
         """
         self.rows.normal_(0, _START / math.sqrt(self.rows.shape[1]), generator=generator)
+
+    def across(self, group: dist.ProcessGroup | None) -> Self:
+        """Take batches that lie on the ranks of a group, as in :func:`demix.contrast`, from now on.
+
+        None goes back to batches that are whole.
+        """
+        self.group = checked_group(group)
+        return self
 
     def table(self) -> Tensor:
         """Return the rows as the loss sees them, ``(classes, dim)``."""

@@ -7,10 +7,6 @@ import math
 import torch
 from torch import Tensor
 
-from demix.objectives.contrast import full
-from demix.objectives.similarities import similarity_named
-from demix.objectives.streaming import pairwise_logsumexp
-
 
 def draw_distinct(count: int, total: int, generator: torch.Generator) -> Tensor:
     """Return ``count`` different numbers below ``total`` in order; any set is as likely as another.
@@ -29,13 +25,13 @@ def draw_distinct(count: int, total: int, generator: torch.Generator) -> Tensor:
 
 def places(drawn: Tensor, wanted: Tensor) -> Tensor:
     """Return where in ``drawn``, which is in order, each of ``wanted`` is; -1 where it is not."""
+    if len(drawn) == 0:
+        return torch.full_like(wanted, -1)
     place = torch.searchsorted(drawn, wanted).clamp_max(len(drawn) - 1)
     return torch.where(drawn[place] == wanted, place, -1)
 
 
-def sampled_log_likelihood(
-    queries: Tensor, own: Tensor, keys: Tensor, *, own_place: Tensor, total: int
-) -> Tensor:
+def sampled_log_likelihood(matched: Tensor, others: Tensor, drawn: Tensor, total: int) -> Tensor:
     r"""Estimate :math:`\log p(+(i) | q_i)` under a softmax over ``total`` keys, ``(B,)``.
 
     With :math:`N` keys in all, :math:`S` drawn and :math:`h_i = 1` if the own key of query
@@ -49,19 +45,15 @@ def sampled_log_likelihood(
 
     Parameters
     ----------
-    queries, own : Tensor (B, d)
-        The queries and the key of each.
-    keys : Tensor (S, d)
-        Keys drawn uniformly without replacement.
-    own_place : Tensor (B,) of int64
-        Where among ``keys`` each query's own key is, or -1.
+    matched : Tensor (B,)
+        :math:`s_{i+}` of each query.
+    others : Tensor (B,)
+        The logarithm of the sum over drawn keys.
+    drawn : Tensor (B,) of int64
+        :math:`S - h_i`, how many keys that is the sum of.
     total : int
         Number of keys that were drawn from.
     """
-    pairs = similarity_named("dot")
-    queries, own, keys = full(queries), full(own), full(keys)
-    others, _ = pairwise_logsumexp(queries, keys, pairs, skip=own_place)
     # In the type of the logits: float32 would cost a float64 loss its digits.
-    represented = (len(keys) - (own_place >= 0).to(queries)).log()
-    matched = pairs.paired(queries, own)
+    represented = drawn.to(others).log()
     return matched - torch.logaddexp(matched, others + math.log(total - 1) - represented)

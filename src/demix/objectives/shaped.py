@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import Self
 
 import torch
 from torch import Tensor, nn
+from torch import distributed as dist
 from torch.nn import functional
 
 from demix.encoders import Encoder
 from demix.errors import DemixError
 from demix.objectives.contrast import contrast, log_likelihood
-from demix.objectives.objective import Views, both_sides
+from demix.objectives.objective import Views, both_sides, mean_within
+from demix.ranks import checked_group
 
 # A shape that is learnt needs the matrix of a group in memory, once per dimension.
 _GROUP = 256
@@ -57,6 +60,7 @@ class ShapedInfoNCE(nn.Module):
                 f"A learnt conditional needs at least 1 latent and a shape p >= 1 (above 1 if it "
                 f"is learnt), but got {dim} and {shape!r}."
             )
+        self.group: dist.ProcessGroup | None = None
         self.fixed = None if learn_shape else float(shape)
         self.log_scales = nn.Parameter(torch.zeros(dim))
         # p = 1 + softplus(raw)
@@ -73,6 +77,11 @@ class ShapedInfoNCE(nn.Module):
         """The shape ``p``."""
         return self.fixed if self.fixed is not None else float(self._shape().detach())
 
+    def across(self, group: dist.ProcessGroup | None) -> Self:
+        """Take batches that lie on the ranks of a group, as in :func:`demix.contrast`."""
+        self.group = checked_group(group)
+        return self
+
     def _shape(self) -> Tensor:
         assert self.raw_shape is not None
         return 1 + functional.softplus(self.raw_shape)
@@ -81,9 +90,8 @@ class ShapedInfoNCE(nn.Module):
         """Return the loss ``()`` of telling positives from the rest, from either side."""
         queries, keys = (side / self.scales for side in both_sides(encoder, pairs))
         if self.fixed is not None:
-            return contrast(queries, keys, similarity=self.fixed, two_sided=True)
-        groups = zip(queries.split(_GROUP), keys.split(_GROUP), strict=True)
-        return torch.stack([len(q) * self._dense(q, k) for q, k in groups]).sum() / len(queries)
+            return contrast(queries, keys, similarity=self.fixed, two_sided=True, group=self.group)
+        return mean_within(self._dense, queries, keys, _GROUP, self.group)
 
     def log_likelihood(self, encoder: Encoder, pairs: Views) -> Tensor:
         """Return the log-probability ``(N,)`` of each positive among all of them."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Self
 
 import torch
 from torch import Tensor, nn
+from torch import distributed as dist
 from torch.nn import functional
 
 from demix.encoders import Encoder
 from demix.encoders.images import image_decoder
 from demix.errors import DemixError
 from demix.objectives.objective import Views
+from demix.ranks import Ranks, checked_group, lay_out
 
 
 class SlowVAE(nn.Module):
@@ -65,6 +68,7 @@ class SlowVAE(nn.Module):
                 "beta and gamma of SlowVAE must be at least 0 and its rate positive, but got "
                 f"{beta!r}, {gamma!r} and {rate!r}."
             )
+        self.group: dist.ProcessGroup | None = None
         self.dim, self.beta, self.gamma, self.rate = dim, beta, gamma, rate
         self.decoder = image_decoder(dim, shape)
         self.draws = torch.Generator()
@@ -86,6 +90,15 @@ class SlowVAE(nn.Module):
         seed = torch.randint(2**62, (), generator=generator, device=device)
         self.draws.manual_seed(int(seed))
 
+    def across(self, group: dist.ProcessGroup | None) -> Self:
+        """Take batches that lie on the ranks of a group, as in :func:`demix.contrast`.
+
+        All ranks draw the latents of the whole batch, from generators of one state.
+        """
+        self.group = checked_group(group)
+        self.draws.set_state(Ranks(self.group).told(self.draws.get_state()))
+        return self
+
     def latents(self, outputs: Tensor) -> Tensor:
         """Return the means ``(N, dim)`` among the outputs ``(N, 2 dim)`` of the encoder."""
         return outputs[:, : self.dim]
@@ -101,14 +114,17 @@ class SlowVAE(nn.Module):
             )
         mean, log_variance = outputs.split(self.dim, dim=1)
         deviation = (log_variance / 2).exp()
-        z = mean + deviation * torch.randn(mean.shape, generator=self.draws).to(mean)
+        (split,) = lay_out(self.group, batch.x)
+        noise = torch.randn(2, split.total, self.dim, generator=self.draws)[:, split.own]
+        z = mean + deviation * noise.reshape(mean.shape).to(mean)
         shown = functional.binary_cross_entropy_with_logits(
             self.decoder(z).flatten(1), x.flatten(1), reduction="none"
         ).sum(dim=1)
         other = mean.roll(len(batch.x), dims=0)
         slow = laplace_divergence(mean - other, deviation, self.rate)
         divergence = self.beta * normal_divergence(mean, deviation) + self.gamma * slow
-        return (shown + divergence.sum(dim=1)).mean()
+        loss = shown + divergence.sum(dim=1)
+        return split.mean(loss.view(2, -1).mean(dim=0))
 
 
 def normal_divergence(mean: Tensor, deviation: Tensor) -> Tensor:

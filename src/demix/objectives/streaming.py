@@ -58,6 +58,43 @@ def kernel_name() -> str:
     return "tiles" if compiled.library() is None else "compiled"
 
 
+def block_logsumexp(
+    q: Tensor, k: Tensor, similarity: PairSimilarity, skip: Tensor | None, columns: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Return the sums over a block of pairs, without a gradient; ``-inf`` where there are none."""
+    if len(q) == 0 or len(k) == 0:
+        nothing = k.new_full((len(k),), -torch.inf) if columns else None
+        return q.new_full((len(q),), -torch.inf), nothing
+    # Without autocast: forward and backward must see the same, unrounded similarities.
+    with torch.autocast(q.device.type, enabled=False):
+        rows, sums = _engine(q, k, similarity).logsumexp(q, k, similarity, skip, columns)
+    if len(k) == 1 and skip is not None:
+        rows = torch.where(skip == 0, -torch.inf, rows)
+    return rows, sums
+
+
+def block_gradient(
+    q: Tensor,
+    k: Tensor,
+    similarity: PairSimilarity,
+    skip: Tensor | None,
+    rows: tuple[Tensor, Tensor],
+    columns: tuple[Tensor, Tensor] | None,
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients ``(B, d)`` and ``(K, d)`` of a block of pairs.
+
+    ``rows`` and ``columns`` are sums over at least this block, each with its gradient.
+    """
+    if len(q) == 0 or len(k) == 0:
+        return torch.zeros_like(q), torch.zeros_like(k)
+    engine = _engine(q, k, similarity)
+    if len(k) == 1 and skip is not None:
+        rows = tiles.finite(rows[0]), rows[1]
+    with torch.autocast(q.device.type, enabled=False):
+        to_q, to_k = engine.gradient(q, k, similarity, skip, *rows, *(columns or (None, None)))
+    return to_q, to_k
+
+
 def _engine(q: Tensor, k: Tensor, similarity: PairSimilarity) -> ModuleType:
     return compiled if compiled.serves(q, k, similarity) else tiles
 
@@ -72,17 +109,14 @@ class _PairwiseLogSumExp(torch.autograd.Function):
         skip: Tensor | None,
         columns: bool,
     ) -> tuple[Tensor, Tensor | None]:
-        # Without autocast: forward and backward must see the same, unrounded similarities.
-        with torch.autocast(q.device.type, enabled=False):
-            rows, sums = _engine(q, k, similarity).logsumexp(q, k, similarity, skip, columns)
+        rows, sums = block_logsumexp(q, k, similarity, skip, columns)
         ctx.similarity = similarity
         ctx.save_for_backward(q, k, skip, rows, sums)
         return rows, sums
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         q, k, skip, rows, sums = ctx.saved_tensors
-        engine = _engine(q, k, ctx.similarity)
-        with torch.autocast(q.device.type, enabled=False):
-            to_q, to_k = engine.gradient(q, k, ctx.similarity, skip, rows, grads[0], sums, grads[1])
+        columns = None if sums is None else (sums, grads[1])
+        to_q, to_k = block_gradient(q, k, ctx.similarity, skip, (rows, grads[0]), columns)
         return to_q, to_k, None, None, None

@@ -6,6 +6,7 @@ knowing about it.
 
 from __future__ import annotations
 
+from demix.report.bars import Bar, bars_svg, write_bars
 from demix.report.blocks import (
     Block,
     Example,
@@ -26,9 +27,11 @@ from demix.report.curves import comparison_bars, concentration_curve
 from demix.report.examples import nearest_examples
 from demix.report.figures import correlation_heatmap, recovered_scatter
 from demix.report.fit import fit_page
+from demix.report.grouped import GroupedBars, write_grouped_bars
 from demix.report.latents import pair_plot, time_courses
 from demix.report.page import render, write_page
 from demix.report.panels import panels_svg, write_panels
+from demix.report.probe import probe_page
 from demix.report.recovery import recovery_page
 from demix.report.sections import recovery_sections
 from demix.report.series import Panel, Series
@@ -36,11 +39,13 @@ from demix.report.table import comparison_figure, table_markdown, table_page
 from demix.report.training import training_curve
 
 __all__ = [
+    "Bar",
     "Block",
     "Example",
     "Facts",
     "Figure",
     "Gallery",
+    "GroupedBars",
     "Page",
     "Panel",
     "Picture",
@@ -49,6 +54,7 @@ __all__ = [
     "Table",
     "Text",
     "Verdict",
+    "bars_svg",
     "checkup_page",
     "compare_page",
     "comparison_bars",
@@ -60,6 +66,7 @@ __all__ = [
     "nearest_examples",
     "pair_plot",
     "panels_svg",
+    "probe_page",
     "recovered_scatter",
     "recovery_page",
     "recovery_sections",
@@ -69,6 +76,8 @@ __all__ = [
     "table_page",
     "time_courses",
     "training_curve",
+    "write_bars",
+    "write_grouped_bars",
     "write_page",
     "write_panels",
 ]

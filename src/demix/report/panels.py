@@ -78,8 +78,8 @@ def panels_svg(panels: Sequence[Panel]) -> str:
     >>> "Sphere" in svg, "paper" in svg
     (True, True)
     """
-    with _house_style():
-        return _file(_drawn(panels), "svg").decode("utf-8")
+    with house_style():
+        return file_of(_drawn(panels), "svg").decode("utf-8")
 
 
 def write_panels(panels: Sequence[Panel], folder: str | Path) -> tuple[Path, Path]:
@@ -99,15 +99,16 @@ def write_panels(panels: Sequence[Panel], folder: str | Path) -> tuple[Path, Pat
     ...     [path.name for path in write_panels([panel], folder)]
     ['figure.svg', 'figure.png']
     """
-    with _house_style():
+    with house_style():
         figure = _drawn(panels)
-        svg, png = _file(figure, "svg"), _file(figure, "png")
+        svg, png = file_of(figure, "svg"), file_of(figure, "png")
     folder = Path(folder)
     return write_atomic(folder / "figure.svg", svg), write_atomic(folder / "figure.png", png)
 
 
 @contextmanager
-def _house_style() -> Iterator[None]:
+def house_style() -> Iterator[None]:
+    """Draw with the settings of the house, whatever the reader's own are."""
     import matplotlib
 
     # The reader's own settings must not reach a figure that others shall get to the byte.
@@ -117,7 +118,8 @@ def _house_style() -> Iterator[None]:
         yield
 
 
-def _file(figure: Figure, kind: str) -> bytes:
+def file_of(figure: Figure, kind: str) -> bytes:
+    """Return a figure as an ``svg`` or ``png`` file."""
     metadata: dict[str, Any] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
     buffer = BytesIO()
     figure.savefig(buffer, format=kind, dpi=200, metadata=metadata[kind])

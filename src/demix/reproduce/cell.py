@@ -8,10 +8,24 @@ import numpy as np
 import torch
 
 from demix.encoders import Encoder
-from demix.experiments import Experiment, LabelRow, Model, PairRow, Row, Scale, SceneRow, VideoRow
+from demix.experiments import (
+    Experiment,
+    FactorRow,
+    LabelRow,
+    Model,
+    PairRow,
+    ReadOutRow,
+    Row,
+    Scale,
+    SceneRow,
+    VideoRow,
+)
 from demix.objectives import contrast, is_matched, latent_loss
 from demix.processes import Process
+from demix.ranks import Ranks
+from demix.reproduce.factor_cell import run_factor_cell
 from demix.reproduce.label_cell import run_label_cell
+from demix.reproduce.readout_cell import run_readout_cell
 from demix.reproduce.scene_cell import run_scene_cell
 from demix.reproduce.trial import LOOK, Report, held_out, planned, trained
 from demix.reproduce.video_cell import run_video_cell
@@ -32,7 +46,7 @@ def run_cell(
     *,
     material: Any = None,
 ) -> dict[str, Any] | None:
-    """Train and score one model; None if Ctrl-C ended it.
+    """Train and score one model, together with ranks that follow; None if Ctrl-C ended it.
 
     Parameters
     ----------
@@ -40,14 +54,18 @@ def run_cell(
         Which cell.
     material
         What :func:`open_material` made of files, for an experiment that needs them.
-    report : callable, optional
-        ``report(step, steps, record)`` after every step.
+    report : Report, optional
+        Where it tells how it goes, and where it is kept on the way.
 
     Returns
     -------
     dict
         The record of ``results.json``, without provenance; scores as fractions.
     """
+    ranks = Ranks.current()
+    if ranks.leads:
+        about = report.about if report else {}
+        ranks.told((experiment, row, seed, scale, model, Report(about=about)))
     if isinstance(row, LabelRow):
         measured = run_label_cell(row, seed, scale, model, report)
     elif isinstance(row, PairRow):
@@ -56,11 +74,21 @@ def run_cell(
         measured = run_video_cell(row, seed, scale, model, material, report)
     elif isinstance(row, SceneRow):
         measured = run_scene_cell(row, seed, scale, model, material, report)
+    elif isinstance(row, ReadOutRow):
+        measured = run_readout_cell(row, seed, scale, model, material, report)
+    elif isinstance(row, FactorRow):
+        measured = run_factor_cell(row, seed, scale, model, material, report)
     else:
         raise TypeError(f"There is no way to run a {type(row).__name__}.")
     if measured is None:
         return None
     return heading(experiment, row, seed, scale, model) | measured
+
+
+def follow_cells(material: Any) -> None:
+    """Take part, on a rank other than 0, in the cells that rank 0 runs, until it has no more."""
+    while (cell := Ranks.current().told(None)) is not None:
+        run_cell(*cell, material=material)
 
 
 def heading(

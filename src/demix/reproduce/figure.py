@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from demix.distributions import VonMisesFisher
-from demix.experiments import Experiment, LabelRow, PairRow, Panel, Row, scale_named
+from demix.experiments import (
+    Experiment,
+    FactorRow,
+    LabelRow,
+    PairRow,
+    Panel,
+    ReadOutRow,
+    Row,
+    scale_named,
+)
 from demix.report import (
     Figure,
     Picture,
@@ -19,6 +28,8 @@ from demix.report import (
     write_panels,
 )
 from demix.report import Panel as Drawn
+from demix.reproduce.factor_table import draw_factors
+from demix.reproduce.readout_table import readout_panels
 from demix.spaces import Sphere
 
 Rows = list[tuple[Row, dict[str, list[dict[str, Any]]]]]
@@ -26,8 +37,18 @@ Rows = list[tuple[Row, dict[str, list[dict[str, Any]]]]]
 
 def draw(experiment: Experiment[Row], rows: Rows, folder: Path) -> Figure | Picture | None:
     """Return a figure's panels, also written to files, or ours beside the paper's."""
+    if isinstance(experiment.rows[0], FactorRow):
+        return draw_factors(experiment, rows, folder)
     if experiment.panels:
         return _panels(experiment, rows, folder)
+    factors = [(row, cells) for row, cells in rows if isinstance(row, ReadOutRow)]
+    if factors:
+        return _picture(
+            experiment,
+            readout_panels(factors),
+            "Pearson's r of linear read-outs, with 95 % intervals over the images that are scored.",
+            folder,
+        )
     if experiment.name == "clica-marginal":
         return _concentration(rows)
     bars = []
@@ -54,12 +75,16 @@ def _panels(experiment: Experiment[Row], rows: Rows, folder: Path) -> Picture | 
         for panel in experiment.panels
         if (series := _series(panel, rows))
     ]
-    if not drawn:
-        return None
+    words = "Mean over seeds; bands reach one standard deviation to either side."
+    return _picture(experiment, drawn, words, folder) if drawn else None
+
+
+def _picture(experiment: Experiment[Row], drawn: list[Drawn], words: str, folder: Path) -> Picture:
+    """Write panels to files, and return them for a page."""
     svg, _ = write_panels(drawn, folder)
     return Picture(
         svg.read_text(encoding="utf-8"),
-        f"{experiment.title}. Mean over seeds; bands reach one standard deviation to either side.",
+        f"{experiment.title}. {words}",
         alt=f"{experiment.title}: {', '.join(panel.title for panel in drawn)}.",
     )
 

@@ -3,49 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-from demix.errors import DemixError, warn
-from demix.experiments import Experiment, Model, Row, Scale
+from demix.errors import DemixError
+from demix.experiments import Experiment, Row, Scale
 from demix.locks import held
-from demix.objectives import kernel_name
-from demix.provenance import provenance
-from demix.reproduce.cell import heading, run_cell
-from demix.reproduce.material import open_material
+from demix.ranks import Ranks
+from demix.reproduce.cell import follow_cells
+from demix.reproduce.material import models_of, open_material, prepared
+from demix.reproduce.progress import remove_boards
 from demix.reproduce.store import Store
+from demix.reproduce.sweep import Sweep
 from demix.reproduce.table import write_tables
-from demix.training import Record
+from demix.reproduce.watcher import Cell, Watcher
 from demix.validation import check_seed
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What :func:`reproduce` is about to run, or found finished."""
-
-    row: Row
-    seed: int
-    model: Model
-    done: bool
-
-
-class Watcher:
-    """What :func:`reproduce` tells on the way; the command line draws bars with it."""
-
-    def plan(self, cells: Sequence[Cell]) -> None:
-        """Learn which cells there are."""
-
-    def warn(self, row: Row, warning: str) -> None:
-        """Learn, before anything starts, for which rows theory promises nothing."""
-        warn(f"Row {row.number}: {warning}")
-
-    def step(self, cell: Cell, step: int, steps: int, record: Record) -> None:
-        """Learn how a cell is going."""
-
-    def finish(self, cell: Cell, record: dict[str, Any]) -> None:
-        """Learn what a cell gave."""
 
 
 def reproduce(
@@ -56,6 +29,7 @@ def reproduce(
     seeds: Sequence[int] = (0,),
     scale: Scale,
     data: Sequence[str | Path] = (),
+    executor: Executor | None = None,
     watcher: Watcher | None = None,
 ) -> list[dict[str, Any]]:
     """Run an experiment into ``out``: ``results.json``, ``table.md``, ``table.html``.
@@ -63,7 +37,10 @@ def reproduce(
     A figure of a paper is also drawn, as ``figure.svg`` and ``figure.png``.
 
     Cells found in ``out`` are not run again, and rows of one setting are run once. Ctrl-C keeps
-    every finished cell and raises ``KeyboardInterrupt``.
+    every finished cell and raises ``KeyboardInterrupt``; what was running goes on from its last
+    look the next time, to the same bits. A cell that fails does not keep the others from running.
+    The ranks of an initialised process group train each cell together; rank 0 alone decides and
+    writes.
 
     Parameters
     ----------
@@ -79,86 +56,83 @@ def reproduce(
         How large.
     data : sequence of paths
         Files or folders, for an experiment that needs some.
+    executor : concurrent.futures.Executor, optional
+        Who runs the cells: anything with the interface of Python's own executors, whose workers
+        can write to ``out``. By default this process, one cell after the other. The records are
+        the same.
     watcher : Watcher, optional
         Is told on the way.
 
     Returns
     -------
     list of dict
-        All records in ``out``.
+        All records in ``out``; none on other ranks than 0.
     """
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
-    material = open_material(experiment, data, verify=True)
+    watcher = watcher or Watcher()
+    material = open_material(experiment, data, scale, watcher.read, verify=True)
+    chosen = _served(experiment, chosen, material, every=rows is None)
+    ranks = Ranks.current()
+    if executor is not None and ranks.count > 1:
+        raise DemixError(
+            f"{ranks.count} ranks train each cell together; leave the executor out, or torchrun."
+        )
+    if not ranks.leads:
+        follow_cells(material)
+        return []
     store = Store(out, experiment, scale)
+    sweep = Sweep(experiment, scale, tuple(Path(p).resolve() for p in data), store, watcher)
     with held(store.folder):
-        return _run(experiment, chosen, seeds, scale, material, store, watcher or Watcher())
-
-
-def _run(
-    experiment: Experiment[Row],
-    chosen: Sequence[Row],
-    seeds: Sequence[int],
-    scale: Scale,
-    material: Any,
-    store: Store,
-    watcher: Watcher,
-) -> list[dict[str, Any]]:
-    """Run what is not finished yet, in a folder that nobody else writes to."""
-    cells = [
-        Cell(row, seed, model, store.has(row.number, seed, model))
-        for row in chosen
-        for seed in seeds
-        for model in row.models
-    ]
-    watcher.plan(cells)
-    ahead = {
-        (cell.row.number, text): cell.row
-        for cell in cells
-        if not cell.done
-        for text in cell.row.warnings(scale, cell.seed)
-    }
-    for (_, text), row in ahead.items():
-        watcher.warn(row, text)
-    origin = provenance() | {"kernel": kernel_name()}
-    for cell in cells:
-        if cell.done:
-            continue
-        record = _same_run(experiment, cell, scale, store)
-        if record is None:
-            record = run_cell(
-                experiment,
-                cell.row,
-                cell.seed,
-                scale,
-                cell.model,
-                partial(watcher.step, cell),
-                material=material,
-            )
-            if record is None:
-                write_tables(experiment, store.records, store.folder)
-                raise KeyboardInterrupt
-            record["provenance"] = origin
-        store.add(record)
-        watcher.finish(cell, record)
-    write_tables(experiment, store.records, store.folder)
+        cells = [
+            Cell(row, seed, model, store.has(row.number, seed, model))
+            for row in chosen
+            for seed in seeds
+            for model in models_of(row, material)
+        ]
+        watcher.plan(cells)
+        todo = [cell for cell in cells if not cell.done]
+        _warn(todo, scale, watcher)
+        remove_boards(store.unfinished)
+        try:
+            if todo:
+                material, sweep.data = prepared(material, sweep.data, store.folder, watcher.read)
+            if executor is None:
+                sweep.run_here(todo, material)
+            elif todo:
+                del material  # workers open their own
+                sweep.run_elsewhere(todo, executor)
+        except KeyboardInterrupt:
+            write_tables(experiment, store.records, store.folder)
+            raise
+        ranks.told(None)  # which lets them go
+        write_tables(experiment, store.records, store.folder)
+    if sweep.failed:
+        cell, error = sweep.failed[0]
+        more = len(sweep.failed) - 1
+        others = f" So did {more} more." if more else ""
+        raise DemixError(f"{str(cell).capitalize()} failed: {error}{others}") from error
     return store.records
 
 
-def _same_run(
-    experiment: Experiment[Row], cell: Cell, scale: Scale, store: Store
-) -> dict[str, Any] | None:
-    """Return the record of a finished cell that differs in its number only, as this cell's.
+def _warn(cells: Sequence[Cell], scale: Scale, watcher: Watcher) -> None:
+    """Say once for each row what theory forbids."""
+    ahead = {(c.row.number, text): c.row for c in cells for text in c.row.warnings(scale, c.seed)}
+    for (_, text), row in ahead.items():
+        watcher.warn(row, text)
 
-    Papers print one setting in several rows; the same seed would give the same bits again.
-    """
-    for row in experiment.rows:
-        if row.number != cell.row.number and row.setting() == cell.row.setting():
-            record = store.get(row.number, cell.seed, cell.model)
-            if record is not None:
-                named = heading(experiment, cell.row, cell.seed, scale, cell.model)
-                return record | named | {"same_run_as_row": row.number}
-    return None
+
+def _served(
+    experiment: Experiment[Row], rows: list[Row], material: Any, *, every: bool
+) -> list[Row]:
+    """Return the rows that the files serve; a row that was asked for must be among them."""
+    for row in rows:
+        if not every and (lacking := row.lacks(material)):
+            raise DemixError(
+                f"Row {row.number} of {experiment.name} needs {lacking}, but --data does not hold "
+                "it."
+            )
+    return [row for row in rows if row.lacks(material) is None]
 
 
 def _rows(experiment: Experiment[Row], numbers: Sequence[int] | None) -> list[Row]:

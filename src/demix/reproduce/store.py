@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,13 @@ from demix.experiments import Experiment, Model, Row, Scale
 from demix.files import claim_folder, write_atomic
 
 FILE = "results.json"
+_UNFINISHED = "unfinished"
 
 
 class Store:
     """``results.json`` in a folder: a list of records, one per finished cell.
+
+    What unfinished cells need to go on is kept beside it, in ``unfinished``, until they are.
 
     Parameters
     ----------
@@ -29,12 +34,17 @@ class Store:
     def __init__(self, folder: str | Path, experiment: Experiment[Row], scale: Scale) -> None:
         self.folder = claim_folder(folder, FILE)
         self.path = self.folder / FILE
+        # Absolute: workers may have been started in another folder.
+        self.unfinished = self.folder.resolve() / _UNFINISHED
         self.content = f"{experiment.name} at {scale.name} scale"
         self.records: list[dict[str, Any]] = []
         if self.path.exists():
             self.records = self._read()
         else:
             self._write()
+        if self.unfinished.exists():
+            for record in self.records:  # one that was killed in between may have left some
+                self._tidy(record)
 
     def _read(self) -> list[dict[str, Any]]:
         try:
@@ -64,11 +74,36 @@ class Store:
         return next((record for record in self.records if _key(record) == key), None)
 
     def add(self, record: dict[str, Any]) -> None:
-        """Keep a finished cell; the file is replaced as a whole."""
+        """Keep a finished cell; the file is replaced as a whole.
+
+        What was kept until then is removed.
+        """
         # Another run into the same folder may have finished cells meanwhile.
         known = self._read() if self.path.exists() else self.records
         self.records = sorted([*known, record], key=_key)
         self._write()
+        self._tidy(record)
+
+    def begin(self, row: int, seed: int, model: Model) -> Path:
+        """Return the folder, which is made, for what is kept of a cell until it is finished."""
+        folder = self._kept(row, seed, model)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = error.strerror or error
+            raise DemixError(
+                f"Cannot write to {self.folder}: {reason}; choose a folder you may write to."
+            ) from error
+        return folder
+
+    def _tidy(self, record: dict[str, Any]) -> None:
+        """Remove what was kept of a cell until it was finished."""
+        shutil.rmtree(self._kept(*_key(record)), ignore_errors=True)
+        with suppress(OSError):  # others are kept there
+            self.unfinished.rmdir()
+
+    def _kept(self, row: int, seed: int, model: Model) -> Path:
+        return self.unfinished / f"{row}-{seed}-{model}"
 
     def _write(self) -> None:
         write_atomic(self.path, json.dumps(self.records, indent=1, allow_nan=False) + "\n")

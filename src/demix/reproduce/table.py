@@ -9,15 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from demix.experiments import Experiment, Model, Row, varying
+from demix.experiments import Experiment, FactorRow, Model, ReadOutRow, Row, varying
 from demix.files import write_atomic
 from demix.report import table_markdown, table_page, write_page
+from demix.reproduce.factor_table import factor_lines, factor_notes
 from demix.reproduce.figure import draw
+from demix.reproduce.readout_table import accuracies, readout_lines
 
 Records = Sequence[dict[str, Any]]
 Rows = list[tuple[Row, dict[Model, list[dict[str, Any]]]]]
 SCORES = {
     "r2": "R²",
+    "r": "r",
+    "accuracy": "accuracy",
     "mcc": "MCC",
     "r2_train": "R², training images",
     "mcc_train": "MCC, training images",
@@ -38,8 +42,12 @@ def write_tables(experiment: Experiment[Row], records: Records, folder: Path) ->
         return
     title = f"{experiment.title} ({records[0]['scale']} scale)"
     rows = by_row(experiment, records)
-    header, lines = _lines(experiment, rows)
-    notes = _notes(experiment, records)
+    factors = [(row, cells) for row, cells in rows if isinstance(row, ReadOutRow)]
+    if isinstance(experiment.rows[0], FactorRow):
+        header, lines = factor_lines(rows)
+    else:
+        header, lines = readout_lines(factors) if factors else _lines(experiment, rows)
+    notes = _notes(experiment, records) + ([accuracies(factors)] if factors else [])
     write_atomic(folder / "table.md", table_markdown(title, header, lines, notes))
     beside = " beside the published ones" if "(paper)" in " ".join(header) else ""
     page = table_page(
@@ -153,15 +161,19 @@ def _notes(experiment: Experiment[Row], records: Records) -> list[str]:
     run = [record for record in records if "same_run_as_row" not in record]
     minutes = sum(record["seconds"] for record in run) / 60
     command = f"demix reproduce {experiment.name} --seeds {','.join(map(str, seeds))} "
+    files = " --data FILE --data FILE ..." if experiment.data else ""
+    read_out = isinstance(experiment.rows[0], FactorRow)
+    work = "read-outs in all on one of" if read_out else "training in all on"
     common = {
         name: text
         for name, text in experiment.rows[0].cells().items()
         if name not in varying(experiment) and text != "–"
     }
     return [
-        f"Regenerate with `{command}--scale {scale} --out DIR`.",
-        f"Seeds {', '.join(map(str, seeds))}; {minutes:.0f} minutes of training in all on "
+        f"Regenerate with `{command}--scale {scale}{files} --out DIR`.",
+        f"Seeds {', '.join(map(str, seeds))}; {minutes:.0f} minutes of {work} "
         f"{'/'.join(cores)} cores; commit {', '.join(commits)}.",
+        *(factor_notes(records) if read_out else []),
         *(["Smoke scale shrinks dimensions, clusters and data."] if scale == "smoke" else []),
         *([f"In all rows: {', '.join(f'{k} {v}' for k, v in common.items())}."] if common else []),
         *experiment.notes,

@@ -5,23 +5,46 @@ Training draws use the plain seed, all others lie apart from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from demix.encoders import Encoder
-from demix.experiments import LabelRow, Model, PairRow, Scale, SceneRow, VideoRow
+from demix.experiments import LabelRow, Model, PairRow, ReadOutRow, Scale, SceneRow, VideoRow
 from demix.objectives import Objective
 from demix.training import Recipe, Record, Sampler, Training, train
 
 Plan = tuple[Encoder, Objective[Any], Recipe]
-Report = Callable[[int, int, Record], None]
-"""``report(step, steps, record)`` after every step."""
-
 _APART = 2**40
 LOOK = 4096
 """How many held-out samples a look during training takes."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where a training tells how it goes, and where it is kept on the way.
+
+    Attributes
+    ----------
+    tell : callable, optional
+        ``tell(step, steps, record)`` after every step.
+    checkpoint : Path, optional
+        The file that a killed training goes on from.
+    about : mapping
+        Plain facts that tell the training from others; see :func:`demix.train`.
+    """
+
+    tell: Callable[[int, int, Record], None] | None = None
+    checkpoint: Path | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, step: int, steps: int, record: Record) -> None:
+        """Tell of a step."""
+        if self.tell is not None:
+            self.tell(step, steps, record)
 
 
 def held_out(seed: int, *, part: int = 1) -> torch.Generator:
@@ -30,7 +53,7 @@ def held_out(seed: int, *, part: int = 1) -> torch.Generator:
 
 
 def planned(
-    row: PairRow | LabelRow | VideoRow | SceneRow,
+    row: PairRow | LabelRow | VideoRow | SceneRow | ReadOutRow,
     scale: Scale,
     model: Model,
     seed: int,
@@ -48,9 +71,15 @@ def trained(
     seed: int,
     watch: Callable[[Encoder], Record],
     report: Report | None,
+    *,
+    validate: Callable[[Encoder], float] | None = None,
 ) -> Training | None:
-    """Train what was planned, in place; None if Ctrl-C ended it."""
+    """Train what was planned, in place; None if Ctrl-C ended it.
+
+    With ``validate`` the weights of its smallest value are kept.
+    """
     encoder, objective, recipe = plan
+    report = report or Report()
     training = train(
         encoder,
         sample,
@@ -58,6 +87,9 @@ def trained(
         recipe,
         seed=seed,
         watch=watch,
-        report=None if report is None else lambda step, last: report(step, recipe.steps, last),
+        report=lambda step, last: report(step, recipe.steps, last),
+        checkpoint=report.checkpoint,
+        about=report.about,
+        validate=validate,
     )
     return None if training.interrupted else training

@@ -131,9 +131,14 @@ def scored_each(
     ]
 
 
+def drawn(held: Held, seed: int) -> Parts:
+    """Return values and parts under the weightings of a bootstrap."""
+    values, parts = zip(*(held.of_weights(some) for some in _weights(held.rows, seed)), strict=True)
+    return np.concatenate(values), np.concatenate(parts)
+
+
 def _interval(held: Held, value: float, seed: int) -> tuple[float, float]:
-    drawn = np.concatenate([held.of_weights(some)[0] for some in _weights(held.rows, seed)])
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    low, high = np.quantile(drawn(held, seed)[0], [0.025, 0.975])
     # A maximum over latents grows when samples are redrawn; the value itself stays inside.
     return min(float(low), value), max(float(high), value)
 

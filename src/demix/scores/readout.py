@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -131,7 +131,7 @@ def explicitness(
         areas = []
         for i in range(true.number):
             told = [
-                _area(scores, among[test])
+                area_of(scores, among[test])
                 for among in _splits(true, i)
                 if (scores := _scores(z, among, fit, test)) is not None
             ]
@@ -189,8 +189,8 @@ def _scores(
     return np.asarray(_fitted(inputs[fit], among[fit]).decision_function(inputs[test]))
 
 
-def _area(scores: np.ndarray, among: np.ndarray) -> Any:
-    """Return the area under the ROC curve as a function of weights."""
+def area_of(scores: np.ndarray, among: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the area under the ROC curve ``(B,)`` as a function of weights ``(B, N)``."""
     everyone = rankdata(scores)
     placement = np.empty(len(scores))
     for side, others in ((among, ~among), (~among, among)):

@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from demix.encoders import Encoder
 from demix.errors import DemixError
 
-_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
 
 class Chunked(nn.Module):
@@ -61,7 +61,7 @@ class Chunked(nn.Module):
         super().__init__()
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise DemixError(f"A chunk must have a whole number of rows >= 1, but got {size!r}.")
-        if any(isinstance(layer, _BATCH_NORMS) for layer in encoder.modules()):
+        if any(isinstance(layer, BATCH_NORMS) for layer in encoder.modules()):
             raise DemixError(
                 "Chunks need an encoder that takes each row by itself, but this one normalises "
                 "over the batch; build it with batch_norm=False, or leave the chunks out."

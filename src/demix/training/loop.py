@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from demix.encoders import Encoder
 from demix.errors import DemixError
 from demix.objectives import Classification, Objective, RowObjective, SlowVAE
+from demix.ranks import Ranks
 from demix.training.checkpoints import Checkpoints
 from demix.training.chunks import Chunked
 from demix.training.memory import check_training_memory
@@ -22,6 +23,7 @@ from demix.training.muon import Muon
 from demix.training.recipe import Recipe
 from demix.training.record import Record
 from demix.training.state import State
+from demix.training.team import Team
 
 
 class Observed(Protocol):
@@ -88,6 +90,11 @@ def train(
 
     The same seed on the same machine gives the same weights to the bit.
 
+    If a process group of `torch.distributed` has been initialised, its ranks train together: all
+    draw the same batches, each works on its part of them, and gradients are averaged, so that
+    every step is the one that a single process would take. Rank 0 alone looks, reports and writes;
+    all ranks have the trained weights in the end.
+
     Parameters
     ----------
     encoder : Encoder
@@ -150,11 +157,16 @@ def train(
     generator = generators["data"]
     facts = {"seed": seed, "recipe": vars(recipe), "looks": looks, "patience": patience}
     facts |= {"encoder": encoder.settings, "space": encoder.space.to_dict(), **(about or {})}
-    checkpoints = Checkpoints(checkpoint, facts)
-    if not checkpoints.found:
+    ranks = Ranks.current()
+    ranks.check_same(facts, "training")
+    checkpoints = Checkpoints(checkpoint if ranks.leads else None, facts)
+    saves = ranks.told(checkpoints.path is not None)
+    if not ranks.told(checkpoints.found):
         _start(encoder, sample, objective, recipe, generator)
     state = State(encoder, objective, _optimizers(encoder, recipe) + own_optimizers, generators)
     checkpoints.restore(state)
+    team = Team(state, model, ranks)
+    team.settle(lambda: sample(recipe.batch, generator=generator))
     schedule = Schedule(state.optimizers, recipe)
     half = torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16 and has_bf16(device))
     every = math.ceil(recipe.steps / looks)
@@ -164,11 +176,11 @@ def train(
     try:
         while state.step < recipe.steps and not _is_over(state, every, patience):
             schedule.set(state.step)
-            batch = sample(recipe.batch, generator=generator)
+            batch = team.part(sample(recipe.batch, generator=generator))
             with half:
-                loss = objective(model, batch)
-            value = loss.item()
-            if not torch.isfinite(loss):
+                loss = team.loss(batch)
+            value = ranks.average(loss).item()
+            if not math.isfinite(value):
                 raise DemixError(
                     f"The loss became {value} at step {state.step + 1}; lower the rates of the "
                     f"recipe (now {recipe.matrix_rate:g} and {recipe.rate:g}) or look for outliers."
@@ -183,16 +195,25 @@ def train(
             if state.step % every == 0 or state.step == recipe.steps:
                 state.seconds += time.perf_counter() - start
                 start = time.perf_counter()  # a look may be interrupted, too
-                _look(state, watch, validate)
-                checkpoints.save(state)
+                with team.whole(moments=saves):
+                    if ranks.leads:
+                        _look(state, watch, validate)
+                        checkpoints.save(state)
+                team.hear()
                 start = time.perf_counter()
-            if report is not None:
+            if report is not None and ranks.leads:
                 report(state.step, state.history[-1] if state.history else {"loss": value})
-        checkpoints.save(state, last=True)
+        with team.whole(moments=saves):
+            checkpoints.save(state, last=True)
+    except RuntimeError as error:
+        ranks.explain(error)
+        raise
     except KeyboardInterrupt:
+        if ranks.count > 1:
+            raise  # no rank can end by itself; a checkpoint keeps what was learnt
         state.seconds += time.perf_counter() - start
         result.interrupted = True
-    state.return_to_best()
+    team.end()
     encoder.eval()
     result.history, result.steps, result.seconds = state.history, state.step, state.seconds
     result.best_step = int(state.best["step"]) if state.best else None
@@ -259,10 +280,10 @@ def _optimizers(encoder: Encoder, recipe: Recipe) -> list[torch.optim.Optimizer]
     parameters = list(encoder.parameters())
     if recipe.optimizer == "adam":
         return [torch.optim.Adam(parameters, lr=recipe.rate)]
-    matrices = [p for p in parameters if p.ndim == 2]
-    rest = [p for p in parameters if p.ndim != 2]
+    matrices = [p for p in parameters if p.ndim >= 2]
+    rest = [p for p in parameters if p.ndim < 2]
     return [
-        Muon(matrices, lr=recipe.matrix_rate, weight_decay=0.0),
+        Muon(matrices, lr=recipe.matrix_rate),
         torch.optim.Adam(rest, lr=recipe.rate),
     ]
 

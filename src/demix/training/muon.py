@@ -8,14 +8,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.optimizer import ParamsT
+
+_COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+_EPS = 1e-7
 
 
-class Muon(torch.optim.Muon):
-    """``torch.optim.Muon`` with the Newton-Schulz iteration in the gradient's own precision.
+class Muon(torch.optim.Optimizer):
+    """The rule of ``torch.optim.Muon``, iterated in the gradient's own precision.
 
-    The parent orthogonalises in bfloat16, which processors without such units emulate some fifty
+    Torch's orthogonalises in bfloat16, which processors without such units emulate some fifty
     times slower than float32, and one matrix at a time; here matrices of one shape go together.
-    The update rule is the parent's; closures and its alternative rate adjustments are not used.
+    A convolution is the matrix that takes a patch to its outputs; torch's refuses it.
 
     References
     ----------
@@ -26,12 +30,33 @@ class Muon(torch.optim.Muon):
     >>> import torch
     >>> from demix.training.muon import Muon
     >>> weight = torch.nn.Parameter(torch.eye(3))
-    >>> optimizer = Muon([weight], lr=0.1, weight_decay=0.0)
+    >>> optimizer = Muon([weight], lr=0.1)
     >>> weight.square().sum().backward()
     >>> optimizer.step()
     >>> bool(weight.trace() < 3)
     True
     """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float = 1e-3,
+        *,
+        weight_decay: float = 0.0,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_steps: int = 5,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "weight_decay": weight_decay,
+                "momentum": momentum,
+                "nesterov": nesterov,
+                "ns_steps": ns_steps,
+            },
+        )
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -50,14 +75,14 @@ class Muon(torch.optim.Muon):
             if "momentum_buffer" not in state:
                 state["momentum_buffer"] = torch.zeros_like(p)
             buffer = state["momentum_buffer"].lerp_(p.grad, 1 - momentum)
-            gradients.append(p.grad.lerp(buffer, momentum) if group["nesterov"] else buffer)
-        updates = orthogonalise(
-            torch.stack(gradients), group["ns_coefficients"], group["ns_steps"], group["eps"]
-        )
-        height, width = parameters[0].shape
+            gradient = p.grad.lerp(buffer, momentum) if group["nesterov"] else buffer
+            gradients.append(gradient.flatten(1))
+        updates = orthogonalise(torch.stack(gradients), _COEFFICIENTS, group["ns_steps"], _EPS)
+        height, width = updates.shape[1:]
         rate = group["lr"] * max(1, height / width) ** 0.5
         for p, update in zip(parameters, updates, strict=True):
-            p.mul_(1 - group["lr"] * group["weight_decay"]).add_(update, alpha=-rate)
+            p.mul_(1 - group["lr"] * group["weight_decay"])
+            p.add_(update.reshape(p.shape), alpha=-rate)
 
 
 def orthogonalise(

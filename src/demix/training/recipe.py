@@ -20,7 +20,7 @@ class Recipe:
     batch : int
         Pairs or labelled samples per step.
     optimizer : "muon" or "adam"
-        Muon on the matrices with Adam on the rest, or Adam on everything.
+        Muon on matrices and convolutions with Adam on the rest, or Adam on everything.
     matrix_rate : float
         Peak learning rate of Muon.
     rate : float

@@ -1,0 +1,253 @@
+"""``demix probe``: what a representation tells of known factors."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from demix.cli.bars import counting_bar
+from demix.data import Data, KnownFactors, read_data, read_factors
+from demix.data.matching import listed, match_rows
+from demix.data.names import read_names, table_names
+from demix.errors import DemixError
+from demix.files import claim_folder, file_digest, write_atomic
+from demix.probes import Probe, probe
+from demix.probes.probe import LEVEL, plan
+from demix.probes.table import columns_of
+from demix.provenance import provenance
+from demix.report import write_page
+from demix.report.bars import write_bars
+from demix.report.probe import MEASURES, found_at, probe_bars, probe_page, verdict_of
+from demix.report.style import number
+
+_MARKER = "probe.json"
+_WIDE = 200
+_COLOURS = {"surely": "green", "mostly": "yellow", "no": "dim"}
+
+
+class Joined(NamedTuple):
+    """Features and factors row by row, and sentences about rows that were left out."""
+
+    data: Data
+    columns: dict[str, np.ndarray]
+    unmatched: list[str]
+
+
+def run_probe(
+    features: Path,
+    factors: Path,
+    *,
+    only: str | None,
+    kinds: list[str],
+    join: str | None,
+    names: Path | None,
+    key: str | None,
+    out: Path | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Probe features for factors; print, and with ``out`` write numbers, figure and report."""
+    console = Console(stderr=True)
+    joined = _joined(features, factors, join=join, names=names, key=key)
+    known = list(joined.columns)
+    chosen = None if only is None else [_name(text, known) for text in only.split(",")]
+    said, periods = _kinds(kinds, known)
+    given: dict[str, Any] = {"only": chosen, "kinds": said, "periods": periods, "seed": seed}
+    rows = _rows(joined.data)
+    # What cannot be probed is refused before anything is written.
+    plan(rows, joined.columns, **given)
+    folder = None if out is None else claim_folder(out, _MARKER, command="demix probe")
+    for sentence in joined.unmatched:
+        console.print(f"[yellow]warning[/]  {escape(sentence)}", highlight=False, soft_wrap=True)
+    with counting_bar(console) as count:
+        found = probe(rows, joined.columns, report=count, **given)
+    told = {
+        "features": rows.shape[1],
+        **found.to_dict(),
+        "level": LEVEL,
+        "unmatched": joined.unmatched,
+        "provenance": {
+            "command": shlex.join(["demix", *sys.argv[1:]]),
+            "features": f"{features.name} sha256 {joined.data.digest()[:16]}",
+            "factors": f"{factors.name} sha256 {file_digest(factors)[:16]}",
+            "seed": seed,
+            **provenance(),
+        },
+    }
+    if folder is not None:
+        _write(folder, told, features, factors)
+    if as_json:
+        print(json.dumps(told, indent=2))
+        return
+    _print(found, told)
+    if folder is not None:
+        typer.echo(f"Wrote {folder}/{_MARKER}, figure.svg, figure.png and report.html")
+
+
+def _joined(
+    features: Path, factors: Path, *, join: str | None, names: Path | None, key: str | None
+) -> Joined:
+    table = read_factors(factors)
+    if join is None:
+        if names is not None:
+            raise DemixError(
+                f"--names are those of {features}; say with --join which column of {factors} holds "
+                "the same."
+            )
+        _check_shared(features, factors, table)
+        data = read_data(features, key=key)
+        if len(data) != len(table.values):
+            raise DemixError(
+                f"{features} has {len(data)} rows, but {factors} has {len(table.values)}; join "
+                "them by a column of names with --join."
+            )
+        return Joined(data, columns_of(table), [])
+    data, called = _named_rows(features, join, names, key)
+    matched = match_rows(
+        called, _names_of(factors, table, join), called=(str(features), str(factors))
+    )
+    unmatched = [
+        f"{len(left)} of the {total} rows of {one} are not in {other}: {listed(left)}."
+        for left, total, one, other in (
+            (matched.only_first, len(data), features.name, factors.name),
+            (matched.only_second, len(table.values), factors.name, features.name),
+        )
+        if left
+    ]
+    columns = {name: column[matched.second] for name, column in columns_of(table).items()}
+    columns.pop(join)
+    return Joined(data.only(torch.from_numpy(matched.first)), columns, unmatched)
+
+
+def _check_shared(features: Path, factors: Path, table: KnownFactors) -> None:
+    """Point out a column of text that both files have: it names their rows."""
+    shared = set(table_names(features) or ()) & set(table.names or ())
+    for place, name in enumerate(table.names or ()):
+        if name in shared and isinstance(table.values[0, place], str):
+            raise DemixError(
+                f"{features} and {factors} both have a column {name!r} of text; join their rows by "
+                f"it with --join {name}."
+            )
+
+
+def _named_rows(
+    features: Path, join: str, names: Path | None, key: str | None
+) -> tuple[Data, list[str]]:
+    """Return features and the names of their rows, which are a column or in a file beside them."""
+    columns = table_names(features)
+    if names is None and columns is None:
+        raise DemixError(
+            f"Rows are joined by name, but {features} has no columns with names; give a file with "
+            "the name of each of its rows with --names."
+        )
+    if names is not None:
+        data, called = read_data(features, key=key), read_names(names)
+    else:
+        called = read_names(features, join)
+        data = read_data(features, columns=[name for name in columns or () if name != join])
+    if len(called) != len(data):
+        raise DemixError(
+            f"{features} has {len(data)} rows, but {names} has {len(called)} names; give one for "
+            "each row."
+        )
+    return data, called
+
+
+def _names_of(factors: Path, table: KnownFactors, join: str) -> list[str]:
+    if table.names is None:
+        raise DemixError(
+            f"Rows are joined by the column {join!r}, but the columns of {factors} have no names."
+        )
+    return read_names(factors, join)
+
+
+def _kinds(texts: list[str], known: list[str]) -> tuple[dict[str, str], dict[str, float]]:
+    """Read ``shape=categorical`` and ``angle=periodic:360``."""
+    kinds, periods = {}, {}
+    for text in texts:
+        name, equals, kind = text.rpartition("=")
+        kind, colon, period = kind.partition(":")
+        if not equals or (kind == "periodic") != bool(colon):
+            raise DemixError(
+                "--kind takes a factor and its kind, such as shape=categorical or "
+                f"angle=periodic:360, but got {text!r}."
+            )
+        kinds[_name(name, known)] = kind
+        if colon:
+            try:
+                periods[_name(name, known)] = float(period)
+            except ValueError:
+                raise DemixError(f"A period is a number, such as 360, but got {text!r}.") from None
+    return kinds, periods
+
+
+def _name(text: str, known: list[str]) -> str:
+    """Return the factor that is meant: its name, or its number from 0 where that is no name."""
+    text = text.strip()
+    if text not in known and text.isdecimal() and int(text) < len(known):
+        return known[int(text)]
+    return text
+
+
+def _rows(data: Data) -> np.ndarray:
+    """Return features ``(N, d)``; those of images are their pixels."""
+    rows = np.empty((len(data), math.prod(data.shape[1:])), dtype=np.float32)
+    for start, block in data.blocks():
+        rows[start : start + len(block)] = block.numpy().reshape(len(block), -1)
+    return rows
+
+
+def _write(folder: Path, told: dict[str, Any], features: Path, factors: Path) -> None:
+    write_bars(probe_bars(told["factors"], LEVEL), folder)
+    page = probe_page(
+        told,
+        title=f"What {features.name} tells of {factors.name}",
+        summary=(
+            f"{told['features']} features of {sum(told['rows'].values())} rows, and how well a "
+            "linear map reads each factor out of them, beside chance."
+        ),
+        provenance=told["provenance"],
+    )
+    write_page(page, folder / "report.html")
+    write_atomic(folder / _MARKER, json.dumps(told, indent=2) + "\n")
+
+
+def _print(found: Probe, told: dict[str, Any]) -> None:
+    table = Table("factor", "kind", "score", "value", "95 % interval", "chance", "p")
+    for heading in ("Bonferroni", "BH"):
+        table.add_column(heading)
+    tested = [factor for factor in told["factors"] if factor["testable"]]
+    for factor in sorted(tested, key=lambda factor: (factor["p"], -factor["value"])):
+        shade = _COLOURS[found_at(factor, LEVEL)]
+        table.add_row(
+            escape(factor["name"]),
+            factor["kind"],
+            MEASURES[factor["measure"]],
+            f"[{shade}]{number(factor['value'], 3)}[/]",
+            f"{number(factor['low'], 3)} to {number(factor['high'], 3)}",
+            number(factor["chance"]["value"], 3),
+            *(f"{factor[name]:.2g}" for name in ("p", "bonferroni", "benjamini_hochberg")),
+        )
+    console = Console()
+    # Lines of a file may be longer than those of a terminal.
+    (console if console.is_terminal else Console(width=_WIDE)).print(table)
+    for one in found.factors:
+        if one.reason is not None:
+            typer.echo(f"Not testable: {one.factor.name}, {one.reason}.")
+    rows = told["rows"]
+    typer.echo(
+        f"{verdict_of(tested, LEVEL)[1]} {rows['train']} rows fitted, {rows['validation']} chose "
+        f"penalties, {rows['test']} scored; chance is the mean of {told['permutations']} orders of "
+        "the latter."
+    )

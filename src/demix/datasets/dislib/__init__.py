@@ -1,0 +1,1 @@
+"""Images with known factors: the official files of DisLib, COIL-100, and rendered scenes."""

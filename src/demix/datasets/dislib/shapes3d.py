@@ -1,0 +1,72 @@
+"""3D Shapes, from its official ``.h5`` file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from demix.data.formats import check_kind, reason
+from demix.datasets.dislib.columns import FactorColumn
+from demix.datasets.dislib.factor_images import FactorImages
+from demix.datasets.dislib.libraries import need
+from demix.datasets.dislib.pixels import H5Pixels
+from demix.errors import DemixError
+
+COLUMNS = (
+    # Ten hues, a tenth of the colour circle apart: the next one would be the first again.
+    FactorColumn("floor_hue", "periodic", period=1.0),
+    FactorColumn("wall_hue", "periodic", period=1.0),
+    FactorColumn("object_hue", "periodic", period=1.0),
+    FactorColumn("scale", "continuous"),
+    FactorColumn("shape", "categorical", levels=("cube", "cylinder", "sphere", "pill")),
+    FactorColumn("orientation", "continuous"),
+)
+
+
+def open_shapes3d(path: Path) -> FactorImages:
+    """Open ``3dshapes.h5``: 480 000 images of 64 x 64, which stay in the file.
+
+    References
+    ----------
+    C. Burgess, H. Kim (2018). *3D Shapes Dataset.*
+    """
+    h5py = need("h5py", "3D Shapes")
+    check_kind(path, "an HDF5 file")
+    try:
+        file = h5py.File(path, "r")
+    except (OSError, RuntimeError) as error:
+        raise _damaged(path, error) from error
+    try:
+        images, labels = _arrays(file, path)
+    except BaseException:
+        file.close()
+        raise
+    return FactorImages("shapes3d", H5Pixels(images, str(path)), COLUMNS, labels)
+
+
+def _arrays(file: Any, path: Path) -> tuple[Any, np.ndarray]:
+    """Return the images, which stay in the file, and the labels ``(N, 6)``."""
+    try:
+        images, held = file.get("images"), file.get("labels")
+        labels = None if held is None else np.asarray(held)
+    except (OSError, RuntimeError, TypeError) as error:
+        raise _damaged(path, error) from error
+    if images is None or labels is None:
+        raise DemixError(
+            f"Expected 'images' and 'labels' in {path}, but it holds {', '.join(file) or 'none'}."
+        )
+    if images.dtype != np.uint8 or images.ndim != 4 or labels.ndim != 2:
+        raise DemixError(
+            f"Expected images (N, H, W, C) of uint8 and labels (N, {len(COLUMNS)}) in {path}, but "
+            f"found {images.dtype} of shape {images.shape} and labels of shape {labels.shape}."
+        )
+    return images, labels.astype(np.float32)
+
+
+def _damaged(path: Path, error: BaseException) -> DemixError:
+    return DemixError(
+        f"Expected a whole HDF5 file, but {path} is truncated or damaged ({reason(error)}); fetch "
+        "it again."
+    )

@@ -1,0 +1,139 @@
+"""Bars with intervals beside what chance gives, drawn with matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import shorten
+from typing import TYPE_CHECKING, Literal
+
+from demix.errors import DemixError
+from demix.files import write_atomic
+from demix.report.panels import file_of, house_style
+from demix.report.style import colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Interval = tuple[float, float]
+Found = Literal["surely", "mostly", "no"]
+
+MOST = 40
+"""Bars of a panel; more could not be read."""
+
+_LOOKS: dict[Found, tuple[str, str]] = {
+    "surely": ("accent", "above chance after Bonferroni"),
+    "mostly": ("plus1", "above chance after Benjamini-Hochberg"),
+    "no": ("soft", "not told from chance"),
+}
+_NULL = "shuffled rows (95 % of them)"
+_WIDTH, _ROW, _AROUND = 6.4, 0.27, 0.75  # in inches
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A score with its interval, and the same by chance.
+
+    Parameters
+    ----------
+    name : str
+        What the score is of.
+    value : float
+        The score.
+    interval : two float
+        Ends of its interval.
+    chance : float
+        What chance gives on average; the bar begins there.
+    null : two float
+        What most scores by chance lie between.
+    found : "surely", "mostly" or "no"
+        Whether the score is above chance after control of all, of most, or not.
+
+    Examples
+    --------
+    >>> Bar("size", 0.8, (0.7, 0.9), 0.0, (-0.1, 0.1), "surely").name
+    'size'
+    """
+
+    name: str
+    value: float
+    interval: Interval
+    chance: float
+    null: Interval
+    found: Found
+
+
+def bars_svg(panels: Mapping[str, Sequence[Bar]]) -> str:
+    """SVG of panels of bars below each other, each sorted from its best bar on.
+
+    Parameters
+    ----------
+    panels : dict of str to sequence of Bar
+        Bars of each panel, by the name of what they measure.
+
+    Examples
+    --------
+    >>> svg = bars_svg({"r": [Bar("size", 0.8, (0.7, 0.9), 0.0, (-0.1, 0.1), "surely")]})
+    >>> "size" in svg, "shuffled rows" in svg
+    (True, True)
+    """
+    with house_style():
+        return file_of(_drawn(panels), "svg").decode("utf-8")
+
+
+def write_bars(panels: Mapping[str, Sequence[Bar]], folder: str | Path) -> tuple[Path, Path]:
+    """Write ``figure.svg`` and ``figure.png`` into a folder, which is made if missing."""
+    with house_style():
+        figure = _drawn(panels)
+        svg, png = file_of(figure, "svg"), file_of(figure, "png")
+    folder = Path(folder)
+    return write_atomic(folder / "figure.svg", svg), write_atomic(folder / "figure.png", png)
+
+
+def _drawn(panels: Mapping[str, Sequence[Bar]]) -> Figure:
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    if not panels or not all(panels.values()):
+        raise DemixError("a figure needs at least one bar in each panel; leave empty ones out")
+    counts = [min(len(bars), MOST) for bars in panels.values()]
+    height = _ROW * sum(counts) + _AROUND * len(counts) + 0.7
+    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    grid = figure.add_gridspec(len(panels), 1, height_ratios=[count + 0.3 for count in counts])
+    for place, (title, bars) in enumerate(panels.items()):
+        _draw(figure.add_subplot(grid[place]), title, bars)
+    used = {bar.found for bars in panels.values() for bar in bars}
+    shades = [look for found, look in _LOOKS.items() if found in used] + [("second", _NULL)]
+    figure.legend(
+        handles=[Patch(color=colour(shade), label=words) for shade, words in shades],
+        loc="outside upper left",
+        ncols=1,
+        handlelength=1.2,
+    )
+    return figure
+
+
+def _draw(axes: Axes, title: str, bars: Sequence[Bar]) -> None:
+    shown = sorted(bars, key=lambda bar: bar.value, reverse=True)[:MOST]
+    more = f" (the best {MOST} of {len(bars)})" if len(bars) > MOST else ""
+    axes.set_title(f"{title}{more}")
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0, pad=5)
+    axes.grid(visible=False, axis="y")
+    for place, bar in enumerate(shown):
+        shade = colour(_LOOKS[bar.found][0])
+        axes.barh(place, bar.value - bar.chance, 0.5, left=bar.chance, color=shade)
+        ends = [[max(0.0, bar.value - bar.interval[0])], [max(0.0, bar.interval[1] - bar.value)]]
+        axes.errorbar(
+            bar.value, place, xerr=ends, fmt="none", ecolor=colour("ink"), elinewidth=1, capsize=2.5
+        )
+        low, high = bar.null
+        axes.barh(place + 0.36, high - low, 0.13, left=low, color=colour("second"))
+    names = [shorten(bar.name, 40, placeholder="...") or bar.name[:40] for bar in shown]
+    axes.set_yticks(range(len(shown)), names)
+    axes.tick_params(axis="y", labelcolor=colour("ink"))
+    axes.set_ylim(len(shown) - 0.4, -0.6)
+    least = min(min(bar.interval[0], bar.null[0], bar.chance) for bar in shown)
+    axes.set_xlim(least - 0.03, 1.02)

@@ -1,0 +1,174 @@
+"""The page about a probe: which factors a linear map reads out of features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from demix.report.bars import Bar, Found, bars_svg
+from demix.report.blocks import Block, Facts, Kind, Page, Picture, Section, Table, Text, Verdict
+from demix.report.style import number, shown
+
+MEASURES = {
+    "r": "Pearson's r",
+    "r2": "R²",
+    "auc": "AUC",
+    "balanced_accuracy": "balanced accuracy",
+    "accuracy": "accuracy",
+}
+"""What tables and figures call each score."""
+
+_HOW = (
+    "A linear map is fitted to half of the rows: ridge regression for numbers, of sine and cosine "
+    "if they are periodic, logistic regression for categories. A fifth of the rows chooses its "
+    "penalty, the others score it. Intervals are those of a bootstrap over the rows that score.",
+    "Chance is the same score with the held-out values of a factor in random order. If the "
+    "features do not tell of the factor, all orders are equally likely beside what is predicted, "
+    "so that p, the share of orders that score as well, is exact as long as rows do not depend on "
+    "each other. Of several rows of one film, one patient or one object some may fit and others "
+    "score; then a map can know the film, and p is too small.",
+    "Bonferroni: below 0.05 the chance that anything at all is found that is not there is at most "
+    "5 %. Benjamini-Hochberg: at most 5 % of what is found is expected not to be there. Only "
+    "factors that were tested count; whether one can be tested was decided without the features.",
+)
+
+
+def probe_page(
+    found: Mapping[str, Any], *, title: str, summary: str, provenance: Mapping[str, object]
+) -> Page:
+    """Page of a probe.
+
+    Parameters
+    ----------
+    found : dict
+        ``rows`` (``train``, ``validation`` and ``test``), ``permutations``, ``level``, ``factors``,
+        each a dict with ``name``, ``kind`` and ``testable``, with either ``reason`` or
+        ``measure``, ``value``, ``low``, ``high``, ``chance``, ``p``, ``bonferroni``,
+        ``benjamini_hochberg`` and ``scores``; possibly ``unmatched``, sentences about rows that
+        were left out.
+    title, summary : str
+        Heading and opening paragraph.
+    provenance : dict
+        What is needed to make the page again.
+
+    Examples
+    --------
+    >>> ends = {"value": 0.8, "low": 0.7, "high": 0.9}
+    >>> factor = {
+    ...     **{"name": "size", "kind": "continuous", "testable": True, "measure": "r"},
+    ...     **ends,
+    ...     "chance": {"value": 0.0, "low": -0.1, "high": 0.1},
+    ...     **{"p": 0.001, "bonferroni": 0.001, "benjamini_hochberg": 0.001},
+    ...     "scores": {"r": ends},
+    ... }
+    >>> rows = {"train": 50, "validation": 20, "test": 30}
+    >>> found = {"rows": rows, "permutations": 999, "level": 0.05, "factors": [factor]}
+    >>> page = probe_page(found, title="Probe", summary="", provenance={})
+    >>> [section.title for section in page.sections]
+    ['Result', 'Numbers', 'How it was done']
+    """
+    tested = [factor for factor in found["factors"] if factor["testable"]]
+    others = [factor for factor in found["factors"] if not factor["testable"]]
+    sections = [
+        Section("Result", _result(found, tested, others)),
+        Section("Numbers", _numbers(tested)),
+    ]
+    if others:
+        table = Table(
+            ["Factor", "Kind", "Why"],
+            [[factor["name"], factor["kind"], factor["reason"]] for factor in others],
+            "Factors that nothing can be said about, whatever the features.",
+        )
+        sections.append(Section("Not testable", [table]))
+    how: list[Block] = [Text(words) for words in (*found.get("unmatched", ()), *_HOW)]
+    sections.append(Section("How it was done", how))
+    return Page(title, summary, sections, {key: str(value) for key, value in provenance.items()})
+
+
+def probe_bars(factors: Sequence[Mapping[str, Any]], level: float) -> dict[str, list[Bar]]:
+    """Return the bars of all factors that were tested, by what they measure."""
+    panels: dict[str, list[Bar]] = {}
+    for factor in factors:
+        if not factor["testable"]:
+            continue
+        chance = factor["chance"]
+        bar = Bar(
+            factor["name"],
+            factor["value"],
+            (factor["low"], factor["high"]),
+            chance["value"],
+            (chance["low"], chance["high"]),
+            found_at(factor, level),
+        )
+        panels.setdefault(f"Held-out {MEASURES[factor['measure']]}", []).append(bar)
+    return panels
+
+
+def found_at(factor: Mapping[str, Any], level: float) -> Found:
+    """Return whether a factor is told from chance, after control of all or of most."""
+    if factor["bonferroni"] <= level:
+        return "surely"
+    return "mostly" if factor["benjamini_hochberg"] <= level else "no"
+
+
+def verdict_of(factors: Sequence[Mapping[str, Any]], level: float) -> tuple[Kind, str]:
+    """Return one sentence about the factors that were tested, and whether it is good news."""
+    kinds = [found_at(factor, level) for factor in factors]
+    sure, most = kinds.count("surely"), len(kinds) - kinds.count("no")
+    text = (
+        f"{most} of {len(kinds)} factors {'is' if most == 1 else 'are'} read out better than by "
+        f"chance if one in {1 / level:g} findings may be false (Benjamini-Hochberg), {sure} if "
+        "none may (Bonferroni)."
+    )
+    return ("good" if most == len(kinds) else "neutral" if most else "bad"), text
+
+
+def _result(
+    found: Mapping[str, Any],
+    tested: Sequence[Mapping[str, Any]],
+    others: Sequence[Mapping[str, Any]],
+) -> list[Block]:
+    level = float(found["level"])
+    picture = Picture(
+        bars_svg(probe_bars(tested, level)),
+        "How well each factor is read out of the features, on rows that neither fitted nor chose "
+        "the penalty. A bar begins at what chance gives on average and ends at the score; the line "
+        "at its end is the 95 % interval, the thin bar below it what shuffled rows score.",
+        alt=f"Bars of the scores of {len(tested)} factors beside those of shuffled rows.",
+    )
+    facts = {
+        "factors tested": str(len(tested)),
+        "not testable": str(len(others)),
+        **{f"rows that {what}": str(found["rows"][part]) for part, what in _PARTS.items()},
+        "orders of shuffled rows": str(found["permutations"]),
+    }
+    return [Verdict(*verdict_of(tested, level)), Facts(facts), picture]
+
+
+_PARTS = {"train": "fit", "validation": "choose the penalty", "test": "score"}
+
+
+def _numbers(tested: Sequence[Mapping[str, Any]]) -> list[Block]:
+    header = ["Factor", "kind", "score", "value", "95 % interval", "chance", "p"]
+    header += ["Bonferroni", "Benjamini-Hochberg", "beside it"]
+    rows = [
+        [
+            factor["name"],
+            factor["kind"],
+            MEASURES[factor["measure"]],
+            number(factor["value"], 3),
+            f"{number(factor['low'], 3)} to {number(factor['high'], 3)}",
+            number(factor["chance"]["value"], 3),
+            *(shown(float(factor[key]), ".2g") for key in ("p", "bonferroni")),
+            shown(float(factor["benjamini_hochberg"]), ".2g"),
+            ", ".join(
+                f"{MEASURES[name]} {number(score['value'], 3)}"
+                for name, score in factor["scores"].items()
+                if name != factor["measure"]
+            ),
+        ]
+        for factor in sorted(tested, key=lambda factor: (factor["p"], -factor["value"]))
+    ]
+    return [
+        Table(header, rows, "The same in numbers; p is that of one factor alone, then adjusted.")
+    ]

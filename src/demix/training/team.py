@@ -1,0 +1,169 @@
+"""A training that the ranks of a process group share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from demix.errors import DemixError
+from demix.objectives import Classification
+from demix.ranks import Ranks, divided
+from demix.training.chunks import BATCH_NORMS
+from demix.training.state import State
+
+
+class Team:
+    """The ranks of a training: each works on its part of every batch.
+
+    All of them begin with what rank 0 has. `DistributedDataParallel` averages their gradients;
+    the rows of :class:`demix.Classification` and its kin are divided among them. Rank 0 looks and
+    writes, and the others learn from it how the training goes. A process alone is a team, too.
+
+    Parameters
+    ----------
+    state : State
+        The training; on rank 0 restored already, if it goes on.
+    model : nn.Module
+        What the objective takes as encoder.
+    ranks : Ranks
+        Who takes part.
+    """
+
+    def __init__(self, state: State, model: nn.Module, ranks: Ranks) -> None:
+        self.state, self.ranks = state, ranks
+        self.loss: Any = _Loss(model, state.objective)
+        if ranks.group is None:
+            return
+        _check(state, ranks)
+        self._follow()
+        self.loss = _Loss(model, state.objective.across(ranks.group))
+        if isinstance(state.objective, Classification):
+            part = state.objective.held.own
+            for memory, name, moment in self._moments():
+                memory[name] = moment[part].clone()
+        self.loss = DistributedDataParallel(self.loss, process_group=ranks.group)
+
+    def settle(self, draw: Callable[[], Any]) -> None:
+        """Take one step that counts for nothing, on a batch that will be drawn again.
+
+        `DistributedDataParallel` arranges gradients anew after its first step, and then adds those
+        of ranks in another order: a training that goes on would not come to the same bits.
+        """
+        if self.ranks.group is None:
+            return
+        randomness = {name: made.get_state() for name, made in self.state.generators.items()}
+        self.loss(self.part(draw())).backward()
+        for optimizer in self.state.optimizers:
+            optimizer.zero_grad()
+        for name, made in self.state.generators.items():
+            made.set_state(randomness[name])
+
+    def part(self, batch: Any) -> Any:
+        """Return the part of a whole batch that this rank works on."""
+        if self.ranks.group is None:
+            return batch
+        if not hasattr(batch, "_fields"):
+            raise DemixError(
+                "Ranks divide batches that are named tuples of tensors, such as demix.Pairs, but "
+                f"got {type(batch).__name__}."
+            )
+        own = divided(len(batch.x), self.ranks.group).own
+        return type(batch)(*(column[own] for column in batch))
+
+    @contextmanager
+    def whole(self, *, moments: bool) -> Iterator[None]:
+        """Give rank 0 the rows of all ranks for a while, with their moments if it wants to save."""
+        objective = self.state.objective
+        if self.ranks.group is None or not isinstance(objective, Classification):
+            yield
+            return
+        parts = list(self._moments()) if moments else []
+        for memory, name, moment in parts:
+            memory[name] = objective.held.collected(moment)
+        try:
+            with objective.whole_on_first():
+                yield
+        finally:
+            for memory, name, moment in parts:
+                memory[name] = moment
+
+    def hear(self) -> None:
+        """Learn from rank 0 what the last look has shown."""
+        state = self.state
+        seen = (state.history, state.best, state.total, state.seconds)
+        state.history, state.best, state.total, state.seconds = self.ranks.told(seen)
+
+    def end(self) -> None:
+        """Take the best weights back, if there were any; every rank has all of them then."""
+        if self.ranks.group is not None:
+            self.state.objective.across(None)
+        self.state.return_to_best()
+        self._share_weights()
+
+    def _follow(self) -> None:
+        """Take the state of rank 0."""
+        state = self.state
+        self._share_weights()
+        randomness = {name: made.get_state() for name, made in state.generators.items()}
+        memories = [optimizer.state_dict()["state"] for optimizer in state.optimizers]
+        state.step, randomness, memories = self.ranks.told((state.step, randomness, memories))
+        self.hear()
+        if not self.ranks.leads:
+            for name, made in state.generators.items():
+                made.set_state(randomness[name])
+            for optimizer, memory in zip(state.optimizers, memories, strict=True):
+                optimizer.load_state_dict({**optimizer.state_dict(), "state": memory})
+
+    @torch.no_grad()
+    def _share_weights(self) -> None:
+        if self.ranks.group is not None:
+            for weight in self.state.weights().values():
+                dist.broadcast(weight, group=self.ranks.group, group_src=0)
+
+    def _moments(self) -> Iterator[tuple[dict[str, Any], str, Tensor]]:
+        """Yield where the optimisers remember something of each row, and what."""
+        for parameter in self.state.objective.parameters():
+            for optimizer in self.state.optimizers:
+                memory = optimizer.state.get(parameter, {})
+                for name, moment in list(memory.items()):
+                    if torch.is_tensor(moment) and moment.ndim:
+                        yield memory, name, moment
+
+
+class _Loss(nn.Module):
+    """The loss as a module of its own, whose parameters are those that ranks average.
+
+    Rows that are divided among ranks are on one of them each, and all have the same buffers.
+    """
+
+    def __init__(self, model: nn.Module, objective: Any) -> None:
+        super().__init__()
+        weights = list(model.parameters())
+        if isinstance(objective, nn.Module) and not isinstance(objective, Classification):
+            weights += objective.parameters()
+        self.weights, self.parts = nn.ParameterList(weights), (model, objective)
+
+    def forward(self, batch: Any) -> Tensor:
+        """Return the loss ``()`` of this rank's part of a batch."""
+        model, objective = self.parts
+        loss: Tensor = objective(model, batch)
+        return loss
+
+
+def _check(state: State, ranks: Ranks) -> None:
+    if not hasattr(state.objective, "across"):
+        raise DemixError(
+            f"{type(state.objective).__name__} does not say how it is averaged over "
+            f"{ranks.count} ranks; give it a method across(group), or train it in one process."
+        )
+    if any(isinstance(layer, BATCH_NORMS) for layer in state.encoder.modules()):
+        raise DemixError(
+            f"{ranks.count} ranks would each normalise over their own part of a batch; build the "
+            "encoder with batch_norm=False, or train it in one process."
+        )

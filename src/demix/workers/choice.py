@@ -1,0 +1,72 @@
+"""An executor by its name on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+
+from demix.errors import DemixError
+from demix.workers.local import Workers
+
+_PATIENCE = 10
+"""Seconds within which a scheduler has to answer."""
+
+
+# What the cells of a sweep import; torch's optimisers would import the second one by themselves.
+_NEEDED = ("demix.reproduce", "torch._dynamo")
+
+
+@contextmanager
+def opened(name: str, *, patience: float = _PATIENCE) -> Iterator[Executor]:
+    """Give the executor of a sweep by its name, and close it in the end.
+
+    Parameters
+    ----------
+    name : str
+        ``local`` or ``local:N`` for processes of this machine, ``dask:ADDRESS`` for a cluster.
+    patience : float
+        Seconds within which a cluster has to answer.
+
+    Examples
+    --------
+    >>> from demix.workers import opened
+    >>> with opened("local:0"):
+    ...     pass
+    Traceback (most recent call last):
+    demix.errors.DemixError: --executor takes local, local:N with N processes, ...
+    """
+    kind, colon, what = name.partition(":")
+    if kind == "local" and (not colon or (what.isdecimal() and int(what))):
+        with Workers(int(what) if colon else None, preload=_NEEDED) as workers:
+            yield workers
+    elif kind == "dask" and what:
+        with _dask(what, patience) as cluster:
+            yield cluster
+    else:
+        raise DemixError(
+            "--executor takes local, local:N with N processes, or dask:ADDRESS with the address "
+            f"of a scheduler, but got {name!r}."
+        )
+
+
+@contextmanager
+def _dask(address: str, patience: float) -> Iterator[Executor]:
+    try:
+        from distributed import Client
+        from distributed.comm import resolve_address
+    except ImportError as error:
+        raise DemixError(
+            "A Dask cluster needs the package distributed, which is not installed; install it "
+            "with: pip install 'demix[cluster]'."
+        ) from error
+    try:
+        resolve_address(address)  # a client would try nonsense for a long time
+        client = Client(address, timeout=patience, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise DemixError(
+            f"No Dask scheduler answers at {address} ({error}); give the address that 'dask "
+            "scheduler' shows, such as tcp://10.0.0.1:8786."
+        ) from error
+    with client:
+        yield client.get_executor(pure=False)

@@ -1,0 +1,50 @@
+"""Averages over ranks, of losses and gradients, are those of one process with the whole batch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parent / "spread_cases.py"
+FAMILIES = (
+    "InfoNCE dot",
+    "InfoNCE 1 ",
+    "InfoNCE 1.5",
+    "InfoNCE 2",
+    "InfoNCE 3",
+    "InfoNCE within",
+    "InfoNCE on a sphere",
+    "AlignmentUniformity",
+    "Supervised",
+    "shaped",
+    "shape learnt",
+    "classes",
+    "DIET",
+    "TCL",
+    "GCL",
+    "SlowVAE",
+)
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def errors(request: pytest.FixtureRequest, ranks_program, tmp_path_factory) -> dict[str, float]:
+    """The largest error of each case on so many ranks."""
+    file = tmp_path_factory.mktemp("ranks") / "errors.json"
+    ranks_program(PROGRAM, request.param, file)
+    found: dict[str, float] = json.loads(file.read_text())
+    return found
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_losses_and_gradients_average_to_those_of_one_process(errors, family):
+    own = {name: error for name, error in errors.items() if name.startswith(family)}
+    assert own
+    assert {name: error for name, error in own.items() if not error < 1e-10} == {}
+
+
+def test_keys_take_both_ways_and_both_engines(errors):
+    for way in ("ring", "gather", "ring, tiles"):
+        assert sum(name.endswith(way) for name in errors) > 6
+    assert all(name.startswith(FAMILIES) for name in errors)

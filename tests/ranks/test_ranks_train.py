@@ -1,0 +1,68 @@
+"""A training that ranks share is that of one process, and survives the death of a rank."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parent / "train_cases.py"
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def found(request: pytest.FixtureRequest, ranks_program, tmp_path_factory) -> dict:
+    """What trainings on so many ranks have shown, and the folder they wrote to."""
+    folder = tmp_path_factory.mktemp("ranks")
+    ranks_program(PROGRAM, request.param, folder)
+    told = json.loads((folder / "found.json").read_text())
+    return told | {"folder": folder, "ranks": request.param}
+
+
+def test_every_step_is_that_of_one_process(found):
+    for name in found["cases"]:
+        case = found[name]
+        # Adam divides small gradients by their size, rounding included.
+        assert case["gap"] < 1e-8, name
+        assert case["best"] == case["best alone"] == 3
+        for ours, theirs in zip(case["history"], case["alone"], strict=True):
+            assert ours == pytest.approx(theirs, rel=1e-8)
+            assert ours[1] == pytest.approx(theirs[1], abs=1e-10)
+
+
+def test_all_ranks_have_the_same_weights_and_history_and_one_has_the_files(found):
+    for rank in range(found["ranks"]):
+        told = json.loads((found["folder"] / f"found-{rank}.json").read_text())
+        for name in found["cases"]:
+            assert told[name]["same"]
+            assert told[name]["history"] == found[name]["history"]
+        kept = (found["folder"] / str(rank)).iterdir()
+        files = {file.stem.removesuffix(".previous") for file in kept}
+        assert files == (set() if rank else set(found["cases"]))
+
+
+def test_a_rank_that_dies_ends_the_training_with_a_sentence(found):
+    ranks = found["ranks"]
+    assert found["codes"] == [*(ranks - 1) * [0], -9]
+    for rank in range(ranks - 1):
+        said = (found["folder"] / f"lost-{rank}.txt").read_text()
+        assert said == (
+            f"Rank {rank} of {ranks} has lost another rank, which was killed or failed; start the "
+            "same command again, and it goes on from its last checkpoint."
+        )
+
+
+def test_a_training_that_lost_a_rank_goes_on_to_the_same_bits(found):
+    resumed, name = found["resumed"], found["killed"]
+    # After the first or the second of four looks at twelve steps, as keeping one costs.
+    assert resumed["first"] in (4, 7)
+    assert resumed["gap"] == 0
+    assert resumed["history"] == found[name]["history"]
+
+
+def test_trainings_that_ranks_cannot_share_are_refused(found):
+    if found["ranks"] == 2:
+        other, unknown, norms = found["refused"]
+        assert "but rank 1 has another than rank 0" in other
+        assert "give it a method across(group)" in unknown
+        assert "batch_norm=False" in norms

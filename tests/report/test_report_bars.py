@@ -1,0 +1,47 @@
+"""Bars beside chance: sorted, few enough to read, the same bytes each time."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from demix.errors import DemixError
+from demix.report import Bar, Page, Picture, Section, bars_svg, render, write_bars
+from demix.report.bars import MOST
+
+
+def bar(name: str, value: float, found: str = "surely") -> Bar:
+    return Bar(name, value, (value - 0.1, value + 0.05), 0.5, (0.45, 0.55), found)
+
+
+def texts(svg: str) -> list[str]:
+    root = ElementTree.fromstring(svg)
+    return [text.text or "" for text in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_the_best_come_first_and_dollars_are_dollars(tmp_path):
+    panels = {"AUC": [bar("low", 0.6, "no"), bar("$x$", 0.9), bar("middle", 0.7, "mostly")]}
+    svg = bars_svg(panels)
+    named = [word for word in texts(svg) if word in ("low", "$x$", "middle")]
+    assert named == ["$x$", "middle", "low"]
+    for words in ("Bonferroni", "Benjamini-Hochberg", "not told from chance", "shuffled rows"):
+        assert any(words in text for text in texts(svg))
+    vector, picture = write_bars(panels, tmp_path)
+    assert vector.read_text(encoding="utf-8") == svg
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    page = render(Page("Bars", "", [Section("One", [Picture(svg, "Bars.", alt="Bars.")])]))
+    assert "middle" in page
+
+
+def test_only_the_best_of_very_many_are_drawn():
+    svg = bars_svg({"AUC": [bar(f"factor {i}", 0.5 + i / 200) for i in range(MOST + 5)]})
+    named = [word for word in texts(svg) if word.startswith("factor ")]
+    assert len(named) == MOST
+    assert named[0] == f"factor {MOST + 4}"
+    assert any(f"the best {MOST} of {MOST + 5}" in word for word in texts(svg))
+
+
+def test_a_figure_of_nothing_is_refused():
+    with pytest.raises(DemixError, match="at least one bar"):
+        bars_svg({"AUC": []})
