@@ -16,6 +16,7 @@ from demix.files import write_atomic
 from demix.provenance import provenance
 from faults import damage, disk, limits
 from faults.bench import Bench
+from faults.downloads import downloads
 from faults.fuzzing import fuzz
 from faults.kills import kill
 from faults.outcome import Outcome
@@ -37,7 +38,8 @@ class Sizes:
     checkpoints: int = 12
     rooms: tuple[int, ...] = (8, 32, 96, 192, 384, 768, 1536, 3072)
     together: int = 4
-    examples: int = 1500
+    downloads: int = 40
+    examples: int = 1000
 
 
 def series(bench: Bench, second: Processes, sizes: Sizes) -> Iterator[Callable[[], Outcome]]:
@@ -56,6 +58,7 @@ def series(bench: Bench, second: Processes, sizes: Sizes) -> Iterator[Callable[[
         yield partial(limits.memory, works[name], sizes.rooms, bench)
     for name in LONG:
         yield partial(limits.together, works[name], sizes.together, bench, second)
+    yield partial(downloads, sizes.downloads, bench)
     yield partial(fuzz, sizes.examples)
 
 
