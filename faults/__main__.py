@@ -24,15 +24,16 @@ from faults.processes import Processes, serving
 from faults.table import table
 
 ROOT = Path(__file__).resolve().parents[1]
-LONG = ("demix fit", "demix render sprites", "demix render 3dident", "demix reproduce")
-ALL = ("demix transform", "demix export", "demix evaluate", *LONG)
+ALONE = ("demix fit", "demix render sprites", "demix render 3dident", "demix reproduce")
+LONG = (*ALONE, "demix reproduce, 2 processes")
+ALL = ("demix transform", "demix export", "demix evaluate", *ALONE)
 
 
 @dataclass(frozen=True)
 class Sizes:
     """How much of everything."""
 
-    kills: tuple[int, ...] = (100, 50, 50, 100)
+    kills: tuple[int, ...] = (100, 50, 50, 60, 40)
     disks: int = 6
     regions: int = 64
     checkpoints: int = 12
@@ -54,7 +55,7 @@ def series(bench: Bench, second: Processes, sizes: Sizes) -> Iterator[Callable[[
     yield partial(damage.checkpoint, sizes.checkpoints, bench)
     yield partial(damage.model, sizes.regions, bench)
     yield partial(damage.rendered, sizes.regions // 4, bench)
-    for name in ("demix transform", *LONG):
+    for name in ("demix transform", *ALONE):
         yield partial(limits.memory, works[name], sizes.rooms, bench)
     for name in LONG:
         yield partial(limits.together, works[name], sizes.together, bench, second)
