@@ -16,6 +16,7 @@ from demix.files import write_atomic
 from demix.provenance import provenance
 from faults import damage, disk, limits
 from faults.bench import Bench
+from faults.downloads import downloads
 from faults.fuzzing import fuzz
 from faults.kills import kill
 from faults.outcome import Outcome
@@ -23,21 +24,23 @@ from faults.processes import Processes, serving
 from faults.table import table
 
 ROOT = Path(__file__).resolve().parents[1]
-LONG = ("demix fit", "demix render sprites", "demix render 3dident", "demix reproduce")
-ALL = ("demix transform", "demix export", "demix evaluate", *LONG)
+ALONE = ("demix fit", "demix render sprites", "demix render 3dident", "demix reproduce")
+LONG = (*ALONE, "demix reproduce, 2 processes")
+ALL = ("demix transform", "demix export", "demix evaluate", *ALONE)
 
 
 @dataclass(frozen=True)
 class Sizes:
     """How much of everything."""
 
-    kills: tuple[int, ...] = (100, 50, 50, 100)
+    kills: tuple[int, ...] = (100, 50, 50, 60, 40)
     disks: int = 6
     regions: int = 64
     checkpoints: int = 12
     rooms: tuple[int, ...] = (8, 32, 96, 192, 384, 768, 1536, 3072)
     together: int = 4
-    examples: int = 1500
+    downloads: int = 40
+    examples: int = 1000
 
 
 def series(bench: Bench, second: Processes, sizes: Sizes) -> Iterator[Callable[[], Outcome]]:
@@ -52,10 +55,11 @@ def series(bench: Bench, second: Processes, sizes: Sizes) -> Iterator[Callable[[
     yield partial(damage.checkpoint, sizes.checkpoints, bench)
     yield partial(damage.model, sizes.regions, bench)
     yield partial(damage.rendered, sizes.regions // 4, bench)
-    for name in ("demix transform", *LONG):
+    for name in ("demix transform", *ALONE):
         yield partial(limits.memory, works[name], sizes.rooms, bench)
     for name in LONG:
         yield partial(limits.together, works[name], sizes.together, bench, second)
+    yield partial(downloads, sizes.downloads, bench)
     yield partial(fuzz, sizes.examples)
 
 

@@ -69,6 +69,7 @@ def inputs(folder: Path) -> None:
 def works(folder: Path) -> dict[str, Work]:
     """Return all works by name."""
     x, wide, model = (folder / name for name in ("x.npy", "wide.npy", "model"))
+    table = ["reproduce", "clica-table1", "--rows", "9,10", "--seeds", 0, "--scale", "smoke"]
     found = [
         Work(
             "demix fit",
@@ -90,13 +91,8 @@ def works(folder: Path) -> dict[str, Work]:
             images,
             rendered,
         ),
-        Work(
-            "demix reproduce",
-            [*["reproduce", "clica-table1", "--rows", "9,10", "--seeds", 0, "--scale", "smoke"]],
-            cells,
-            cells,
-            keeps=("results.json",),
-        ),
+        Work("demix reproduce", table, cells, cells, keeps=("results.json",)),
+        Work("demix reproduce, 2 processes", [*table, "--executor", "local:2"], cells, cells),
     ]
     return {work.name: work for work in found}
 

@@ -163,7 +163,8 @@ class Commands:
         """Wait for the end of what was started."""
         assert self._server.stdout is not None
         code = int(self._server.stdout.readline())
-        told = [file.read_text(encoding="utf-8") for file in self._files]
+        # What is killed at once has opened none.
+        told = [f.read_text(encoding="utf-8") if f.exists() else "" for f in self._files]
         return subprocess.CompletedProcess("demix", code, *told)
 
     def run(self, *arguments: object) -> subprocess.CompletedProcess[str]:

@@ -210,6 +210,6 @@ def _is_ours(marker: Path, command: str | None) -> bool:
         return marker.is_file()
     try:
         written = json.loads(marker.read_text(encoding="utf-8"))["provenance"]["command"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
     return str(written).startswith(command)

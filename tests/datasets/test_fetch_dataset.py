@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +14,7 @@ import pytest
 from demix import DemixError, fetch_dataset, open_factor_images
 from demix.datasets.dislib import download
 from demix.datasets.dislib.official import OFFICIAL
+from file_server import FileServer
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -26,54 +25,11 @@ NAME = "mpi3d_real.npz"  # of which no checksum is known
 CHUNK = 2**16  # what is written at a time; of less, nothing is kept
 
 
-class Files(BaseHTTPRequestHandler):
-    """Serves files with ranges; each entry of ``breaks`` ends one answer after so many bytes."""
-
-    def do_GET(self) -> None:
-        server = self.server
-        server.asked.append(dict(self.headers))
-        data = server.files.get(self.path.lstrip("/"))
-        if data is None:
-            self.send_error(404)
-            return
-        first, tag = 0, f'"{hashlib.md5(data).hexdigest()}"'
-        asked = re.match(r"bytes=(\d+)-", self.headers.get("Range", ""))
-        same = self.headers.get("If-Range", tag) == tag
-        if asked and same and server.ranges:
-            first = int(asked[1])
-            if first >= len(data):
-                self.send_response(416)
-                self.send_header("Content-Range", f"bytes */{len(data)}")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            self.send_response(206)
-            self.send_header("Content-Range", f"bytes {first}-{len(data) - 1}/{len(data)}")
-        else:
-            self.send_response(200)
-        self.send_header("Content-Length", str(len(data) - first))
-        self.send_header("ETag", tag)
-        self.end_headers()
-        most = server.breaks.pop(0) if server.breaks else len(data)
-        self.wfile.write(data[first : first + most])
-        self.close_connection = True
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-
 @pytest.fixture
-def server(monkeypatch) -> Iterator[ThreadingHTTPServer]:
+def server(monkeypatch) -> Iterator[FileServer]:
     monkeypatch.setattr(download, "_PAUSE", 0.0)
-    served = ThreadingHTTPServer(("127.0.0.1", 0), Files)
-    served.files, served.breaks, served.asked, served.ranges = {}, [], [], True
-    served.address = f"http://127.0.0.1:{served.server_port}"
-    thread = threading.Thread(target=served.serve_forever, daemon=True)
-    thread.start()
-    yield served
-    served.shutdown()
-    served.server_close()
-    thread.join()
+    with FileServer() as served:
+        yield served
 
 
 def sha(data: bytes) -> str:

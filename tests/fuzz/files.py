@@ -65,6 +65,46 @@ def mots_tar() -> bytes:
     return raw.getvalue()
 
 
+def h5() -> bytes:
+    import h5py
+
+    raw = io.BytesIO()
+    with h5py.File(raw, "w") as file:
+        images = np.zeros((8, 2, 2, 3), dtype=np.uint8)
+        file.create_dataset("images", data=images, chunks=(4, 2, 2, 3), compression="gzip")
+        file.create_dataset("labels", data=np.zeros((8, 6)))
+    return raw.getvalue()
+
+
+def mat(*, compressed: bool) -> bytes:
+    from scipy.io import savemat
+
+    raw = io.BytesIO()
+    views = np.zeros((2, 2, 3, 24, 4), dtype=np.uint8)
+    savemat(raw, {"im": views, "mask": views[:, :, 0]}, do_compression=compressed)
+    return raw.getvalue()
+
+
+def jsonl() -> bytes:
+    import json
+
+    from demix import ImageNetX
+
+    row = {"file_name": "a.JPEG", "class": 7} | dict.fromkeys(ImageNetX.factor_names, 0)
+    return json.dumps(row).encode()
+
+
+def coil() -> bytes:
+    from PIL import Image
+
+    picture, raw = io.BytesIO(), io.BytesIO()
+    Image.fromarray(np.full((4, 4, 3), 9, dtype=np.uint8)).save(picture, "WEBP", lossless=True)
+    data = np.frombuffer(picture.getvalue(), dtype=np.uint8)
+    offset, one = np.array([0, len(data)]), np.ones(1, dtype=int)
+    np.savez(raw, data=data, offset=offset, object_id=one, angle_deg=one * 0.0)
+    return raw.getvalue()
+
+
 def png() -> bytes:
     from PIL import Image
 

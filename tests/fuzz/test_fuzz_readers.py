@@ -6,7 +6,23 @@ import pickle
 
 import numpy as np
 import pytest
-from files import ARRAY, csv, files, mots, mots_tar, mots_zip, npy, npz, parquet, png, words
+from files import (
+    ARRAY,
+    coil,
+    csv,
+    files,
+    h5,
+    jsonl,
+    mat,
+    mots,
+    mots_tar,
+    mots_zip,
+    npy,
+    npz,
+    parquet,
+    png,
+    words,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from reading import fuzzed, read_or_refused
@@ -17,6 +33,11 @@ import demix
 def rows(path, **choice) -> None:
     for _ in demix.read_data(path, **choice).blocks():
         pass
+
+
+def pictures(path) -> None:
+    found = demix.open_factor_images(path)
+    found.read(range(min(8, len(found))))
 
 
 # A valid file, the name it has, and who reads it.
@@ -40,6 +61,15 @@ READERS = {
     "MOTS": (mots(), "a.txt", demix.kitti_masks),
     "MOTS, zip": (mots_zip(), "a.zip", demix.kitti_masks),
     "MOTS, tar": (mots_tar(), "a.tgz", demix.kitti_masks),
+    "h5": (h5(), "3dshapes.h5", pictures),
+    "mat": (mat(compressed=False), "cars/car_1_mesh.mat", lambda path: pictures(path.parent)),
+    "mat, compressed": (
+        mat(compressed=True),
+        "cars/car_1_mesh.mat",
+        lambda path: pictures(path.parent),
+    ),
+    "npz of pictures": (coil(), "a.npz", pictures),
+    "jsonl": (jsonl(), "a.jsonl", demix.imagenet_x),
     "image": (png(), "images/a.png", lambda path: rows(path.parent)),
 }
 every_reader = pytest.mark.parametrize("name", READERS)

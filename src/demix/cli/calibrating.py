@@ -65,7 +65,7 @@ def _known(file: Path, rows: int) -> list[dict[str, Any]]:
         before = json.loads(file.read_text(encoding="utf-8"))
         runs = list(before["runs"])
         _ = [(run["process"], run["seed"]) for run in runs]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DemixError(f"{file} is damaged ({error}); choose a new folder.") from error
     if before["rows"] != rows:
         raise DemixError(

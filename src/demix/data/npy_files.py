@@ -13,8 +13,9 @@ from demix.data.formats import check_kind, choose_array, reason, shortened
 from demix.errors import DemixError
 from demix.memory import check_memory
 
-# No byte of a compressed file stands for more than so many.
-_DEFLATED = 1100
+DEFLATED = 1100
+"""No byte of a compressed file stands for more than so many."""
+
 # Letters that exist: up to here, and without the halves of pairs.
 _LETTERS, _HALVES = 0x10FFFF, (0xD800, 0xDFFF)
 
@@ -64,7 +65,7 @@ def read_npz(path: Path, key: str | None) -> np.ndarray:
             name = names[arrays.index(choose_array(arrays, key, path))]
             with archive.open(name) as file:
                 size = _claimed(file)
-            if size > min(archive.getinfo(name).file_size, _DEFLATED * path.stat().st_size):
+            if size > min(archive.getinfo(name).file_size, DEFLATED * path.stat().st_size):
                 raise ValueError(f"{shortened(name)} claims {size} bytes that are not there")
             check_memory(2 * size, f"Reading {shortened(name)} of {path}", "save it as .npy")
             with archive.open(name) as file:

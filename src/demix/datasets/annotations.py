@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from demix.data.csv_files import csv_delimiter, csv_lines, reads_as
-from demix.data.formats import check_kind, find_column, reason
+from demix.data.formats import check_kind, find_column, reason, shortened
 from demix.errors import DemixError
 
 FACTORS = (
@@ -169,13 +169,15 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DemixError(
                 f"Expected a JSON object in each line, but {where} cannot be read "
                 f"({reason(error)}); fetch the file again."
             ) from error
         if not isinstance(row, dict):
-            raise DemixError(f"Expected a JSON object in each line, but {where} is {line[:40]}.")
+            raise DemixError(
+                f"Expected a JSON object in each line, but {where} is {shortened(line)}."
+            )
         missing = [name for name in ("file_name", "class", *FACTORS) if name not in row]
         if missing:
             raise DemixError(
@@ -187,7 +189,7 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _checked_name(row: dict[str, Any], where: str) -> str:
     if not isinstance(row["file_name"], str) or not row["file_name"]:
-        raise DemixError(f"Expected a file_name, but {where} has {row['file_name']!r}.")
+        raise DemixError(f"Expected a file_name, but {where} has {_shown(row['file_name'])}.")
     # Annotations of some sets hold paths; photographs are known by their last part.
     return row["file_name"].rpartition("/")[2]
 
@@ -195,24 +197,32 @@ def _checked_name(row: dict[str, Any], where: str) -> str:
 def _checked_factors(row: dict[str, Any], where: str) -> list[bool]:
     for name, value in row.items():
         if name in FACTORS and value not in (0, 1):
-            raise DemixError(f"Expected 0 or 1 as {name!r}, but {where} has {value!r}.")
+            raise DemixError(f"Expected 0 or 1 as {name!r}, but {where} has {_shown(value)}.")
         known = name in ("file_name", "class", *FACTORS) or value is None or isinstance(value, str)
         if not known:
-            raise DemixError(f"Unknown factor {name!r} in {where}; known are {', '.join(FACTORS)}.")
+            raise DemixError(
+                f"Unknown factor {_shown(name)} in {where}; known are {', '.join(FACTORS)}."
+            )
     return [bool(row[name]) for name in FACTORS]
 
 
 def _checked_class(value: Any, where: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _CLASSES:
         raise DemixError(
-            f"Expected a class index from 0 to {_CLASSES - 1}, but {where} has {value!r}."
+            f"Expected a class index from 0 to {_CLASSES - 1}, but {where} has {_shown(value)}."
         )
     return value
+
+
+def _shown(value: Any) -> str:
+    return shortened(repr(value))
 
 
 def _refuse_twice(names: Sequence[str], path: Path) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise DemixError(f"Expected each file name once in {path}, but {name} is there twice.")
+            raise DemixError(
+                f"Expected each file name once in {path}, but {shortened(name)} is there twice."
+            )
         seen.add(name)

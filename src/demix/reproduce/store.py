@@ -53,7 +53,7 @@ class Store:
                 raise TypeError(f"it holds {type(records).__name__}")
             held = {f"{record['experiment']} at {record['scale']} scale" for record in records}
             _ = [_key(record) for record in records]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise DemixError(
                 f"{self.path} is not a list of demix results ({error}); choose a new folder."
             ) from error

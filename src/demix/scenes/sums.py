@@ -69,7 +69,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
         about = json.loads((folder / META).read_text(encoding="utf-8"))
         if "sha256" in about and about["seal"] != sealed(about)["seal"]:
             raise ValueError("its checksum is another")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DemixError(f"{folder / META} is damaged; render into a new folder.") from error
     return dict(about)
 

@@ -128,7 +128,15 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors, facts = load(raw), sealed["facts"]
         if sealed["sha256"] != _digest(tensors, facts):
             raise ValueError("its checksum is another")
-    except (OSError, SafetensorError, struct.error, KeyError, TypeError, ValueError) as error:
+    except (
+        OSError,
+        SafetensorError,
+        struct.error,
+        KeyError,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ) as error:
         raise DemixError(
             f"{path} is damaged or no checkpoint of demix ({reason(error)}); remove it to start "
             "anew."

@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path, PurePosixPath
 from zlib import error as ZlibError
 
 import numpy as np
-from scipy.io import loadmat
-from scipy.io.matlab import MatReadError
 
-from demix.data.formats import reason
+from demix.data.formats import reason, shortened
 from demix.datasets.dislib.columns import FactorColumn
 from demix.datasets.dislib.factor_images import FactorImages, grid
+from demix.datasets.dislib.mat_files import read_mat
 from demix.datasets.dislib.pixels import ArrayPixels, Report, silent
 from demix.errors import DemixError
 
 _AZIMUTHS, _ELEVATIONS = 24, 4
 _CARS = 183
-_DAMAGE = (
-    OSError,
-    EOFError,
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    ZlibError,
-    MatReadError,
-    NotImplementedError,
-    tarfile.TarError,
-)
+# The official meshes have a few hundred kilobytes each.
+_LARGEST = 2**26
 
 
 def open_cars3d(path: Path, *, report: Report = silent) -> FactorImages:
@@ -83,9 +71,13 @@ def _meshes(path: Path) -> Iterator[tuple[str, bytes]]:
         with tarfile.open(path) as archive:
             for member in archive:
                 opened = archive.extractfile(member) if _is_mesh(member.name) else None
+                if opened is not None and member.size > _LARGEST:
+                    raise EOFError(f"{shortened(member.name)} claims {member.size} bytes")
                 if opened is not None:
                     yield member.name, opened.read()
-    except (OSError, EOFError, ZlibError, tarfile.TarError) as error:
+    except (OSError, EOFError, ValueError, ZlibError, tarfile.TarError) as error:
+        if isinstance(error, DemixError):
+            raise
         raise DemixError(
             f"Expected a whole tar archive, but {path} is truncated or damaged ({reason(error)}); "
             "fetch it again."
@@ -100,8 +92,10 @@ def _is_mesh(name: str) -> bool:
 def _views(name: str, content: bytes, path: Path) -> np.ndarray:
     """Return the images ``(96, 64, 64, 3)`` of one car, elevations fastest."""
     try:
-        views = np.asarray(loadmat(BytesIO(content), variable_names=["im"])["im"])
-    except _DAMAGE as error:
+        views = read_mat(content, "im")
+        if views is None:
+            raise ValueError("there is none")
+    except (ValueError, ZlibError) as error:
         raise DemixError(
             f"Expected a whole MATLAB file with the array 'im', but {name} in {path} is truncated "
             f"or damaged ({reason(error)}); fetch it again."

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +16,8 @@ from demix.datasets.dislib.libraries import need
 from demix.datasets.dislib.official import OfficialFile, official_files
 from demix.datasets.dislib.pixels import Report, silent
 from demix.errors import DemixError
+from demix.files import refused
+from demix.locks import held
 
 _CHUNK = 2**16
 _TIMEOUT = 30.0
@@ -71,9 +75,25 @@ def fetch_dataset(
             f"{checksum!r} for the {len(files)} of {name}."
         )
     pooch = need("pooch", "Fetching data sets")
-    for file in files:
-        _fetch(file, target, source, checksum or file.checksum, report, pooch)
+    there = [file for file in files if (target / file.name).exists()]
+    for file in there:
+        _check(target / file.name, file.size, checksum or file.checksum, pooch)
+    if len(there) < len(files):
+        with _alone(target):
+            for file in (file for file in files if file not in there):
+                _fetch(file, target, source, checksum or file.checksum, report, pooch)
     return target if len(files) > 1 else target / files[0].name
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Make a folder, and keep it to this process: two would write into the same parts."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise refused(folder, error) from error
+    with held(folder):
+        yield
 
 
 def _fetch(
@@ -85,33 +105,40 @@ def _fetch(
     pooch: Any,
 ) -> None:
     target, url = folder / file.name, f"{(source or file.place).rstrip('/')}/{file.name}"
-    if target.exists():
-        _check(target, file.size, checksum, pooch)
-        return
-    part = folder / f"{file.name}.part"
+    part, aside = folder / f"{file.name}.part", folder / f".{file.name}.aside"
     import requests
 
     def download(url: str, output: str, _: Any) -> None:
         _persist(url, part, report, requests)
-        part.replace(output)
+        # The part stays until the checksum is known: a kill while it is computed costs nothing.
+        Path(output).unlink()
+        try:
+            os.link(part, output)
+        except OSError:  # the file system knows no links
+            shutil.copyfile(part, output)
 
     by_hand = f"fetch it by other means and put it at {target}"
     try:
+        shutil.rmtree(aside, ignore_errors=True)  # of one that was killed
         with _quiet(pooch):
             pooch.retrieve(
-                url, known_hash=checksum, fname=file.name, path=folder, downloader=download
+                url, known_hash=checksum, fname=file.name, path=aside, downloader=download
             )
+        (aside / file.name).replace(target)
+        part.unlink()
     except requests.RequestException as error:
         kept = "; what came is kept, and the same call goes on after it" if part.exists() else ""
         raise DemixError(f"Cannot fetch {url} ({_said(error)}){kept}; or {by_hand}.") from error
     except OSError as error:
         raise DemixError(f"Cannot write to {folder}: {reason(error)}; or {by_hand}.") from error
     except ValueError as error:
+        part.unlink()
         raise DemixError(
             f"What came from {url} has another checksum than {checksum} and was removed; try again "
             f"or {by_hand}."
         ) from error
     finally:
+        shutil.rmtree(aside, ignore_errors=True)
         if not part.exists():
             _tag(part).unlink(missing_ok=True)
 

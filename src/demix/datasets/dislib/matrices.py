@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import struct
 from pathlib import Path
 from zlib import error as ZlibError
@@ -10,7 +11,9 @@ from zlib import error as ZlibError
 import numpy as np
 
 from demix.data.formats import reason
+from demix.data.npy_files import DEFLATED
 from demix.errors import DemixError
+from demix.memory import check_memory
 
 _TYPES = {
     0x1E3D4C51: "<f4",
@@ -49,7 +52,10 @@ def read_matrix(path: Path) -> np.ndarray:
                 raise DemixError(f"Expected a filled matrix, but {path} has the shape {sizes}.")
             if packed:
                 dtype = np.dtype(_TYPES[kind])
-                needed = int(np.prod(sizes, dtype=object)) * dtype.itemsize
+                needed = math.prod(sizes) * dtype.itemsize
+                if needed > DEFLATED * path.stat().st_size:
+                    raise EOFError(f"it claims {needed} bytes that are not there")
+                check_memory(2 * needed, f"Reading {path}", "unpack it, and it can stay on disk")
                 numbers = np.frombuffer(file.read(needed), dtype=np.uint8)
                 if len(numbers) < needed:
                     raise EOFError(f"it holds {len(numbers)} of {needed} bytes")

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
-from zipfile import ZIP_STORED, BadZipFile, ZipFile
+from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 from zlib import error as ZlibError
 
 import numpy as np
 from numpy.lib import format as npy
 
 from demix.data.formats import check_kind, choose_array, reason
+from demix.data.npy_files import DEFLATED
 from demix.datasets.dislib.pixels import ArrayPixels, BitPixels, Pixels, Report, silent
 from demix.errors import DemixError
+from demix.memory import check_memory
 
-_DAMAGE = (OSError, ValueError, EOFError, BadZipFile, ZlibError, NotImplementedError)
+_DAMAGE = (OSError, ValueError, EOFError, BadZipFile, ZlibError, RuntimeError)
 # A file in an archive: 26 bytes, then the lengths of its name and of what comes after that.
 _LENGTHS, _LOCAL = 26, 30
 _BLOCK = 64 * 2**20
@@ -47,7 +50,7 @@ def read_array(path: Path, key: str) -> np.ndarray:
     try:
         with ZipFile(path) as archive, archive.open(f"{name}.npy") as file:
             # Whole, so that the archive's checksum is compared.
-            _header(file, path, key)
+            _check_claim(_header(file, path, key), archive.getinfo(f"{name}.npy"), path)
             file.seek(0)
             return np.asarray(npy.read_array(file, allow_pickle=False))
     except DemixError:
@@ -80,6 +83,7 @@ def image_array(path: Path, key: str, *, gain: int = 1, report: Report = silent)
             with archive.open(entry) as file:
                 header = _header(file, path, key)
                 _check_images(header, path, key)
+                _check_claim(header, entry, path)
                 if entry.compress_type == ZIP_STORED:
                     raw.seek(entry.header_offset + _LENGTHS)
                     lengths = sum(struct.unpack("<HH", raw.read(4)))
@@ -117,6 +121,15 @@ def _header(file: IO[bytes], path: Path, key: str) -> Header:
             "never opens."
         )
     return header
+
+
+def _check_claim(header: Header, entry: ZipInfo, path: Path) -> None:
+    """Refuse a header that claims more than the archive can hold, or than fits into memory."""
+    size = math.prod(header.shape) * header.dtype.itemsize
+    if size > min(entry.file_size, DEFLATED * path.stat().st_size):
+        raise EOFError(f"an array claims {size} bytes that are not there")
+    if entry.compress_type != ZIP_STORED:
+        check_memory(size, f"Reading {path}", "save it with numpy.savez, not savez_compressed")
 
 
 def _check_images(header: Header, path: Path, key: str) -> None:

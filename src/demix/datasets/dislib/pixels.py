@@ -92,7 +92,7 @@ class H5Pixels:
             first, last = rows[part[0]], rows[part[-1]]
             try:
                 block = self._dataset[first : last + 1]
-            except (OSError, RuntimeError) as error:
+            except Exception as error:  # HDF5 fails in many ways
                 raise DemixError(
                     f"Expected readable images in {self._source}, but rows {first} to {last} are "
                     f"damaged ({reason(error)}); fetch it again."

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from demix.data.formats import check_kind, reason
+from demix.data.formats import check_kind, reason, shortened
 from demix.datasets.dislib.columns import FactorColumn
 from demix.datasets.dislib.factor_images import FactorImages
 from demix.datasets.dislib.libraries import need
 from demix.datasets.dislib.pixels import H5Pixels
 from demix.errors import DemixError
+from demix.memory import check_memory
 
 COLUMNS = (
     # Ten hues, a tenth of the colour circle apart: the next one would be the first again.
@@ -36,27 +37,27 @@ def open_shapes3d(path: Path) -> FactorImages:
     check_kind(path, "an HDF5 file")
     try:
         file = h5py.File(path, "r")
-    except (OSError, RuntimeError) as error:
+    except Exception as error:  # HDF5 fails in many ways
         raise _damaged(path, error) from error
     try:
-        images, labels = _arrays(file, path)
-    except BaseException:
+        images, labels = _arrays(file, path, h5py.Dataset)
+    except DemixError:
         file.close()
         raise
+    except Exception as error:
+        file.close()
+        raise _damaged(path, error) from error
     return FactorImages("shapes3d", H5Pixels(images, str(path)), COLUMNS, labels)
 
 
-def _arrays(file: Any, path: Path) -> tuple[Any, np.ndarray]:
+def _arrays(file: Any, path: Path, kind: Any) -> tuple[Any, np.ndarray]:
     """Return the images, which stay in the file, and the labels ``(N, 6)``."""
-    try:
-        images, held = file.get("images"), file.get("labels")
-        labels = None if held is None else np.asarray(held)
-    except (OSError, RuntimeError, TypeError) as error:
-        raise _damaged(path, error) from error
-    if images is None or labels is None:
-        raise DemixError(
-            f"Expected 'images' and 'labels' in {path}, but it holds {', '.join(file) or 'none'}."
-        )
+    images, held = file.get("images"), file.get("labels")
+    if not isinstance(images, kind) or not isinstance(held, kind):
+        names = ", ".join(map(shortened, [*file][:10])) or "none"
+        raise DemixError(f"Expected 'images' and 'labels' in {path}, but it holds {names}.")
+    check_memory(2 * held.size * held.dtype.itemsize, f"Reading {path}", "fetch it again")
+    labels = np.asarray(held)
     if images.dtype != np.uint8 or images.ndim != 4 or labels.ndim != 2:
         raise DemixError(
             f"Expected images (N, H, W, C) of uint8 and labels (N, {len(COLUMNS)}) in {path}, but "
