@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -76,8 +78,10 @@ class Pool:
 
 
 def _serve(rank: int, count: int, store: str, end: Connection) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # which is for the process that began this one
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=count)
-    while True:
-        task, arguments = end.recv()
-        end.send(task(*arguments))
+    with suppress(EOFError):  # that process has ended
+        while True:
+            task, arguments = end.recv()
+            end.send(task(*arguments))
