@@ -4,7 +4,8 @@ JOBS   ?= 3
 BIN   := .venv/bin
 STAMP := .venv/.installed
 PEERS := .venv/.installed-bench
-CODE  := $(wildcard src tests scripts search examples)
+FUZZ  := .venv/.installed-fuzz
+CODE  := $(wildcard src tests scripts search faults examples)
 # Most of what is installed is never imported, so nothing is compiled ahead.
 PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
@@ -13,7 +14,7 @@ PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-c
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chromium kernel demo test lint types style format docs site examples bench clean
+.PHONY: help setup chromium kernel demo test lint types style format docs site examples bench faults fuzz clean
 
 help:
 	@echo "make setup    create .venv with the locked versions and demix itself"
@@ -25,6 +26,8 @@ help:
 	@echo "make site     build the documentation into site/, to be opened as files"
 	@echo "make examples run examples/ in full into results/examples/ and docs/"
 	@echo "make bench    measure everything, about half an hour, into results/bench/ and docs/speed.md"
+	@echo "make faults   kill, starve and damage everything, about half an hour, into results/faults/"
+	@echo "make fuzz     look for model files that its reader stumbles over, for five minutes"
 	@echo "make clean    remove everything the other targets made"
 
 setup: $(STAMP)
@@ -100,8 +103,21 @@ bench: $(PEERS)
 		--json results/bench/bench.json
 	$(BIN)/demix bench --sections estimators --json results/bench/estimators.json
 	$(BIN)/demix bench --sections sweep --json results/bench/sweep.json
+	$(BIN)/demix bench --sections distributed --json results/bench/distributed.json
 	$(BIN)/python scripts/plot_scaling.py
 	$(BIN)/python scripts/fill_docs.py
+
+# One thread, so that kills come at moments that are as random as they are meant to be.
+faults: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m faults --out results/faults
+	$(BIN)/python scripts/fill_docs.py
+
+$(FUZZ): $(STAMP) constraints-fuzz.txt
+	$(PIP) -c constraints.txt -r constraints-fuzz.txt
+	@touch $@
+
+fuzz: $(FUZZ)
+	OMP_NUM_THREADS=1 $(BIN)/python -m faults.fuzz_models -max_total_time=300
 
 clean:
 	rm -rf .venv demo-output example-output site build dist

@@ -1,7 +1,8 @@
 """Put the tables under results/ into the documents, between their markers.
 
 A block `<!-- results/NAME -->` ... `<!-- end -->` shows results/NAME/table.md; a block
-`<!-- results/bench/SECTION -->` shows that section of results/bench/bench.json, and a block
+`<!-- results/bench/SECTION -->` shows that section of results/bench/bench.json, a block
+`<!-- results/bench/NAME/SECTION -->` that of results/bench/NAME.json, and a block
 `<!-- results/examples/NAME -->` the table in results/examples/NAME.json.
 """
 
@@ -47,11 +48,10 @@ def body(name: str, root: Path) -> str:
     """Return the Markdown of a block."""
     results = root / "results"
     if name.startswith("bench/"):
-        section = name.removeprefix("bench/")
-        # Some are measured in a run of their own: it takes long, or both cores.
-        alone = section in ("estimators", "sweep")
-        file = results / "bench" / f"{section if alone else 'bench'}.json"
-        data = json.loads(file.read_text(encoding="utf-8"))
+        *_, run, section = f"bench/{name}".split("/")
+        # Some are measured in runs of their own, because they take long or need all cores.
+        run = section if section in ("estimators", "sweep") else run
+        data = json.loads((results / "bench" / f"{run}.json").read_text(encoding="utf-8"))
         return table_markdown(*tables_of(data)[section])
     if name.startswith("examples/"):
         example = json.loads((results / f"{name}.json").read_text(encoding="utf-8"))

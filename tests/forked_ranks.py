@@ -33,7 +33,7 @@ def _forked(rank: int, count: int, work: Callable[[int], None], store: Path) -> 
             init_method=store.as_uri(),
             rank=rank,
             world_size=count,
-            timeout=timedelta(seconds=60),
+            timeout=timedelta(minutes=10),
         )
         work(rank)
         dist.destroy_process_group()

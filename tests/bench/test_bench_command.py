@@ -16,7 +16,7 @@ from demix.bench.tables import tables_of
 @pytest.mark.slow
 def test_a_quick_run_has_every_section_and_bar(demix, tmp_path):
     file = tmp_path / "new" / "bench.json"
-    quick = [name for name in SECTIONS if name not in ("estimators", "sweep")]
+    quick = [name for name in SECTIONS if name not in ("estimators", "sweep", "distributed")]
     options = ["--quick", "--json", file, "--sections", ",".join(quick)]
     done = demix.run("bench", *options)
     assert done.returncode == 0, done.stderr

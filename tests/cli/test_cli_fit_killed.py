@@ -55,7 +55,7 @@ def test_killed_at_any_moment_it_ends_with_the_same_bits(demix, walk, tmp_path):
     for file, times in [
         (cut / "fit.json", 1),
         (checkpoint, 1),
-        (checkpoint, 3),
+        (checkpoint, 1),  # the first after it went on
         (cut / "latents.npy", 1),
         (cut / "model.safetensors", 1),
     ]:

@@ -68,7 +68,7 @@ def server(monkeypatch) -> Iterator[ThreadingHTTPServer]:
     served = ThreadingHTTPServer(("127.0.0.1", 0), Files)
     served.files, served.breaks, served.asked, served.ranges = {}, [], [], True
     served.address = f"http://127.0.0.1:{served.server_port}"
-    thread = threading.Thread(target=served.serve_forever, daemon=True)
+    thread = threading.Thread(target=served.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield served
     served.shutdown()

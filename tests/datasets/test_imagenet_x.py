@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import sys
 
-import numpy as np
 import pytest
 from pictures import annotation, write_lines
 
-from demix import DemixError, DemixWarning, ImageNetX, imagenet_x
-from demix.datasets import class_labels, joined
+from demix import DemixError, ImageNetX, imagenet_x
+from demix.datasets import class_labels
 
 ROWS = [annotation("a.JPEG", 3, pose=1), annotation("val/b.JPEG", 700, pose=1, color=1)]
 
@@ -106,16 +105,3 @@ def test_labels_are_known_by_their_names_whatever_stands_beside(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("label;file_name;who\n7;a.JPEG;me\n999;b.JPEG;me\n", encoding="utf-8")
     assert class_labels(path) == {"a.JPEG": 7, "b.JPEG": 999}
-
-
-def test_rows_are_joined_by_name_and_the_others_are_counted_and_named():
-    with pytest.warns(DemixWarning) as told:
-        pairs = joined(list("abcde"), list("ecx"), ("images", "annotations"))
-    assert np.array_equal(pairs, [[2, 1], [4, 0]])
-    assert [str(warning.message) for warning in told] == [
-        "3 images are left out, because no annotations have their names: a, b, d",
-        "1 annotations are left out, because no images have their names: x",
-    ]
-    assert joined("ab", "ba", ("images", "annotations")).tolist() == [[0, 1], [1, 0]]
-    with pytest.raises(DemixError, match="none of 2 and 1 match; they begin with a and c"):
-        joined("ab", "c", ("images", "annotations"))

@@ -112,7 +112,7 @@ def test_what_is_no_model_is_refused(images, tmp_path):
     ("array", "names", "words"),
     [
         (np.zeros((2, 3)), "a\n", "has 2 rows and {} 1 names"),
-        (np.zeros((2, 3)), "a\na\n", "{} has a twice"),
+        (np.zeros((2, 3)), "a\n\nb\n", "line of {}, but line 2 is empty"),
         (np.zeros((2, 3)), None, "in {}, one in a line"),
         (np.zeros(2), "a\nb\n", "has shape (2,)"),
         (np.array([["x"]]), "a\n", "of numbers"),

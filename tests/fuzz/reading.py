@@ -53,7 +53,7 @@ def read_or_refused(read: Callable[[], Any]) -> str | None:
             told = str(error)
         else:
             return None
-    assert told.endswith("."), told
+    assert told.endswith((".", "?")), told
     assert told.isprintable(), told
     assert len(told) < 1000, told
     return told

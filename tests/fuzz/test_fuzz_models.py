@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import warnings
 
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from reading import fuzzed, read_or_refused
 
 import demix
+from faults.forging import sealed
 
 JUNK = [None, True, -1, 0, 2, 10**9, 10**30, 1e308, "x", "InstanceDemixer", "a" * 300, [], {}]
 JUNK += [[[1], [1, 2]], {"kind": "Box", "dim": 2}, "\ud800", float("nan")]
@@ -44,18 +44,6 @@ def checked(folder, description: bytes, weights: bytes) -> str | None:
 
     read_or_refused(lambda: demix.load_encoder(folder))
     return read_or_refused(use)
-
-
-def sealed(description: dict, weights: bytes) -> bytes:
-    """Give a description checksums that fit, as somebody who means harm would."""
-
-    def checksum(data: object, start: bytes = b"") -> str:
-        return hashlib.sha256(start + json.dumps(data, sort_keys=True).encode()).hexdigest()
-
-    names = ("space", "encoder", "head")
-    model = {name: description[name] for name in names if name in description}
-    sums = {"sha256": checksum(model, weights), "about_sha256": checksum(description.get("about"))}
-    return json.dumps(description | sums).encode()
 
 
 def test_spoilt_descriptions_are_refused_or_read(fitted):

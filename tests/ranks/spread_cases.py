@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,7 @@ from demix import (
     Sphere,
     Supervised,
     TimeContrastive,
+    contrast,
 )
 from demix.objectives import ring, shaped, streaming, tiles
 from demix.ranks import Ranks
@@ -53,6 +54,44 @@ PAIRS = Pairs(uniform(1, SAMPLES, 4), uniform(2, SAMPLES, 4), X, X + 0.3 * unifo
 LABELLED = Labelled(uniform(1, SAMPLES, 4), X, LABELS, LABELS)
 PRIOR = torch.arange(1.0, 10.0, dtype=torch.float64)
 IMAGES = Pairs(*(uniform(seed, 3, 1, 64, 64).abs() for seed in range(4)))
+
+
+class Chosen(NamedTuple):
+    """Samples whose positives are the keys of others, and of other ranks."""
+
+    x: Tensor
+    x_tilde: Tensor
+    positives: Tensor
+
+
+CHOSEN = Chosen(PAIRS.x, PAIRS.x_tilde, torch.arange(SAMPLES) * 5 % 17)
+
+
+class Contrast(nn.Module):
+    """The function itself, with a temperature that is learnt."""
+
+    def __init__(self, include_positive: bool) -> None:
+        super().__init__()
+        self.temperature = nn.Parameter(torch.tensor(0.5))
+        self.include_positive, self.group = include_positive, None
+
+    def across(self, group: Any) -> Contrast:
+        """Take batches that lie on ranks."""
+        self.group = group
+        return self
+
+    def forward(self, encoder: nn.Module, batch: Chosen) -> Tensor:
+        """Contrast queries with keys that are not their own."""
+        return contrast(
+            encoder(batch.x),
+            encoder(batch.x_tilde),
+            positives=batch.positives,
+            similarity=2,
+            temperature=self.temperature.exp(),
+            two_sided=True,
+            include_positive=self.include_positive,
+            group=self.group,
+        )
 
 
 class Flat(nn.Module):
@@ -105,6 +144,9 @@ def objectives() -> Iterator[tuple[str, Callable[[], Any], Any, Any]]:
     for within in (2, 5, 100):
         made = InfoNCE(2, within=within)
         yield f"InfoNCE {within=}", lambda made=made: made, Box(4), PAIRS
+    for include in (False, True):
+        made = lambda include=include: Contrast(include)  # noqa: E731
+        yield f"chosen positives {include=}", made, Box(4), CHOSEN
     yield "InfoNCE on a sphere", InfoNCE, Sphere(4), PAIRS
     yield "Supervised", Supervised, Box(4), PAIRS
     for shape in (1.0, 2.5):
@@ -234,7 +276,7 @@ def work(file: Path) -> Callable[[int], None]:
 
 def uses_keys(name: str) -> bool:
     """Tell whether keys are exchanged at all."""
-    return name.startswith(("InfoNCE", "Alignment", "shaped"))
+    return name.startswith(("InfoNCE", "Alignment", "shaped", "chosen"))
 
 
 def main(count: int, file: str) -> None:

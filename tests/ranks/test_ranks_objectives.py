@@ -16,6 +16,7 @@ FAMILIES = (
     "InfoNCE 3",
     "InfoNCE within",
     "InfoNCE on a sphere",
+    "chosen positives",
     "AlignmentUniformity",
     "Supervised",
     "shaped",

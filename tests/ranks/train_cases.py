@@ -48,6 +48,7 @@ CASES: dict[str, tuple[Any, Callable[[], Any], dict[str, Any]]] = {
     "shaped": (PAIRS, lambda: ShapedInfoNCE(2), {}),
     "labels": (LABELS, lambda: Classification(20, 2, bias=True), {}),
     "sampled": (LABELS, lambda: InstanceDiscrimination(20, 2, sampled=5), {}),
+    "fewer than ranks": (PAIRS, lambda: InfoNCE(within=2), {"batch": 2}),
     "lazy": (LABELS, lambda: InstanceDiscrimination(20, 2, sampled="batch"), {"lazy_rows": True}),
 }
 
@@ -78,7 +79,7 @@ def run(name: str, *, dies_at: int | None = None, **settings: Any) -> tuple[list
         encoder,
         sample,
         objective,
-        Recipe(steps=STEPS, batch=31, **options),
+        Recipe(**{"steps": STEPS, "batch": 31} | options),
         seed=3,
         looks=4,
         validate=validate,
@@ -167,9 +168,8 @@ def main(count: int, place: str) -> None:
     """Train together and alone, lose a rank, and go on."""
     folder = Path(place)
     ring._FEW = 0  # else such small batches would be gathered
-    if count > 2:
-        for name in ("shaped", "labels", "lazy"):
-            del CASES[name]
+    for name in ("shaped", "labels", "lazy") if count > 2 else ("fewer than ranks",):
+        del CASES[name]
     codes = fork_ranks(count, work(folder))
     assert codes == [0] * count, codes
     found = json.loads((folder / "found-0.json").read_text())

@@ -6,7 +6,9 @@ import csv
 import importlib.util
 import json
 import os
+import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -130,10 +132,25 @@ def test_kept_features_serve_other_runs_in_place_of_the_images(finished, folder,
     names = [*NAMES[:-2], "y.JPEG", "z.JPEG"]
     (tmp_path / "mine" / "names.txt").write_text("\n".join(names), encoding="utf-8")
     data = [tmp_path / "mine" / "x.npy", folder / "annotations.jsonl"]
-    with pytest.warns(DemixWarning, match=r"2 (images|annotations) are left out"):
+    with pytest.warns(DemixWarning) as told:
         (record,) = reproduce(FIGURE, tmp_path / "b", rows=[3], scale=SMOKE, data=data)
+    last = ", ".join(NAMES[-2:])
+    assert [str(warning.message) for warning in told] == [
+        "2 images are left out, because no annotations have their names: y.JPEG, z.JPEG.",
+        f"2 annotations are left out, because no images have their names: {last}.",
+    ]
     assert (record["model"], record["encoder"], record["images"]) == ("trained", "x.npy", N - 2)
     assert record["accuracy"] == 1.0
+
+
+def test_workers_take_what_was_encoded_once(finished, folder, tmp_path):
+    out, records = finished
+    shutil.copytree(out / "features", tmp_path / "features", dirs_exist_ok=True)
+    (tmp_path / "results.json").write_text("[]", encoding="utf-8")
+    data = [folder / name for name in ("m.onnx", "images.tar", "annotations.jsonl")]
+    with ThreadPoolExecutor(1) as executor:
+        again = reproduce(FIGURE, tmp_path, rows=[3, 4], scale=SMOKE, data=data, executor=executor)
+    assert [r["accuracy"] for r in again] == [r["accuracy"] for r in records if r["row"] in (3, 4)]
 
 
 def test_an_interrupted_run_finds_its_features_again(finished, folder, tmp_path):
@@ -188,7 +205,9 @@ def test_missing_weights_are_told_before_anything_is_written(folder, tmp_path, m
 def test_a_classifier_that_does_not_know_the_images_is_refused(folder, tmp_path):
     few = write_tar(tmp_path / "few.tar", {name: picture((9, 9, 9), (8, 8)) for name in NAMES[:3]})
     data = [few, folder / "annotations.jsonl"]
-    with pytest.raises(DemixError, match=r"EfficientNet-Lite0 to name at least 50%.*of 3; are"):
+    with pytest.raises(
+        DemixError, match=r"EfficientNet-Lite0 to name .* at least 50 %.*0\.0 % of 3; are"
+    ):
         reproduce(FIGURE, tmp_path / "out", rows=[1], scale=SMOKE, data=data)
     assert not (tmp_path / "out" / "features" / "trained.npy").exists()
 
@@ -210,5 +229,6 @@ def test_a_part_of_the_real_photographs(tmp_path):
     found = {(r["row"], r["model"]): r for r in records}
     assert not found[4, "trained"]["testable"]
     assert found[17, "trained"]["top1"]["share"] > 0.6
-    assert found[17, "trained"]["held_accuracy"] > 0.8
+    # 84 % of all images; with so few that a deviation is 4 %, some 68 %.
+    assert found[17, "trained"]["accuracy"] > 0.55
     assert json.loads((tmp_path / "o" / "results.json").read_text(encoding="utf-8")) == records

@@ -53,6 +53,8 @@ def judge(sections: dict[str, Any], sizes: Sizes) -> list[dict[str, Any]]:
         sweep = sections["sweep"]
         name = f"a sweep of {sweep['cells']} short cells on {sweep['workers']} workers"
         bars.append(_bar(name, "at most", 0.6, sweep["share"], "of the time of one process"))
+    if "distributed" in sections:
+        bars += _ranks(sections["distributed"])
     for bar in bars:
         bar["met"] = None if sizes.name != "full" else _met(bar)
     return bars
@@ -170,3 +172,22 @@ def _recovery(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
         name = f"time of a fit, {data}, beside CEBRA"
         bars.append(_bar(name, "at most", peer["seconds"], ours["seconds"], "s"))
     return bars
+
+
+def _ranks(section: dict[str, Any]) -> list[dict[str, Any]]:
+    batch = section["batch"]
+    two = next(e for e in section["steps"] if (e["ranks"], e["batch"]) == (2, batch))
+    loss = next(entry for entry in section["losses"] if entry["batch"] == batch)
+    few = section["cores"] < 2
+    note = "Two ranks need two cores" if few else ""
+    speedup, added = (None, None) if few else (two["speedup"], 100 * loss["added"]["ring"])
+    return [
+        _bar(
+            f"two ranks against one, each with one thread, B = {batch}",
+            *("at least", 1.6, speedup, "times the throughput", note),
+        ),
+        _bar(
+            f"what the exchange of keys adds to the loss on two ranks, B = {batch}",
+            *("at most", 10.0, added, "%", note),
+        ),
+    ]

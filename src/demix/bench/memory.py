@@ -16,7 +16,7 @@ from demix.errors import DemixError
 
 # Fixed thresholds hand freed memory back at once, so that what the preparation has freed cannot
 # serve the call unseen.
-_MALLOC = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+MALLOC = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
 
 def extra_memory(
@@ -43,7 +43,7 @@ def extra_memory(
         [sys.executable, "-m", "demix.bench.memory", task],
         capture_output=True,
         text=True,
-        env=os.environ | _MALLOC,
+        env=os.environ | MALLOC,
     )
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
@@ -60,12 +60,12 @@ def _measure(task: str) -> int:
     prepare(**tiny)()
     call = prepare(**arguments)
     gc.collect()
-    before = _start()
+    before = start_counting()
     call()
     return max(0, peak_memory() - before)
 
 
-def _start() -> int:
+def start_counting() -> int:
     """Return the bytes in use now, and count the peak from here where the system lets us."""
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

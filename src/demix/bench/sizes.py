@@ -51,6 +51,12 @@ class Sizes:
         Cells of a sweep, and how long each is trained.
     scaled_batches, scaled_latents, scaled_widths : tuple of int
         Along which the cost of a step is followed.
+    ranks : tuple of int
+        How many processes share a training.
+    rank_batches : tuple of int
+        The batches that they share; some of them with half of ``rank_batch`` for each.
+    rank_batch : int
+        Where their bars are measured.
     """
 
     name: str
@@ -76,6 +82,9 @@ class Sizes:
     scaled_batches: tuple[int, ...]
     scaled_latents: tuple[int, ...]
     scaled_widths: tuple[int, ...]
+    ranks: tuple[int, ...]
+    rank_batches: tuple[int, ...]
+    rank_batch: int
 
 
 FULL = Sizes(
@@ -102,6 +111,9 @@ FULL = Sizes(
     scaled_batches=(256, 512, 1024, 2048, 4096, 8192),
     scaled_latents=(2, 5, 10, 20, 40),
     scaled_widths=(32, 64, 128, 256, 512),
+    ranks=(1, 2, 4),
+    rank_batches=(256, 1024, 2048, 4096, 8192, 16_384),
+    rank_batch=8192,
 )
 
 QUICK = Sizes(
@@ -128,4 +140,7 @@ QUICK = Sizes(
     scaled_batches=(32, 64, 128, 256),
     scaled_latents=(2, 3, 4, 5),
     scaled_widths=(8, 16, 32, 64),
+    ranks=(1, 2),
+    rank_batches=(32, 64, 128),
+    rank_batch=64,
 )

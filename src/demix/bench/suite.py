@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
 from demix.bench.bars import judge
 from demix.bench.convergence import measure_convergence
+from demix.bench.distributed import measure_distributed
 from demix.bench.estimators import measure_estimators
 from demix.bench.losses import measure_losses
 from demix.bench.samplers import measure_samplers
@@ -17,6 +18,7 @@ from demix.bench.scoring import measure_scores
 from demix.bench.sizes import Sizes
 from demix.bench.step import measure_steps
 from demix.bench.sweeps import measure_sweep
+from demix.bench.timing import Say
 from demix.errors import DemixError
 from demix.objectives import kernel_name
 from demix.provenance import provenance
@@ -30,6 +32,7 @@ SECTIONS = (
     "scaling",
     "estimators",
     "sweep",
+    "distributed",
 )
 
 
@@ -71,7 +74,7 @@ def run_suite(sizes: Sizes, watcher: Watcher, sections: Sequence[str] = SECTIONS
             **_peer_versions(),
         },
     }
-    simple = {
+    simple: dict[str, Callable[[Sizes, Say], dict[str, Any]]] = {
         "contrast": measure_losses,
         "step": measure_steps,
         "samplers": measure_samplers,
@@ -79,6 +82,7 @@ def run_suite(sizes: Sizes, watcher: Watcher, sections: Sequence[str] = SECTIONS
         "scaling": measure_scaling,
         "estimators": measure_estimators,
         "sweep": measure_sweep,
+        "distributed": measure_distributed,
     }
     unknown = [name for name in sections if name not in SECTIONS]
     if unknown or ("convergence" in sections and "step" not in sections):

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
+
+from demix.bench import words
+from demix.bench.rank_tables import rank_tables
+from demix.bench.words import BenchTable
 
 _SCORES = {"r2": "R²", "mcc": "MCC"}
 
 
-class BenchTable(NamedTuple):
-    """A table of words: what it shows, its columns, its rows and what to know about it."""
-
-    title: str
-    header: list[str]
-    rows: list[list[str]]
-    notes: list[str]
-
-
 def tables_of(data: dict[str, Any]) -> dict[str, BenchTable]:
-    """Return a table for each section of what :func:`demix.bench.suite.run_suite` measured."""
+    """Return tables of all sections of what :func:`demix.bench.suite.run_suite` measured."""
     makers: dict[str, Callable[[dict[str, Any]], BenchTable]] = {
         "contrast": _contrast,
         "memory": _memory,
@@ -32,11 +27,12 @@ def tables_of(data: dict[str, Any]) -> dict[str, BenchTable]:
         "bars": _bars,
     }
     # Memory is a part of the section of losses.
-    return {
+    found = {
         name: make(data)
         for name, make in makers.items()
         if ("contrast" if name == "memory" else name) in data
     }
+    return found | (rank_tables(data["distributed"]) if "distributed" in data else {})
 
 
 def _contrast(data: dict[str, Any]) -> BenchTable:
@@ -47,9 +43,9 @@ def _contrast(data: dict[str, Any]) -> BenchTable:
             [
                 entry["title"],
                 str(entry["batch"]),
-                _seconds(seconds["demix"]),
-                *(_seconds(seconds.get(form)) for form in ("dense", "NTXentLoss")),
-                *(_figure(speedup.get(form)) for form in ("dense", "NTXentLoss")),
+                words.seconds(seconds["demix"]),
+                *(words.seconds(seconds.get(form)) for form in ("dense", "NTXentLoss")),
+                *(words.figure(speedup.get(form)) for form in ("dense", "NTXentLoss")),
             ]
         )
     header = ["similarity", "B", "demix", "dense", "NTXentLoss", "dense / demix", "NTXent / demix"]
@@ -66,12 +62,12 @@ def _memory(data: dict[str, Any]) -> BenchTable:
                 [
                     entry["title"],
                     str(entry["batch"]),
-                    *(_mib(weight.get(form)) for form in ("demix", "dense", "NTXentLoss")),
-                    *(_figure(saving.get(form)) for form in ("dense", "NTXentLoss")),
+                    *(words.mib(weight.get(form)) for form in ("demix", "dense", "NTXentLoss")),
+                    *(words.figure(saving.get(form)) for form in ("dense", "NTXentLoss")),
                 ]
             )
     for entry in data["contrast"]["large"]:
-        rows.append([entry["title"], str(entry["batch"]), _mib(entry["bytes"]), *4 * ["–"]])
+        rows.append([entry["title"], str(entry["batch"]), words.mib(entry["bytes"]), *4 * ["–"]])
     header = ["similarity", "B", "demix", "dense", "NTXentLoss", "dense / demix", "NTXent / demix"]
     title = f"contrast, peak extra memory, d = {data['contrast']['dim']}"
     return BenchTable(title, header, rows, ["Each in a fresh process.", *_reasons(data)])
@@ -95,9 +91,9 @@ def _step(data: dict[str, Any]) -> BenchTable:
         rows.append(
             [
                 f"{entry['experiment']}, row {entry['row']}",
-                *(_seconds(seconds[form]) for form in ("dense", "ours", "laptop")),
+                *(words.seconds(seconds[form]) for form in ("dense", "ours", "laptop")),
                 *(
-                    _figure(None if dense is None else dense / seconds[form])
+                    words.figure(None if dense is None else dense / seconds[form])
                     for form in ("ours", "laptop")
                 ),
                 f"{100 * entry['share_of_peak']:.0f} %",
@@ -124,7 +120,7 @@ def _convergence(data: dict[str, Any]) -> BenchTable:
                 f"{entry['experiment']}, row {entry['row']}",
                 f"{_SCORES[entry['score']]} {entry['target']:.2f} %{whose}",
                 "never" if entry["steps"] is None else f"{entry['steps']:.0f}",
-                _seconds(entry["seconds"]),
+                words.seconds(entry["seconds"]),
                 "–" if entry["dense_steps"] is None else f"{entry['dense_steps']:.1f}",
                 f"{entry['final']:.2f} %",
             ]
@@ -145,7 +141,7 @@ def _samplers(data: dict[str, Any]) -> BenchTable:
             f"`{entry['ours']}`",
             entry["theirs"],
             *(f"{entry['per_second'][name]:,.0f}" for name in ("demix", "scipy")),
-            _figure(entry["speedup"]),
+            words.figure(entry["speedup"]),
         ]
         for entry in data["samplers"]["entries"]
     ]
@@ -157,12 +153,12 @@ def _samplers(data: dict[str, Any]) -> BenchTable:
 
 def _scores(data: dict[str, Any]) -> BenchTable:
     rows = [
-        [entry["score"], _seconds(entry["seconds"]), f"{entry['fits']:.1f}"]
+        [entry["score"], words.seconds(entry["seconds"]), f"{entry['fits']:.1f}"]
         for entry in data["scores"]["entries"]
     ]
     title = f"scores of {data['scores']['samples']} x {data['scores']['dim']} latents"
     together = sum(entry["seconds"] for entry in data["scores"]["entries"])
-    notes = [f"Together they take {_seconds(together)}."]
+    notes = [f"Together they take {words.seconds(together)}."]
     return BenchTable(title, ["score", "time", "times a least-squares fit"], rows, notes)
 
 
@@ -171,7 +167,7 @@ def _scaling(data: dict[str, Any]) -> BenchTable:
     rows = []
     for name, curve in scaling["curves"].items():
         spans = [curve["values"][0], curve["values"][-1]]
-        ends = [_seconds(curve["seconds"][0]), _seconds(curve["seconds"][-1])]
+        ends = [words.seconds(curve["seconds"][0]), words.seconds(curve["seconds"][-1])]
         rows.append(
             [name, " to ".join(map(str, spans)), " to ".join(ends), f"{curve['exponent']:.2f}"]
         )
@@ -188,10 +184,10 @@ def _estimators(data: dict[str, Any]) -> BenchTable:
         [
             entry["data"],
             entry["method"],
-            _percent(entry["r2"]),
-            _percent(entry["consistency"]),
-            _seconds(entry["seconds"]),
-            _mib(entry["bytes"]),
+            words.percent(entry["r2"]),
+            words.percent(entry["consistency"]),
+            words.seconds(entry["seconds"]),
+            words.mib(entry["bytes"]),
         ]
         for entry in section["entries"]
     ]
@@ -211,8 +207,12 @@ def _sweep(data: dict[str, Any]) -> BenchTable:
     section = data["sweep"]
     seconds = section["seconds"]
     rows = [
-        ["one process", _seconds(seconds["one process"]), "1"],
-        [f"{section['workers']} workers", _seconds(seconds["workers"]), _figure(section["share"])],
+        ["one process", words.seconds(seconds["one process"]), "1"],
+        [
+            f"{section['workers']} workers",
+            words.seconds(seconds["workers"]),
+            words.figure(section["share"]),
+        ],
     ]
     notes = ["Whole commands, imports included; every cell on one thread."]
     title = f"a sweep of {section['cells']} short cells"
@@ -227,7 +227,7 @@ def _bars(data: dict[str, Any]) -> BenchTable:
             [
                 bar["name"],
                 f"{bar['sense']} {bar['bar']:g} {bar['unit']}",
-                _figure(bar["measured"]),
+                words.figure(bar["measured"]),
                 met,
             ]
         )
@@ -246,23 +246,3 @@ def _run(data: dict[str, Any]) -> str:
         f"{origin['threads']} on {origin['cores']} cores; {', '.join(versions)}; "
         f"{origin['kernel']} kernel; commit {short}."
     )
-
-
-def _seconds(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{_figure(value)} s" if value >= 1 else f"{_figure(1000 * value)} ms"
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.2f} %"
-
-
-def _mib(value: int | None) -> str:
-    return "–" if value is None else f"{value / 2**20:,.1f} MiB"
-
-
-def _figure(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

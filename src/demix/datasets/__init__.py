@@ -1,6 +1,6 @@
 """Data of the papers, photographs, images with known factors, pairs, and views of images."""
 
-from demix.datasets.annotations import ImageNetX, class_labels, imagenet_x, joined
+from demix.datasets.annotations import ImageNetX, class_labels, imagenet_x
 from demix.datasets.dislib.columns import FactorColumn
 from demix.datasets.dislib.download import fetch_dataset
 from demix.datasets.dislib.factor_images import FactorImages
@@ -23,7 +23,6 @@ __all__ = [
     "class_labels",
     "fetch_dataset",
     "imagenet_x",
-    "joined",
     "kitti_masks",
     "open_factor_images",
     "open_images",

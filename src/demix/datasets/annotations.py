@@ -13,7 +13,7 @@ import numpy as np
 
 from demix.data.csv_files import csv_delimiter, csv_lines, reads_as
 from demix.data.formats import check_kind, find_column, reason
-from demix.errors import DemixError, warn
+from demix.errors import DemixError
 
 FACTORS = (
     "multiple_objects",
@@ -34,7 +34,6 @@ FACTORS = (
     "texture",
 )
 _CLASSES = 1000
-_SHOWN = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,34 +144,6 @@ def class_labels(path: str | Path) -> dict[str, int]:
         labels.append(_checked_class(int(label) if reads_as(int, label) else label, where))
     _refuse_twice(names, path)
     return dict(zip(names, labels, strict=True))
-
-
-def joined(first: Sequence[str], second: Sequence[str], words: tuple[str, str]) -> np.ndarray:
-    """Return pairs of rows ``(M, 2)`` that have the same file name, in the order of the first.
-
-    A :class:`DemixWarning` counts and names those that are on one side only.
-
-    Parameters
-    ----------
-    first, second : sequence of str
-        File names, each at most once on a side.
-    words : two str
-        What they are the names of, in the plural, for messages.
-    """
-    place = {name: row for row, name in enumerate(second)}
-    pairs = [(row, place[name]) for row, name in enumerate(first) if name in place]
-    if not pairs:
-        raise DemixError(
-            f"Expected {words[0]} and {words[1]} of the same file names, but none of {len(first)} "
-            f"and {len(second)} match; they begin with {first[0]} and {second[0]}."
-        )
-    known = set(first)
-    alone = [name for name in first if name not in place], [n for n in second if n not in known]
-    for names, mine, other in zip(alone, words, reversed(words), strict=True):
-        if names:
-            listed = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-            warn(f"{len(names)} {mine} are left out, because no {other} have their names: {listed}")
-    return np.array(pairs)
 
 
 def _of_package(which: str) -> Path:

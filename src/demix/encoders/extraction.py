@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from demix.data.formats import reason
+from demix.data.matching import listed
+from demix.data.names import read_names
 from demix.data.npy_files import read_npy
 from demix.datasets import ImageFiles
 from demix.encoders.efficientnet import EfficientNetLite0
@@ -19,7 +22,6 @@ from demix.errors import DemixError, warn
 from demix.files import write_atomic
 
 NAMES = "names.txt"
-_SHOWN = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,10 +102,10 @@ def features(
         report(len(names), len(images))
     damaged = sorted(set(images.names) - set(names))
     if damaged:
-        listed = ", ".join(damaged[:_SHOWN]) + (", ..." if len(damaged) > _SHOWN else "")
+        report(len(images), len(images))
         warn(
             f"{len(damaged)} of {len(images)} images in {images.source} cannot be decoded and are "
-            f"left out: {listed}"
+            f"left out: {listed(damaged)}."
         )
     return Features(values[: len(names)], tuple(names))
 
@@ -119,29 +121,21 @@ def read_features(path: Path) -> Features:
             f"{values.dtype}."
         )
     beside = path.parent / NAMES
-    try:
-        names = beside.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
+    if not beside.is_file():
         raise DemixError(
-            f"Expected the file names of {path} in {beside}, one in a line, but it cannot be read "
-            f"({reason(error)})."
-        ) from error
-    names = [name.strip().rpartition("/")[2] for name in names if name.strip()]
+            f"Expected the file names of {path} in {beside}, one in a line, but it is not there."
+        )
+    names = [name.rpartition("/")[2] for name in read_names(beside)]
     if len(names) != len(values):
         raise DemixError(
             f"Expected a file name for each row, but {path} has {len(values)} rows and {beside} "
             f"{len(names)} names."
         )
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DemixError(f"Expected each file name once, but {beside} has {twice} twice.")
     return Features(np.array(values, dtype=np.float32), tuple(names))
 
 
 def write_features(found: Features, path: Path) -> None:
     """Write features as :func:`read_features` reads them."""
-    from io import BytesIO
-
     buffer = BytesIO()
     np.save(buffer, found.values)
     write_atomic(path.parent / NAMES, "\n".join(found.names) + "\n")

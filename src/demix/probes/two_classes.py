@@ -8,10 +8,10 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from demix.probes.basis import Basis
+
 # Penalties that are tried, in units of the variance of one feature.
 _PENALTIES = 10.0 ** np.arange(-4, 4.5, 0.5)
-# Directions with less of the largest variance are rounding; the smallest penalty is far above.
-_FLAT = 1e-10
 
 
 class TwoClasses(NamedTuple):
@@ -48,8 +48,8 @@ def two_classes(features: np.ndarray, second: np.ndarray) -> TwoClasses:
     :math:`(y_i - \hat y_i) / (1 - h_i)` with the leverage :math:`h_i` (Allen 1974). The logistic
     loss bends at most a quarter as much as half the squared error, so a quarter of the penalty
     goes with it.
-    Both are solved in the principal axes of the rows, in the smaller of both dimensions, where the
-    loss bends about as much in all directions.
+    Both are solved in the principal axes of the rows, where the loss bends about as much in all
+    directions once these are scaled.
 
     Parameters
     ----------
@@ -58,11 +58,8 @@ def two_classes(features: np.ndarray, second: np.ndarray) -> TwoClasses:
     second : ndarray (n,) of bool
         Who belongs to the second class.
     """
-    rows = len(features)
-    mean, spread = features.mean(axis=0), features.std(axis=0)
-    # A column that never changes tells nothing, and has no scale either.
-    scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-12 * np.abs(mean))
-    places, variances, axes = _principal((features - mean) * scale)
+    basis, rows = Basis.of(features), len(features)
+    places, variances = basis(features), basis.variances
     signs = np.where(second, 1.0, -1.0)
     penalty = _chosen(places / np.sqrt(rows * variances), variances, signs)
     bend = np.sqrt((variances + penalty) / 4)
@@ -78,24 +75,8 @@ def two_classes(features: np.ndarray, second: np.ndarray) -> TwoClasses:
     # Where it begins is a step of Newton's from zero.
     start = np.append(places.T @ signs / (2 * rows) / bend, signs.mean())
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"gtol": 1e-5}).x
-    weights = scale * (axes @ (found[:-1] / bend))
-    return TwoClasses(weights, float(2 * found[-1] - weights @ mean), float(penalty))
-
-
-def _principal(standard: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return coordinates ``(n, q)`` of rows, their variances ``(q,)`` and the axes ``(d, q)``."""
-    rows, width = standard.shape
-    if width <= rows:
-        variances, axes = np.linalg.eigh(standard.T @ standard / rows)
-    else:
-        variances, sides = np.linalg.eigh(standard @ standard.T / rows)
-    kept = variances > _FLAT * max(variances[-1], 1.0)
-    variances = variances[kept]
-    if width > rows:
-        axes = standard.T @ (sides[:, kept] / np.sqrt(rows * variances))
-    else:
-        axes = axes[:, kept]
-    return standard @ axes, variances, axes
+    weights = basis.axes @ (found[:-1] / bend)
+    return TwoClasses(weights, float(2 * found[-1] - weights @ basis.mean), float(penalty))
 
 
 def _chosen(sides: np.ndarray, variances: np.ndarray, signs: np.ndarray) -> float:

@@ -8,7 +8,8 @@ from typing import Any
 from demix.datasets import ImageNetX
 from demix.experiments import FactorRow, Model, Scale
 from demix.probes import balanced_readout, is_testable
-from demix.reproduce.photographs import Photographs
+from demix.ranks import Ranks
+from demix.reproduce.annotated import AnnotatedFeatures
 from demix.reproduce.trial import Report
 
 
@@ -17,51 +18,50 @@ def run_factor_cell(
     seed: int,
     scale: Scale,
     model: Model,
-    photographs: Photographs,
+    features: AnnotatedFeatures,
     report: Report | None = None,
 ) -> dict[str, Any] | None:
-    """Read one factor out; None if Ctrl-C ended it.
+    """Read one factor out; None if Ctrl-C ended it, and on ranks other than 0.
 
     A factor that is too rare to be tested has no accuracy. Seconds are those of the processor.
     """
-    ahead, repeats = photographs.ahead(model), row.repeats(scale)
-    total, done = ahead + repeats + 1, ahead
-
-    def tell(count: int) -> None:
-        if report is not None:
-            report(count, total, {})
+    if not Ranks.current().leads:
+        return None  # there is nothing to share
+    repeats, done = row.repeats(scale), 0
 
     def fitted() -> None:
         nonlocal done
         done += 1
-        tell(done)
+        if report is not None:
+            report(done, repeats + 1, {})
 
-    try:
-        values, targets = photographs.rows(model, tell)
-        factor = targets[:, ImageNetX.target_names.index(row.factor)]
-        positives = int(factor.sum())
-        rarer = min(positives, len(factor) - positives)
-        begun = time.process_time()
-        measured: dict[str, Any] = {"accuracy": None, "testable": is_testable(rarer)}
-        if measured["testable"]:
+    begun = time.process_time()
+    values, targets = features.rows(model)
+    factor = targets[:, ImageNetX.target_names.index(row.factor)]
+    positives = int(factor.sum())
+    testable = is_testable(min(positives, len(factor) - positives))
+    measured: dict[str, Any] = {"accuracy": None}
+    if testable:
+        try:
             found = balanced_readout(values, factor, repeats=repeats, seed=seed, report=fitted)
-            measured |= {
-                "accuracy": found.accuracy,
-                "sem": found.sem,
-                "accuracies": found.accuracies.tolist(),
-                "p_resampled": found.p_resampled,
-                "held_accuracy": found.held_accuracy,
-                "held_interval": list(found.held_interval),
-                "held_rows": found.held_rows,
-                "p_held": found.p_held,
-            }
-    except KeyboardInterrupt:
-        return None
+        except KeyboardInterrupt:
+            return None
+        measured = {
+            "accuracy": found.accuracy,
+            "sem": found.sem,
+            "accuracies": found.accuracies.tolist(),
+            "p_resampled": found.p_resampled,
+            "held_accuracy": found.held_accuracy,
+            "held_interval": list(found.held_interval),
+            "held_rows": found.held_rows,
+            "p_held": found.p_held,
+        }
     return measured | {
+        "testable": testable,
         "factor": row.factor,
         "positives": positives,
         "images": len(factor),
-        **photographs.about(model),
+        **features.about(model),
         "steps": 0,
         "seconds": round(time.process_time() - begun, 2),
         "nats_above_optimum": None,

@@ -22,7 +22,7 @@ from demix.experiments import (
     VideoRow,
     most_images,
 )
-from demix.reproduce.photographs import Photographs
+from demix.reproduce.photographs import Photographs, open_photographs
 from demix.scenes import open_rendered
 
 Report = Callable[[int, int, str], None]
@@ -35,12 +35,10 @@ def open_material(
     scale: Scale,
     report: Report = lambda done, total, what: None,
     *,
-    folder: Path,
     verify: bool = False,
 ) -> Any:
     """Return what the rows of an experiment need beside themselves; None if that is nothing.
 
-    ``folder`` is where results go; what is made of the data may be kept there later, not now.
     With ``verify``, rendered folders are compared with their checksums.
     """
     if experiment.data is None and data:
@@ -63,7 +61,7 @@ def open_material(
     if isinstance(experiment.rows[0], ReadOutRow):
         return _factor_images(experiment, data, scale, report)
     if isinstance(experiment.rows[0], FactorRow):
-        return Photographs(data, folder / "features", experiment.rows[0].images(scale))
+        return open_photographs(data, experiment.rows[0].images(scale))
     return None
 
 
@@ -94,4 +92,17 @@ def _factor_images(
 
 def models_of(row: Row, material: Any) -> tuple[Model, ...]:
     """Return the models of a row that can be had of the material."""
-    return material.models if isinstance(material, Photographs) else row.models
+    return material.models if isinstance(row, FactorRow) else row.models
+
+
+def prepared(
+    material: Any, data: tuple[Path, ...], folder: Path, report: Report
+) -> tuple[Any, tuple[Path, ...]]:
+    """Return what cells run on, and the files to open it from in another process.
+
+    Photographs are encoded once for all cells, into ``folder``.
+    """
+    if not isinstance(material, Photographs):
+        return material, data
+    features = material.encoded(folder / "features", report)
+    return features, features.paths

@@ -12,7 +12,7 @@ from demix.experiments import Experiment, Row, Scale
 from demix.locks import held
 from demix.ranks import Ranks
 from demix.reproduce.cell import follow_cells
-from demix.reproduce.material import models_of, open_material
+from demix.reproduce.material import models_of, open_material, prepared
 from demix.reproduce.progress import remove_boards
 from demix.reproduce.store import Store
 from demix.reproduce.sweep import Sweep
@@ -71,7 +71,7 @@ def reproduce(
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
     watcher = watcher or Watcher()
-    material = open_material(experiment, data, scale, watcher.read, folder=Path(out), verify=True)
+    material = open_material(experiment, data, scale, watcher.read, verify=True)
     chosen = _served(experiment, chosen, material, every=rows is None)
     ranks = Ranks.current()
     if executor is not None and ranks.count > 1:
@@ -95,6 +95,8 @@ def reproduce(
         _warn(todo, scale, watcher)
         remove_boards(store.unfinished)
         try:
+            if todo:
+                material, sweep.data = prepared(material, sweep.data, store.folder, watcher.read)
             if executor is None:
                 sweep.run_here(todo, material)
             elif todo:

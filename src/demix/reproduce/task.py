@@ -103,9 +103,7 @@ def handed_over(sweep: str, material: Any) -> Iterator[None]:
 def _material(task: Task) -> Any:
     if task.sweep not in _OPENED:
         _OPENED.clear()
-        out = task.folder.parents[1]
-        opened = open_material(task.experiment, task.data, task.scale, folder=out)
-        _OPENED[task.sweep] = opened
+        _OPENED[task.sweep] = open_material(task.experiment, task.data, task.scale)
     return _OPENED[task.sweep]
 
 

@@ -1,0 +1,76 @@
+"""What checkpoints cost of the time of training."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from demix.distributions import Uniform, VonMisesFisher
+from demix.encoders import Encoder
+from demix.objectives import InfoNCE, InstanceDiscrimination
+from demix.processes import Labelled, LeakyMixing, Process
+from demix.spaces import Sphere
+from demix.training import Recipe, loop, train
+from demix.training.checkpoints import Checkpoints
+
+ROWS = 200_000
+
+
+class _Timed(Checkpoints):
+    """Checkpoints that know how long all of them took."""
+
+    seconds, written = 0.0, 0
+
+    def save(self, *arguments: Any, **more: Any) -> None:
+        start, before = time.perf_counter(), self._kept
+        super().save(*arguments, **more)
+        _Timed.seconds += time.perf_counter() - start
+        _Timed.written += self._kept != before
+
+
+def checkpoint_costs(steps: int) -> Iterator[dict[str, Any]]:
+    """Train models of several sizes, and tell how long training and checkpoints took."""
+    sphere = Sphere(10)
+    mixing = LeakyMixing(10, seed=0, draws=100)
+    process: Any = Process(Uniform(sphere), VonMisesFisher(sphere, 10.0), mixing)
+
+    def labelled(size: int, *, generator: torch.Generator) -> Labelled:
+        pairs = process.sample(size, generator=generator)
+        rows = torch.randint(ROWS, (size,), generator=generator)
+        return Labelled(pairs.z, pairs.x, rows, rows)
+
+    table: Any = InstanceDiscrimination(ROWS, 10, sampled=256)
+    for name, encoder, objective, sample in (
+        ("64 units", Encoder(10, sphere), InfoNCE(), process.sample),
+        ("512 units", Encoder(10, sphere, hidden=(512,) * 4), InfoNCE(), process.sample),
+        (f"64 units, a table of {ROWS} rows", Encoder(10, sphere), table, labelled),
+    ):
+        _Timed.seconds, _Timed.written = 0.0, 0
+        with tempfile.TemporaryDirectory() as folder, _timed():
+            path = Path(folder) / "checkpoint.safetensors"
+            recipe = Recipe(steps=steps, batch=512)
+            done = train(encoder, sample, objective, recipe, checkpoint=path)
+        yield {
+            "training": name,
+            "steps": steps,
+            "seconds": round(done.seconds, 2),
+            "checkpoints": _Timed.written,
+            "seconds of checkpoints": round(_Timed.seconds, 3),
+            "share": round(_Timed.seconds / done.seconds, 4),
+        }
+
+
+@contextmanager
+def _timed() -> Iterator[None]:
+    usual = loop.Checkpoints
+    loop.Checkpoints = _Timed  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        loop.Checkpoints = usual  # type: ignore[misc]
