@@ -83,7 +83,7 @@ class FileServer(ThreadingHTTPServer):
         self.address = f"http://127.0.0.1:{self.server_port}"
 
     def __enter__(self) -> FileServer:
-        self._thread = threading.Thread(target=self.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
         return self
 

@@ -34,7 +34,8 @@ def done(demix, ranks_code, tmp_path_factory):
 @pytest.mark.slow
 def test_a_killed_rank_is_started_again_and_the_fit_ends_with_the_same_bits(done):
     folder, told = done
-    assert "Error: Rank 0 of 2 has lost another rank" in told.stderr
+    # Rank 0 may be ended by the agent before it can say that it has lost the other.
+    assert told.stderr.count("rank 1 dies") == 1
     for name in ("model.safetensors", "latents.npy"):
         assert (folder / "cut" / name).read_bytes() == (folder / "whole" / name).read_bytes()
     left = {"fit.json", "latents.npy", "model.json", "model.safetensors", "report.html"}

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from demix import DemixError, Encoder, Order, render_folder
+from demix.datasets.dislib.pixels import ArrayPixels
 from demix.experiments import experiment_named, scale_named
 from demix.reproduce import reproduce
+from demix.reproduce.material import open_material
 from demix.reproduce.readout_cell import _split
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "datasets"))
@@ -154,16 +156,33 @@ def test_a_published_figure_stands_in_brackets(tmp_path):
     ]
 
 
-def test_parts_never_meet_and_large_sets_are_thinned(tmp_path, monkeypatch):
+def test_parts_never_meet():
     split = _split(1000, seed=3)
     assert [len(part) for part in split] == [800, 100, 100]
     assert np.array_equal(np.sort(np.concatenate(split)), np.arange(1000))
-    path = tmp_path / "mpi3d_toy.npz"
-    images = np.zeros((460_800, 1, 1, 3), dtype=np.uint8)
-    np.savez(path, images=images)
-    with pytest.raises(DemixError, match="at least 16 x 16 pixels") as told:
-        reproduce(TABLE, tmp_path / "new", scale=scale_named("smoke"), data=[path])
-    assert "compact" in str(told.value)
+
+
+def test_large_sets_are_thinned_and_slow_ones_read_once(tmp_path):
+    pytest.importorskip("h5py", reason="the extra `datasets` is not installed")
+    images = official.write_mpi3d(tmp_path / "mpi3d_toy.npz")
+    arrays = official.write_shapes3d(tmp_path / "3dshapes.h5", n=300)
+    files = [tmp_path / "mpi3d_toy.npz", tmp_path / "3dshapes.h5"]
+    opened = open_material(TABLE, files, scale_named("smoke"))
+    few, whole = opened["mpi3d_toy"], opened["shapes3d"]
+    assert len(few) == 400
+    assert len(np.unique(few.factor("vertical_axis"))) == 40
+    rows = few.values @ (np.prod([4, 4, 2, 3, 3, 40, 40]) / np.cumprod([4, 4, 2, 3, 3, 40, 40]))
+    assert np.array_equal(few.read(np.arange(400)), images[rows.astype(int)])
+    assert isinstance(whole.pixels, ArrayPixels)
+    assert np.array_equal(whole.read(np.arange(300)), arrays["images"])
+
+
+def test_images_that_a_network_cannot_take_are_refused(tmp_path):
+    official.write_mpi3d(tmp_path / "mpi3d_toy.npz")
+    with pytest.raises(DemixError, match="'compact' takes images of at least 16 x 16 pixels"):
+        reproduce(
+            TABLE, tmp_path / "new", scale=scale_named("smoke"), data=[tmp_path / "mpi3d_toy.npz"]
+        )
 
 
 def test_what_does_not_fit_is_said_before_anything_is_written(demix, sprites, coil, tmp_path):
