@@ -110,6 +110,7 @@ bench: $(PEERS)
 # One thread, so that kills come at moments that are as random as they are meant to be.
 faults: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m faults --out results/faults
+	$(BIN)/python -m faults.cost --out results/faults/checkpoints
 	$(BIN)/python scripts/fill_docs.py
 
 $(FUZZ): $(STAMP) constraints-fuzz.txt

@@ -1,7 +1,9 @@
-"""What checkpoints cost of the time of training."""
+"""What checkpoints cost of the time of training: `python -m faults.cost`."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import tempfile
 import time
 from collections.abc import Iterator
@@ -13,13 +15,18 @@ import torch
 
 from demix.distributions import Uniform, VonMisesFisher
 from demix.encoders import Encoder
+from demix.files import write_atomic
 from demix.objectives import InfoNCE, InstanceDiscrimination
 from demix.processes import Labelled, LeakyMixing, Process
+from demix.provenance import provenance
+from demix.report import table_markdown
 from demix.spaces import Sphere
 from demix.training import Recipe, loop, train
 from demix.training.checkpoints import Checkpoints
 
+ROOT = Path(__file__).resolve().parents[1]
 ROWS = 200_000
+STEPS = 2000
 
 
 class _Timed(Checkpoints):
@@ -74,3 +81,36 @@ def _timed() -> Iterator[None]:
         yield
     finally:
         loop.Checkpoints = usual  # type: ignore[misc]
+
+
+def table(data: dict[str, Any]) -> str:
+    """Return Markdown of what ``checkpoints.json`` holds."""
+    header = ["training", "steps", "seconds", "checkpoints", "seconds of checkpoints", "share"]
+    rows = [
+        [*(f"{one[name]}" for name in header[:-1]), f"{100 * one['share']:.2f} %"]
+        for one in data["trainings"]
+    ]
+    about = data["provenance"]
+    notes = [
+        "Batches of 512 pairs, ten latents; the share of the whole time of training.",
+        f"Regenerate with `{about['command']}`: commit {str(about.get('commit', 'unknown'))[:12]}.",
+    ]
+    return table_markdown("What checkpoints cost", header, rows, notes)
+
+
+def main() -> None:
+    """Measure, and write what came out."""
+    parser = argparse.ArgumentParser(prog="python -m faults.cost", description=__doc__)
+    folder = ROOT / "results" / "faults" / "checkpoints"
+    parser.add_argument("--out", type=Path, default=folder)
+    out = parser.parse_args().out
+    data = {
+        "trainings": list(checkpoint_costs(STEPS)),
+        "provenance": {"command": "python -m faults.cost", **provenance()},
+    }
+    write_atomic(out / "checkpoints.json", json.dumps(data, indent=1) + "\n")
+    write_atomic(out / "table.md", table(data))
+
+
+if __name__ == "__main__":
+    main()

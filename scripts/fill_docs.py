@@ -27,7 +27,9 @@ DOCUMENTS = (
     "docs/images.md",
     "docs/labels.md",
     "docs/probe.md",
+    "docs/scale.md",
     "docs/speed.md",
+    "docs/sweeps.md",
     "docs/time_series.md",
 )
 BLOCK = re.compile(r"<!-- results/(?P<name>[\w/-]+) -->\n.*?<!-- end -->", re.DOTALL)

@@ -10,6 +10,7 @@ from typing import Any
 from demix.errors import DemixError
 from demix.experiments import Experiment, Row, Scale
 from demix.locks import held
+from demix.memory import check_memory
 from demix.ranks import Ranks
 from demix.reproduce.cell import follow_cells
 from demix.reproduce.material import models_of, open_material, prepared
@@ -19,6 +20,9 @@ from demix.reproduce.sweep import Sweep
 from demix.reproduce.table import write_tables
 from demix.reproduce.watcher import Cell, Watcher
 from demix.validation import check_seed
+
+# What the smallest cell takes beside the weights: scores, and libraries that it is first to use.
+_LIBRARIES = 150 << 20
 
 
 def reproduce(
@@ -81,6 +85,8 @@ def reproduce(
     if not ranks.leads:
         follow_cells(material)
         return []
+    # Some libraries end the process if there is nothing left for their own buffers.
+    check_memory(_LIBRARIES, "Running cells", "free some, or raise the limit")
     store = Store(out, experiment, scale)
     sweep = Sweep(experiment, scale, tuple(Path(p).resolve() for p in data), store, watcher)
     with held(store.folder):

@@ -96,7 +96,7 @@ class Rubber:
         n_h2 = np.minimum(n_h * n_h, np.float32(1 - 1e-6))
         sine2 = 1 - n_h2
         # Both distributions of microfacets without their common factor 1 / pi.
-        ratio = n_h2 / sine2
+        ratio = np.maximum(n_h2 / sine2, _TINY)
         fibres = np.exp(ratio * np.float32(-(_VELVET_WIDTH**-2)))
         fibres *= np.float32(_VELVET_WIDTH**-2)
         fibres /= sine2 * sine2
