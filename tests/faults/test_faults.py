@@ -57,7 +57,9 @@ def test_every_damage_of_a_rendered_folder_is_mended(bench):
     check(damage.rendered(1, bench), tried=4 * 4)
 
 
-@pytest.mark.parametrize("name", ["demix transform", "demix fit", "demix render 3dident"])
+@pytest.mark.parametrize(
+    "name", ["demix transform", "demix fit", "demix render 3dident", "demix reproduce"]
+)
 def test_a_limit_on_memory_is_told_before_the_work_starts(bench, name, monkeypatch):
     # It is refused whatever the result would be.
     monkeypatch.setattr(bench, "undisturbed", lambda work: None)
