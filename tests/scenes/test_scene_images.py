@@ -173,7 +173,8 @@ def test_shadows_are_soft_and_below_the_object():
 def test_without_its_packages_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "embreex", None)
     with pytest.raises(
-        DemixError, match=r"embreex, which is not installed; pip install 'demix\[scenes\]'"
+        DemixError,
+        match=r"embreex, which is not installed; install it with: pip install 'demix\[scenes\]'",
     ):
         Caster(teapot(2))
     monkeypatch.setitem(sys.modules, "bpy", None)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from demix.errors import DemixError
 
@@ -91,14 +89,3 @@ def find_column(column: str, known: Sequence[str], path: Path) -> int:
             f"columns are {listed}."
         )
     return known.index(column)
-
-
-def need(library: str, what: str) -> Any:
-    """Import a library that only some formats need, or say how to get it."""
-    try:
-        return import_module(library)
-    except ImportError as error:
-        raise DemixError(
-            f"Reading {what} needs {library.partition('.')[0]}, which is not installed; install "
-            "it with: pip install 'demix[files]'."
-        ) from error

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from demix.data.csv_files import find_column
-from demix.data.formats import check_kind, need, reason, shortened
+from demix.data.formats import check_kind, reason, shortened
 from demix.data.rows import as_float32
 from demix.errors import DemixError
+from demix.extras import need
 from demix.memory import check_memory
 
 
@@ -24,7 +25,7 @@ def read_parquet(
 
     Missing values become NaN, which the checks then find.
     """
-    arrow = need("pyarrow", "a .parquet file")
+    arrow = need("pyarrow", "Reading a .parquet file", "files")
     with _opened(path) as file:
         names = _number_columns(path, file.schema_arrow, columns)
         rows = file.metadata.num_rows
@@ -51,7 +52,7 @@ def parquet_names(path: Path) -> list[str]:
 
 def parquet_text(path: Path) -> dict[str, bool]:
     """Return the columns of a parquet file but for an index, and whether each is text."""
-    types = need("pyarrow", "a .parquet file").types
+    types = need("pyarrow", "Reading a .parquet file", "files").types
 
     def is_text(kind: Any) -> bool:
         kind = kind.value_type if types.is_dictionary(kind) else kind
@@ -64,7 +65,7 @@ def parquet_text(path: Path) -> dict[str, bool]:
 
 def parquet_cells(path: Path, column: str) -> list[str]:
     """Return one column of a parquet file as text, whatever it holds."""
-    arrow = need("pyarrow", "a .parquet file")
+    arrow = need("pyarrow", "Reading a .parquet file", "files")
     with _opened(path) as file:
         names = list(file.schema_arrow.names)
         name = names[find_column(column, names, path)]
@@ -83,7 +84,7 @@ def parquet_cells(path: Path, column: str) -> list[str]:
 def _opened(path: Path) -> Iterator[Any]:
     """Open a parquet file; whatever goes wrong with it while it is open is told in one sentence."""
     check_kind(path, "a parquet file")
-    parquet = need("pyarrow.parquet", "a .parquet file")
+    parquet = need("pyarrow.parquet", "Reading a .parquet file", "files")
     try:
         with parquet.ParquetFile(path) as file:
             yield file
@@ -105,7 +106,7 @@ def _data_columns(schema: Any) -> list[str]:
 
 def _number_columns(path: Path, schema: Any, columns: Sequence[str | int] | None) -> list[str]:
     """Return the names of the columns to read, all of them numbers."""
-    types = need("pyarrow", "a .parquet file").types
+    types = need("pyarrow", "Reading a .parquet file", "files").types
     columns = _data_columns(schema) if columns is None else columns
     names = [schema.names[find_column(str(name), schema.names, path)] for name in columns]
     for name in names:

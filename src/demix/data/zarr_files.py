@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from demix.data.formats import choose_array, need, reason
+from demix.data.formats import choose_array, reason
 from demix.errors import DemixError
+from demix.extras import need
 
 
 def open_zarr(path: Path, key: str | None) -> Any:
     """Open one array of a zarr store, reading none of its chunks."""
-    zarr = need("zarr", "a .zarr store")
+    zarr = need("zarr", "Reading a .zarr store", "files")
     try:
         node = zarr.open(path, mode="r")
         if isinstance(node, zarr.Group):

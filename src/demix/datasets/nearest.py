@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from torch import Tensor
 
 from demix.distributions import Conditional
 from demix.errors import DemixError
+from demix.extras import need
 from demix.validation import check_matrix
 
 # Above so many latents they are searched in cells. Each of the cells' centres wants 39 latents to
@@ -137,13 +137,7 @@ class NearestPairs:
 
 def _built(latents: np.ndarray) -> Any:
     """Return an index of latents ``(N, n)`` of float32."""
-    try:
-        faiss = import_module("faiss")
-    except ImportError as error:
-        raise DemixError(
-            "Pairs of nearest latents need faiss, which is not installed; install it with: "
-            "pip install 'demix[pairs]'."
-        ) from error
+    faiss = need("faiss", "Matching nearest latents", "pairs")
     if len(latents) <= _EXACT:
         index = faiss.IndexFlatL2(latents.shape[1])
     else:

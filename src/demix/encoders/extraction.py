@@ -19,6 +19,7 @@ from demix.data.npy_files import read_npy
 from demix.datasets import ImageFiles
 from demix.encoders.efficientnet import EfficientNetLite0
 from demix.errors import DemixError, warn
+from demix.extras import need
 from demix.files import write_atomic
 
 NAMES = "names.txt"
@@ -168,13 +169,7 @@ def onnx_encoder(path: Path) -> Callable[[Tensor], np.ndarray]:
         raise DemixError(
             f"Expected a model as an .onnx file, or features as an .npy file, but got {path}."
         )
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise DemixError(
-            "Running ONNX needs the package onnxruntime, which is not installed; install it with: "
-            "pip install 'demix[imagenetx]'."
-        ) from error
+    onnxruntime = need("onnxruntime", "Running ONNX", "imagenetx")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     try:

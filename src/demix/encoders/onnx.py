@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +19,7 @@ from demix.encoders.body import ResidualLayer
 from demix.encoders.encoder import Encoder
 from demix.encoders.images import BasicBlock, ChannelScaling, WhatAndWhere
 from demix.errors import DemixError
+from demix.extras import need
 from demix.files import write_atomic
 from demix.spaces import Box, L1Ball, Product, Real, Space, Sphere
 
@@ -79,15 +81,9 @@ def export_onnx(encoder: Encoder, path: str | Path) -> Path:
 
 
 def _library() -> ModuleType:
-    try:
-        import onnx
-        import onnx.checker
-    except ImportError as error:
-        raise DemixError(
-            "Writing ONNX needs the package onnx, which is not installed; "
-            "install it with: pip install 'demix[onnx]'."
-        ) from error
-    return onnx
+    library: ModuleType = need("onnx", "Writing ONNX", "onnx")
+    import_module("onnx.checker")
+    return library
 
 
 def _check_as_built(encoder: Encoder) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from demix.errors import DemixError
+from demix.extras import need
 from demix.scenes.meshes import Mesh
 from demix.scenes.vectors import dot, turn, unit
 
@@ -136,11 +136,5 @@ class Pose:
 
 
 def _embree() -> tuple:
-    try:
-        from embreex import mesh_construction, rtcore_scene
-    except ImportError as error:
-        raise DemixError(
-            "Scenes with objects in space are rendered with the package embreex, which is not "
-            "installed; pip install 'demix[scenes]'."
-        ) from error
-    return rtcore_scene, mesh_construction
+    names = ("embreex", "embreex.rtcore_scene", "embreex.mesh_construction")
+    return tuple(need(name, "Rendering objects in space", "scenes") for name in names)[1:]

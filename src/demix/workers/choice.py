@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 
 from demix.errors import DemixError
+from demix.extras import need
 from demix.workers.local import Workers
 
 _PATIENCE = 10
@@ -52,17 +53,10 @@ def opened(name: str, *, patience: float = _PATIENCE) -> Iterator[Executor]:
 
 @contextmanager
 def _dask(address: str, patience: float) -> Iterator[Executor]:
+    dask = need("distributed", "A Dask cluster", "cluster")
     try:
-        from distributed import Client
-        from distributed.comm import resolve_address
-    except ImportError as error:
-        raise DemixError(
-            "A Dask cluster needs the package distributed, which is not installed; install it "
-            "with: pip install 'demix[cluster]'."
-        ) from error
-    try:
-        resolve_address(address)  # a client would try nonsense for a long time
-        client = Client(address, timeout=patience, set_as_default=False)
+        dask.comm.resolve_address(address)  # a client would try nonsense for a long time
+        client = dask.Client(address, timeout=patience, set_as_default=False)
     except (OSError, ValueError) as error:
         raise DemixError(
             f"No Dask scheduler answers at {address} ({error}); give the address that 'dask "

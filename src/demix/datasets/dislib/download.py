@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from demix.data.formats import reason
-from demix.datasets.dislib.libraries import need
 from demix.datasets.dislib.official import OfficialFile, official_files
 from demix.datasets.dislib.pixels import Report, silent
 from demix.errors import DemixError
+from demix.extras import need
 from demix.files import refused
 from demix.locks import held
 
@@ -74,7 +74,7 @@ def fetch_dataset(
             "A checksum is sha256:..., sha1:... or md5:... of the one file of a data set, but got "
             f"{checksum!r} for the {len(files)} of {name}."
         )
-    pooch = need("pooch", "Fetching data sets")
+    pooch = need("pooch", "Fetching data sets", "datasets")
     there = [file for file in files if (target / file.name).exists()]
     for file in there:
         _check(target / file.name, file.size, checksum or file.checksum, pooch)

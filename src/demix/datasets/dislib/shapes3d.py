@@ -10,9 +10,9 @@ import numpy as np
 from demix.data.formats import check_kind, reason, shortened
 from demix.datasets.dislib.columns import FactorColumn
 from demix.datasets.dislib.factor_images import FactorImages
-from demix.datasets.dislib.libraries import need
 from demix.datasets.dislib.pixels import H5Pixels
 from demix.errors import DemixError
+from demix.extras import need
 from demix.memory import check_memory
 
 COLUMNS = (
@@ -33,7 +33,7 @@ def open_shapes3d(path: Path) -> FactorImages:
     ----------
     C. Burgess, H. Kim (2018). *3D Shapes Dataset.*
     """
-    h5py = need("h5py", "3D Shapes")
+    h5py = need("h5py", "3D Shapes", "datasets")
     check_kind(path, "an HDF5 file")
     try:
         file = h5py.File(path, "r")
