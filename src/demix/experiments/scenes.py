@@ -107,6 +107,6 @@ class SceneRow(Row):
             )
         else:
             # Contrasted in batches like these, rotations are not found; more steps do not help.
-            steps = 4000 if supervised else 1500
+            steps = 4000 if supervised else 1000
             recipe = Recipe(steps=steps, batch=256, rate=2e-3, bf16=True)
         return encoder, objective, replace(recipe, steps=10, batch=16) if scale.smoke else recipe
