@@ -14,6 +14,7 @@ from faults.outcome import Outcome
 from faults.processes import KILLED
 from faults.work import Work
 
+KILL = "kill -9 at a random moment"
 # After so many kills a command is let be, so that each series sees some ends.
 _TRIES = 12
 
@@ -24,7 +25,7 @@ def kill(work: Work, kills: int, bench: Bench) -> Outcome:
     Half of the moments are uniform over the time that the command takes. The other half lie just
     after some file was written: there a kill has most to break.
     """
-    outcome = Outcome("kill -9 at a random moment", work.name)
+    outcome = Outcome(KILL, work.name)
     expected = bench.undisturbed(work)
     while outcome.tried < kills:
         with bench.folder() as folder:

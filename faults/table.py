@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from demix.report import table_markdown
+from faults.kills import KILL
 
 
 def table(data: dict[str, Any]) -> str:
@@ -20,11 +21,11 @@ def table(data: dict[str, Any]) -> str:
         for one in data["series"]
     ]
     totals = [sum(one[name] for one in data["series"]) for name in ("tried", "lost", "wrong")]
-    kills = sum(one["tried"] for one in data["series"] if one["fault"].startswith("kill"))
+    kills = sum(one["tried"] for one in data["series"] if one["fault"] == KILL)
     about = data["provenance"]
     notes = [
-        f"{totals[0]} faults, {kills} of them kills; finished work lost: {totals[1]}; wrong "
-        f"results: {totals[2]}.",
+        f"{totals[0]} faults, {kills} of them kills at random moments; finished work lost: "
+        f"{totals[1]}; wrong results: {totals[2]}.",
         "Wrong is whatever is not, to the bit, what an undisturbed run gives, and every end "
         "without a sentence.",
         f"Regenerate with `make faults`: {data['seconds'] / 60:.0f} minutes on {about['cores']} "

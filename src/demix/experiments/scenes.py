@@ -106,7 +106,7 @@ class SceneRow(Row):
                 initialise=False,
             )
         else:
-            # Contrasted in batches like these, rotations are not found; more steps do not help.
+            # Few, so that the whole table is made within an hour; the looks still rise at the end.
             steps = 4000 if supervised else 1000
             recipe = Recipe(steps=steps, batch=256, rate=2e-3, bf16=True)
         return encoder, objective, replace(recipe, steps=10, batch=16) if scale.smoke else recipe
