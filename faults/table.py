@@ -24,7 +24,7 @@ def table(data: dict[str, Any]) -> str:
     kills = sum(one["tried"] for one in data["series"] if one["fault"] == KILL)
     about = data["provenance"]
     notes = [
-        f"{totals[0]} faults, {kills} of them kills at random moments; finished work lost: "
+        f"{totals[0]} faults, {kills} of them kills; finished work lost: "
         f"{totals[1]}; wrong results: {totals[2]}.",
         "Wrong is whatever is not, to the bit, what an undisturbed run gives, and every end "
         "without a sentence.",
