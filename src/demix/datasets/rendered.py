@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -16,8 +17,6 @@ from demix.scenes import Rendered
 from demix.spaces import Box
 
 Law = Literal["normal", "laplace", "augmentations"]
-WIDTHS = {"normal": 0.1, "laplace": 0.1}
-"""Scales of the conditionals of Zimmermann et al. (2021) on 3DIdent."""
 
 
 class RenderedPairs:
@@ -33,6 +32,11 @@ class RenderedPairs:
         whose latents are nearest to a draw, as in the paper.
     law : "normal", "laplace" or "augmentations"
         How positives differ; with augmentations they are views of one image, as in SimCLR.
+    width : float or sequence of float
+        The scale of the conditional that is drawn from, sigma or lambda, for all latents or one for
+        each. Theorems 5 and 6 of the paper hold for any: they are those of latents in units of
+        their widths. A latent that is hard to see is found sooner the narrower it is and the wider
+        the others are, because it then is most of what positives have in common.
 
     Examples
     --------
@@ -48,7 +52,7 @@ class RenderedPairs:
     (True, torch.Size([4, 3, 16, 16]), torch.Size([4, 5]))
     """
 
-    def __init__(self, rendered: Rendered, law: Law) -> None:
+    def __init__(self, rendered: Rendered, law: Law, width: float | Sequence[float] = 0.1) -> None:
         self.rendered, self.law = rendered, law
         self.training = len(rendered.images) - len(rendered.images) // 10
         made = (rendered.order.pairs or "").partition(":")[0]
@@ -57,7 +61,13 @@ class RenderedPairs:
         self._nearest: NearestPairs | None = None
         if not self.exact and self._views is None:
             latents = np.asarray(rendered.latents[: self.training])
-            self._nearest = NearestPairs(latents, _conditional(law, latents.shape[1]))
+            widths = np.broadcast_to(np.asarray(width, dtype=np.float32), latents.shape[1])
+            self._nearest = NearestPairs(latents / widths, _conditional(law, widths))
+
+    @property
+    def drawn(self) -> bool:
+        """Whether positives are drawn from the conditional, and not given or made of the image."""
+        return self._nearest is not None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -94,9 +104,11 @@ class RenderedPairs:
         return np.arange(self.training, min(len(self.rendered.images), self.training + most))
 
 
-def _conditional(law: Law, dim: int) -> Conditional:
-    box = Box(dim, low=-1.0, high=1.0)
-    return Normal(box, WIDTHS[law]) if law == "normal" else Laplace(box, WIDTHS[law])
+def _conditional(law: Law, widths: np.ndarray) -> Conditional:
+    """Return the conditional of latents in units of their widths."""
+    reach = (1 / widths).tolist()
+    box = Box(len(widths), low=[-end for end in reach], high=reach)
+    return Normal(box, 1.0) if law == "normal" else Laplace(box, 1.0)
 
 
 def as_floats(images: np.ndarray) -> Tensor:

@@ -16,6 +16,11 @@ from demix.training import Recipe
 _SPACES = {"sphere": "Sphere", "box": "Box", "real": "Unbounded"}
 _POSITIVES = {"normal": "Normal", "laplace": "Laplace", "augmentations": "Augmentations"}
 LATENTS = 10
+# What is hard to see, the rotations and the hue of the spotlight, is most of what positives have in
+# common: with equal widths easy latents tell a batch apart, and rotations are not found at all.
+_ROTATION, _SPOTLIGHT_HUE = 0.15, 0.25
+_COARSE, _FINE = 0.7, 0.5
+_COARSE_STEPS = 600
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,20 @@ class SceneRow(Row):
             "matched": self.matched,
         }
 
+    def stages(
+        self, scale: Scale, model: Model, steps: int
+    ) -> list[tuple[float | tuple[float, ...], int]]:
+        """Return widths of the conditional and steps, one after the other.
+
+        They are for positives that are drawn from images without pairs. Easy latents are wide
+        at first, so that the rotations are found, and narrower later, so that nothing is lost.
+        """
+        if scale.name == "paper":
+            return [(0.1, steps)]
+        if model == "supervised" or scale.smoke:
+            return [(_widths(_FINE), steps)]
+        return [(_widths(_COARSE), _COARSE_STEPS), (_widths(_FINE), steps - _COARSE_STEPS)]
+
     def plan(
         self, scale: Scale, model: Model, shape: tuple[int, int, int]
     ) -> tuple[Encoder, Objective[Any], Recipe]:
@@ -110,3 +129,8 @@ class SceneRow(Row):
             steps = 4000 if supervised else 1000
             recipe = Recipe(steps=steps, batch=256, rate=2e-3, bf16=True)
         return encoder, objective, replace(recipe, steps=10, batch=16) if scale.smoke else recipe
+
+
+def _widths(easy: float) -> tuple[float, ...]:
+    """Return one for each of position, rotation, angle of the spotlight, and the three hues."""
+    return (easy,) * 3 + (_ROTATION,) * 3 + (easy,) * 2 + (_SPOTLIGHT_HUE, easy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,32 +40,50 @@ def run_scene_cell(
         ``r2``, ``mcc``, ``r2_train``, ``mcc_train``, and whether ``pairs`` were exact; None if
         Ctrl-C ended it.
     """
-    fitting = [f for f in folders if (f.order.pairs or "").startswith(row.positives)]
-    pairs = RenderedPairs((fitting or list(folders))[0], row.positives)
+    named = [f for f in folders if (f.order.pairs or "").startswith(row.positives)]
+    folder = (named or list(folders))[0]
+    pairs = RenderedPairs(folder, row.positives)
     if model == "identity":
         return {
             **_all_scores(pairs, _reduced(len(pairs.rows("test", _SCORED))), _SCORED),
             **{"steps": 0, "seconds": 0.0, "nats_above_optimum": None},
         }
-    encoder, objective, recipe = plan = planned(row, scale, model, seed, shape=pairs.shape)
+    encoder, objective, recipe = planned(row, scale, model, seed, shape=pairs.shape)
 
     def watch(encoder: Encoder) -> Record:
         return {"score": 100 * _scores(pairs, encoder, "test", _LOOK)["r2"]}
 
-    training = trained(plan, pairs.sample, seed, watch, report)
-    if training is None:
-        return None
+    stages: list[tuple[Any, int]] = [(None, recipe.steps)]
+    if pairs.drawn:
+        stages = row.stages(scale, model, recipe.steps)
+    report = report or Report()
+    done, seconds, history = 0, 0.0, []
+    for number, (widths, steps) in enumerate(stages):
+        # Only the first stage begins with new weights.
+        again = {} if number == 0 else {"whiten": False, "initialise": False}
+        training = trained(
+            (encoder, objective, replace(recipe, steps=steps, **again)),
+            RenderedPairs(folder, row.positives, widths).sample if widths else pairs.sample,
+            seed,
+            watch,
+            report.stage(number, done, recipe.steps),
+        )
+        if training is None:
+            return None
+        history += [entry | {"step": done + entry["step"]} for entry in training.history]
+        done, seconds = done + training.steps, seconds + training.seconds
     return {
         **_all_scores(pairs, encoder, _SCORED),
-        "steps": training.steps,
-        "seconds": round(training.seconds, 2),
+        "steps": done,
+        "seconds": round(seconds, 2),
         "nats_above_optimum": None,
         "objective": repr(objective),
         "batch": recipe.batch,
         "pairs": "exact" if pairs.exact else row.positives,
+        "widths": [list(np.atleast_1d(widths)) for widths, _ in stages if widths],
         "images": pairs.training,
         "size": pairs.shape[1],
-        "history": training.history,
+        "history": history,
     }
 
 

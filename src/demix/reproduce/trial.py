@@ -6,7 +6,7 @@ Training draws use the plain seed, all others lie apart from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,15 @@ class Report:
         """Tell of a step."""
         if self.tell is not None:
             self.tell(step, steps, record)
+
+    def stage(self, number: int, before: int, steps: int) -> Report:
+        """Return the same for a stage of a training of so many steps, some of them before it."""
+        kept = self.checkpoint
+        if kept is not None and number:
+            kept = kept.with_name(f"{kept.stem}-{number}{kept.suffix}")
+        return replace(
+            self, tell=lambda step, _, record: self(before + step, steps, record), checkpoint=kept
+        )
 
 
 def held_out(seed: int, *, part: int = 1) -> torch.Generator:
