@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
+
+import numpy as np
 
 from demix.encoders import Encoder
 from demix.experiments.declaration import Figure, Model, Row
@@ -20,7 +23,7 @@ LATENTS = 10
 # common: with equal widths easy latents tell a batch apart, and rotations are not found at all.
 _ROTATION, _SPOTLIGHT_HUE = 0.15, 0.25
 _COARSE, _FINE = 0.7, 0.5
-_COARSE_STEPS = 600
+Widths = float | tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -81,28 +84,31 @@ class SceneRow(Row):
             "matched": self.matched,
         }
 
-    def stages(
-        self, scale: Scale, model: Model, steps: int
-    ) -> list[tuple[float | tuple[float, ...], int]]:
-        """Return widths of the conditional and steps, one after the other.
+    def stages(self, scale: Scale, model: Model) -> list[tuple[Widths, int]]:
+        """Return the widths of the conditional that positives are drawn from, and steps with them.
 
-        They are for positives that are drawn from images without pairs. Easy latents are wide
-        at first, so that the rotations are found, and narrower later, so that nothing is lost.
+        Easy latents are wide at first, so that the rotations are found, and narrower later, so
+        that nothing is lost.
         """
         if scale.name == "paper":
-            return [(0.1, steps)]
+            return [(0.1, 200_000)]
         if model == "supervised" or scale.smoke:
-            return [(_widths(_FINE), steps)]
-        return [(_widths(_COARSE), _COARSE_STEPS), (_widths(_FINE), steps - _COARSE_STEPS)]
+            return [(_widths(_FINE), 10 if scale.smoke else 4000)]
+        return [(_widths(_COARSE), 1000), (_widths(_FINE), 3200)]
 
     def plan(
-        self, scale: Scale, model: Model, shape: tuple[int, int, int]
+        self, scale: Scale, model: Model, shape: tuple[int, int, int], widths: Widths
     ) -> tuple[Encoder, Objective[Any], Recipe]:
-        """Return encoder, objective and recipe for images of that shape."""
+        """Return encoder, objective and recipe for images of that shape.
+
+        A box is that of the latents in units of their noise, which the best encoder fills: with
+        the conditional of Eq. 5 the latents divided by ``sqrt(2) width``.
+        """
         supervised, paper = model == "supervised", scale.name == "paper"
+        reach = 1.0 if paper else (1 / (math.sqrt(2) * np.broadcast_to(widths, LATENTS))).tolist()
         space: Space = {
             "sphere": Sphere(LATENTS),
-            "box": Box(LATENTS, low=-1.0, high=1.0),
+            "box": Box(LATENTS, low=(-np.asarray(reach)).tolist(), high=reach),
             "real": Real(LATENTS),
         }["real" if supervised else self.model_space]
         objective: Objective[Any]
@@ -110,12 +116,13 @@ class SceneRow(Row):
             objective = Supervised()
         else:
             objective = InfoNCE(self.similarity, two_sided=not paper)
-        # A space that starts too small has no time to grow in few steps.
-        size = 1.0 if paper or isinstance(space, Real) else 3.0
+        # A sphere that starts too small has no time to grow in few steps.
+        size = 3.0 if isinstance(space, Sphere) and not paper else 1.0
         encoder = Encoder(shape, space, body="resnet18" if paper else "compact", scale=size)
+        steps = sum(count for _, count in self.stages(scale, model))
         if paper:
             recipe = Recipe(
-                steps=200_000,
+                steps=steps,
                 batch=512,
                 optimizer="adam",
                 rate=1e-4,
@@ -125,10 +132,8 @@ class SceneRow(Row):
                 initialise=False,
             )
         else:
-            # Few, so that the whole table is made within an hour; the looks still rise at the end.
-            steps = 4000 if supervised else 1000
             recipe = Recipe(steps=steps, batch=256, rate=2e-3, bf16=True)
-        return encoder, objective, replace(recipe, steps=10, batch=16) if scale.smoke else recipe
+        return encoder, objective, replace(recipe, batch=16) if scale.smoke else recipe
 
 
 def _widths(easy: float) -> tuple[float, ...]:

@@ -48,14 +48,18 @@ def run_scene_cell(
             **_all_scores(pairs, _reduced(len(pairs.rows("test", _SCORED))), _SCORED),
             **{"steps": 0, "seconds": 0.0, "nats_above_optimum": None},
         }
-    encoder, objective, recipe = planned(row, scale, model, seed, shape=pairs.shape)
+    stages = row.stages(scale, model)
+    if not pairs.drawn:
+        # One stage, with the pairs that are there.
+        given = float((folder.order.pairs or ":1").partition(":")[2])
+        stages = [(given, sum(steps for _, steps in stages))]
+    encoder, objective, recipe = planned(
+        row, scale, model, seed, shape=pairs.shape, widths=stages[-1][0]
+    )
 
     def watch(encoder: Encoder) -> Record:
         return {"score": 100 * _scores(pairs, encoder, "test", _LOOK)["r2"]}
 
-    stages: list[tuple[Any, int]] = [(None, recipe.steps)]
-    if pairs.drawn:
-        stages = row.stages(scale, model, recipe.steps)
     report = report or Report()
     done, seconds, history = 0, 0.0, []
     for number, (widths, steps) in enumerate(stages):
@@ -63,7 +67,7 @@ def run_scene_cell(
         again = {} if number == 0 else {"whiten": False, "initialise": False}
         training = trained(
             (encoder, objective, replace(recipe, steps=steps, **again)),
-            RenderedPairs(folder, row.positives, widths).sample if widths else pairs.sample,
+            RenderedPairs(folder, row.positives, widths).sample,
             seed,
             watch,
             report.stage(number, done, recipe.steps),
@@ -80,7 +84,7 @@ def run_scene_cell(
         "objective": repr(objective),
         "batch": recipe.batch,
         "pairs": "exact" if pairs.exact else row.positives,
-        "widths": [list(np.atleast_1d(widths)) for widths, _ in stages if widths],
+        "stages": stages,
         "images": pairs.training,
         "size": pairs.shape[1],
         "history": history,
