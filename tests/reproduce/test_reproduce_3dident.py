@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,31 @@ def test_exact_pairs_are_what_the_conditional_drew(folder):
     assert np.array_equal(drawn.z_tilde.numpy(), rendered.positive_latents[index])
     shown = (255 * drawn.x_tilde).round().byte().permute(0, 2, 3, 1).numpy()
     assert np.array_equal(shown, rendered.positives[index])
+
+
+def test_narrow_latents_are_what_positives_have_in_common(folder):
+    plain = replace(open_rendered(folder), positives=None, positive_latents=None)
+    plain = replace(plain, order=replace(plain.order, pairs=None))
+    widths = [0.7] * 3 + [0.05] + [0.7] * 6
+    drawn = RenderedPairs(plain, "normal", widths).sample(
+        400, generator=torch.Generator().manual_seed(0)
+    )
+    away = (drawn.z - drawn.z_tilde).abs().mean(dim=0)
+    assert away[3] < away[[0, 1, 2, 4, 5, 6, 7, 8, 9]].min() / 2
+
+
+def test_a_box_is_that_of_the_latents_in_units_of_their_noise():
+    row, laptop = TABLES.rows[0], scale_named("laptop")
+    stages = row.stages(laptop, "unsupervised")
+    encoder, _, recipe = row.plan(laptop, "unsupervised", (3, 64, 64), stages[-1][0])
+    assert recipe.steps == sum(steps for _, steps in stages)
+    reach = torch.tensor(stages[-1][0], dtype=torch.float64) * 2**0.5 * encoder.space.high
+    torch.testing.assert_close(reach, torch.ones(10, dtype=torch.float64))
+    assert torch.equal(encoder.space.low, -encoder.space.high)
+    # Rotations are narrow from the beginning, and the rest becomes narrower.
+    first, last = (torch.tensor(widths) for widths, _ in stages)
+    assert bool((last <= first).all())
+    assert float(first[3:6].max()) < float(first[[0, 1, 2, 6, 7, 9]].min()) / 4
 
 
 def test_another_scene_is_refused(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from torch import Tensor
 from demix.datasets.rendered import RenderedPairs, as_floats
 from demix.encoders import Encoder
 from demix.experiments import Model, Scale, SceneRow
-from demix.reproduce.trial import Report, planned, trained
+from demix.reproduce.trial import Report, planned, trained_in_stages
 from demix.scenes import Rendered
 from demix.scores import affine_r2, mean_correlation
 from demix.training import Record
@@ -60,26 +59,16 @@ def run_scene_cell(
     def watch(encoder: Encoder) -> Record:
         return {"score": 100 * _scores(pairs, encoder, "test", _LOOK)["r2"]}
 
-    report = report or Report()
-    done, seconds, history = 0, 0.0, []
-    for number, (widths, steps) in enumerate(stages):
-        # Only the first stage begins with new weights.
-        again = {} if number == 0 else {"whiten": False, "initialise": False}
-        training = trained(
-            (encoder, objective, replace(recipe, steps=steps, **again)),
-            RenderedPairs(folder, row.positives, widths).sample,
-            seed,
-            watch,
-            report.stage(number, done, recipe.steps),
-        )
-        if training is None:
-            return None
-        history += [entry | {"step": done + entry["step"]} for entry in training.history]
-        done, seconds = done + training.steps, seconds + training.seconds
+    samplers = [
+        (RenderedPairs(folder, row.positives, widths).sample, steps) for widths, steps in stages
+    ]
+    training = trained_in_stages((encoder, objective, recipe), samplers, seed, watch, report)
+    if training is None:
+        return None
     return {
         **_all_scores(pairs, encoder, _SCORED),
-        "steps": done,
-        "seconds": round(seconds, 2),
+        "steps": training.steps,
+        "seconds": round(training.seconds, 2),
         "nats_above_optimum": None,
         "objective": repr(objective),
         "batch": recipe.batch,
@@ -87,7 +76,7 @@ def run_scene_cell(
         "stages": stages,
         "images": pairs.training,
         "size": pairs.shape[1],
-        "history": history,
+        "history": training.history,
     }
 
 

@@ -5,7 +5,7 @@ Training draws use the plain seed, all others lie apart from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -102,3 +102,34 @@ def trained(
         validate=validate,
     )
     return None if training.interrupted else training
+
+
+def trained_in_stages(
+    plan: Plan,
+    stages: Sequence[tuple[Sampler[Any], int]],
+    seed: int,
+    watch: Callable[[Encoder], Record],
+    report: Report | None,
+) -> Training | None:
+    """Train on what one sampler draws after the other, for so many steps each.
+
+    Only the first stage begins with new weights; each has rates that rise and fall, and a
+    checkpoint of its own.
+    """
+    encoder, objective, recipe = plan
+    report, whole = report or Report(), Training()
+    for number, (sample, steps) in enumerate(stages):
+        own = replace(recipe, steps=steps)
+        if number:
+            own = replace(own, whiten=False, initialise=False)
+        told = report.stage(number, whole.steps, recipe.steps)
+        training = trained((encoder, objective, own), sample, seed, watch, told)
+        if training is None:
+            return None
+        for entry in training.history:
+            late = {"step": whole.steps, "seconds": whole.seconds}
+            late = {name: value + (entry[name] or 0) for name, value in late.items()}
+            whole.history.append({**entry, **late})
+        whole.steps += training.steps
+        whole.seconds += training.seconds
+    return whole
