@@ -21,8 +21,9 @@ _POSITIVES = {"normal": "Normal", "laplace": "Laplace", "augmentations": "Augmen
 LATENTS = 10
 # What is hard to see, the rotations and the hue of the spotlight, is most of what positives have in
 # common: with equal widths easy latents tell a batch apart, and rotations are not found at all.
-_ROTATION, _SPOTLIGHT_HUE = 0.15, 0.25
-_COARSE, _FINE = 0.7, 0.5
+_ROTATION, _SPOTLIGHT_HUE, _EASY = 0.15, 0.25, 0.5
+# Twice as wide as the box: positives have nothing in common but the rotations.
+_FREE = 2.0
 Widths = float | tuple[float, ...]
 
 
@@ -87,14 +88,15 @@ class SceneRow(Row):
     def stages(self, scale: Scale, model: Model) -> list[tuple[Widths, int]]:
         """Return the widths of the conditional that positives are drawn from, and steps with them.
 
-        Easy latents are wide at first, so that the rotations are found, and narrower later, so
-        that nothing is lost.
+        At first only the rotations are what positives have in common; when they are found, the
+        other latents follow at once.
         """
         if scale.name == "paper":
             return [(0.1, 200_000)]
+        fine = _widths(_EASY, _SPOTLIGHT_HUE)
         if model == "supervised" or scale.smoke:
-            return [(_widths(_FINE), 10 if scale.smoke else 4000)]
-        return [(_widths(_COARSE), 1000), (_widths(_FINE), 3200)]
+            return [(fine, 10 if scale.smoke else 4000)]
+        return [(_widths(_FREE, _FREE), 800), (fine, 3200)]
 
     def plan(
         self, scale: Scale, model: Model, shape: tuple[int, int, int], widths: Widths
@@ -136,6 +138,6 @@ class SceneRow(Row):
         return encoder, objective, replace(recipe, batch=16) if scale.smoke else recipe
 
 
-def _widths(easy: float) -> tuple[float, ...]:
+def _widths(easy: float, spotlight_hue: float) -> tuple[float, ...]:
     """Return one for each of position, rotation, angle of the spotlight, and the three hues."""
-    return (easy,) * 3 + (_ROTATION,) * 3 + (easy,) * 2 + (_SPOTLIGHT_HUE, easy)
+    return (easy,) * 3 + (_ROTATION,) * 3 + (easy,) * 2 + (spotlight_hue, easy)
