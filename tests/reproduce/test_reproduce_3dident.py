@@ -46,9 +46,7 @@ def test_figures_are_those_of_the_paper():
 
 def test_paper_scale_is_the_papers_training():
     for row in TABLES.rows:
-        encoder, objective, recipe = row.plan(
-            scale_named("paper"), "unsupervised", (3, 224, 224), 0.1
-        )
+        encoder, objective, recipe = row.plan(scale_named("paper"), "unsupervised", (3, 224, 224))
         assert isinstance(encoder, Encoder)
         assert encoder.settings["body"] == "resnet18"
         assert (recipe.steps, recipe.batch, recipe.rate) == (200_000, 512, 1e-4)
@@ -68,6 +66,8 @@ def test_a_run_scores_images_held_out_and_trained_on(folder, tmp_path):
     ]
     # What was not rendered is the nearest there is.
     assert [r.get("pairs") for r in records] == [None, "exact", "exact", "laplace", "augmentations"]
+    assert [len(r.get("stages", [])) for r in records] == [0, 0, 0, 2, 0]
+    assert [r["steps"] for r in records] == [0, 10, 10, 20, 10]
     for record in records:
         assert all(record[score] <= 1 for score in TABLES.scores)
     table = (tmp_path / "new" / "table.md").read_text(encoding="utf-8")
@@ -110,18 +110,15 @@ def test_narrow_latents_are_what_positives_have_in_common(folder):
     assert away[3] < away[[0, 1, 2, 4, 5, 6, 7, 8, 9]].min() / 2
 
 
-def test_a_box_is_that_of_the_latents_in_units_of_their_noise():
+def test_a_first_stage_has_outputs_to_spare_and_narrow_rotations():
     row, laptop = TABLES.rows[0], scale_named("laptop")
-    stages = row.stages(laptop, "unsupervised")
-    encoder, _, recipe = row.plan(laptop, "unsupervised", (3, 64, 64), stages[-1][0])
-    assert recipe.steps == sum(steps for _, steps in stages)
-    reach = torch.tensor(stages[-1][0], dtype=torch.float64) * 2**0.5 * encoder.space.high
-    torch.testing.assert_close(reach, torch.ones(10, dtype=torch.float64))
-    assert torch.equal(encoder.space.low, -encoder.space.high)
-    # Rotations are narrow from the beginning, and the rest becomes narrower.
-    first, last = (torch.tensor(widths) for widths, _ in stages)
-    assert bool((last <= first).all())
-    assert float(first[3:6].max()) < float(first[[0, 1, 2, 6, 7, 9]].min()) / 4
+    (free, _), (bound, steps) = row.stages(laptop, "unsupervised")
+    for widths in (free, bound):
+        assert max(widths[3:6]) < min(widths[:3] + widths[6:])
+    assert row.plan(laptop, "unsupervised", (3, 64, 64))[2].steps == steps
+    encoder, _ = row.free((3, 64, 64))
+    assert encoder.space.dim > len(free)
+    assert len(row.stages(laptop, "supervised")) == 1
 
 
 def test_another_scene_is_refused(tmp_path):

@@ -125,6 +125,27 @@ class Encoder(nn.Module):
             layer.bias.zero_()
         return self
 
+    @torch.no_grad()
+    def take_over(self, other: Encoder) -> Encoder:
+        """Copy whitening and all layers but the last from an encoder with the same body.
+
+        The outputs of ``other`` may be of any number and space.
+        """
+        layers = [name for name, layer in self.body.named_modules() if isinstance(layer, nn.Linear)]
+        last = f"body.{layers[-1]}."
+        taken = {
+            name: value
+            for name, value in other.state_dict().items()
+            if name != "log_scale" and not name.startswith(last)
+        }
+        own = {name: value.shape for name, value in self.state_dict().items() if name in taken}
+        if own != {name: value.shape for name, value in taken.items()}:
+            raise DemixError(
+                f"Expected an encoder with the body {self.settings}, but got {other.settings}."
+            )
+        self.load_state_dict(taken, strict=False)
+        return self
+
     @property
     def scale(self) -> Tensor:
         """The learnt size of the output space, ``(scale_size,)``."""

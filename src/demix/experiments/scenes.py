@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
-
-import numpy as np
 
 from demix.encoders import Encoder
 from demix.experiments.declaration import Figure, Model, Row
@@ -21,9 +18,10 @@ _POSITIVES = {"normal": "Normal", "laplace": "Laplace", "augmentations": "Augmen
 LATENTS = 10
 # What is hard to see, the rotations and the hue of the spotlight, is most of what positives have in
 # common: with equal widths easy latents tell a batch apart, and rotations are not found at all.
-_ROTATION, _SPOTLIGHT_HUE, _EASY = 0.15, 0.25, 0.5
-# Twice as wide as the box: positives have nothing in common but the rotations.
-_FREE = 2.0
+_ROTATION = 0.15
+_FREE, _BOUND = (0.6, 0.3), (0.3, 0.25)
+# With as many outputs as latents, a rotation that is found drives others out.
+_FREE_OUTPUTS = 32
 Widths = float | tuple[float, ...]
 
 
@@ -88,29 +86,27 @@ class SceneRow(Row):
     def stages(self, scale: Scale, model: Model) -> list[tuple[Widths, int]]:
         """Return the widths of the conditional that positives are drawn from, and steps with them.
 
-        At first only the rotations are what positives have in common; when they are found, the
-        other latents follow at once.
+        The last stage is that of :meth:`plan`. Another one before it is that of :meth:`free`.
         """
         if scale.name == "paper":
             return [(0.1, 200_000)]
-        fine = _widths(_EASY, _SPOTLIGHT_HUE)
-        if model == "supervised" or scale.smoke:
-            return [(fine, 10 if scale.smoke else 4000)]
-        return [(_widths(_FREE, _FREE), 800), (fine, 3200)]
+        free, bound = _widths(*_FREE), _widths(*_BOUND)
+        if model == "supervised" or self.positives == "augmentations":
+            return [(bound, 10 if scale.smoke else 4000)]
+        return [(free, 10), (bound, 10)] if scale.smoke else [(free, 3200), (bound, 1200)]
+
+    def free(self, shape: tuple[int, int, int]) -> tuple[Encoder, Objective[Any]]:
+        """Return encoder and objective of a first stage, with outputs to spare and no bounds."""
+        return Encoder(shape, Real(_FREE_OUTPUTS), body="compact"), InfoNCE(2)
 
     def plan(
-        self, scale: Scale, model: Model, shape: tuple[int, int, int], widths: Widths
+        self, scale: Scale, model: Model, shape: tuple[int, int, int]
     ) -> tuple[Encoder, Objective[Any], Recipe]:
-        """Return encoder, objective and recipe for images of that shape.
-
-        A box is that of the latents in units of their noise, which the best encoder fills: with
-        the conditional of Eq. 5 the latents divided by ``sqrt(2) width``.
-        """
+        """Return encoder, objective and recipe for images of that shape."""
         supervised, paper = model == "supervised", scale.name == "paper"
-        reach = 1.0 if paper else (1 / (math.sqrt(2) * np.broadcast_to(widths, LATENTS))).tolist()
         space: Space = {
             "sphere": Sphere(LATENTS),
-            "box": Box(LATENTS, low=(-np.asarray(reach)).tolist(), high=reach),
+            "box": Box(LATENTS, low=-1.0, high=1.0),
             "real": Real(LATENTS),
         }["real" if supervised else self.model_space]
         objective: Objective[Any]
@@ -118,10 +114,10 @@ class SceneRow(Row):
             objective = Supervised()
         else:
             objective = InfoNCE(self.similarity, two_sided=not paper)
-        # A sphere that starts too small has no time to grow in few steps.
-        size = 3.0 if isinstance(space, Sphere) and not paper else 1.0
+        # A space that starts too small has no time to grow in few steps.
+        size = 1.0 if paper or isinstance(space, Real) else 3.0
         encoder = Encoder(shape, space, body="resnet18" if paper else "compact", scale=size)
-        steps = sum(count for _, count in self.stages(scale, model))
+        steps = self.stages(scale, model)[-1][1]
         if paper:
             recipe = Recipe(
                 steps=steps,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,22 +48,20 @@ def run_scene_cell(
             **_all_scores(pairs, _reduced(len(pairs.rows("test", _SCORED))), _SCORED),
             **{"steps": 0, "seconds": 0.0, "nats_above_optimum": None},
         }
-    stages = row.stages(scale, model)
-    if not pairs.drawn:
-        # One stage, with the pairs that are there.
-        given = float((folder.order.pairs or ":1").partition(":")[2])
-        stages = [(given, sum(steps for _, steps in stages))]
-    encoder, objective, recipe = planned(
-        row, scale, model, seed, shape=pairs.shape, widths=stages[-1][0]
-    )
+    encoder, objective, recipe = planned(row, scale, model, seed, shape=pairs.shape)
 
     def watch(encoder: Encoder) -> Record:
         return {"score": 100 * _scores(pairs, encoder, "test", _LOOK)["r2"]}
 
-    samplers = [
-        (RenderedPairs(folder, row.positives, widths).sample, steps) for widths, steps in stages
-    ]
-    training = trained_in_stages((encoder, objective, recipe), samplers, seed, watch, report)
+    stages = [((encoder, objective, recipe), pairs.sample)]
+    widths = row.stages(scale, model) if pairs.drawn else []
+    if widths:
+        stages = [(stages[0][0], RenderedPairs(folder, row.positives, widths[-1][0]).sample)]
+    if len(widths) > 1:
+        wide, steps = widths[0]
+        first = (*row.free(pairs.shape), replace(recipe, steps=steps))
+        stages = [(first, RenderedPairs(folder, row.positives, wide).sample), *stages]
+    training = trained_in_stages(stages, seed, watch, report)
     if training is None:
         return None
     return {
@@ -73,7 +72,7 @@ def run_scene_cell(
         "objective": repr(objective),
         "batch": recipe.batch,
         "pairs": "exact" if pairs.exact else row.positives,
-        "stages": stages,
+        "stages": [{"widths": wide, "steps": steps} for wide, steps in widths],
         "images": pairs.training,
         "size": pairs.shape[1],
         "history": training.history,

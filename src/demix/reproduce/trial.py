@@ -105,25 +105,25 @@ def trained(
 
 
 def trained_in_stages(
-    plan: Plan,
-    stages: Sequence[tuple[Sampler[Any], int]],
+    stages: Sequence[tuple[Plan, Sampler[Any]]],
     seed: int,
     watch: Callable[[Encoder], Record],
     report: Report | None,
 ) -> Training | None:
-    """Train on what one sampler draws after the other, for so many steps each.
+    """Train what was planned for each stage, the encoder of the last one in the end.
 
-    Only the first stage begins with new weights; each has rates that rise and fall, and a
-    checkpoint of its own.
+    A stage takes over all weights but those of the last layer from the one before it. Each has
+    rates that rise and fall, and a checkpoint of its own.
     """
-    encoder, objective, recipe = plan
     report, whole = report or Report(), Training()
-    for number, (sample, steps) in enumerate(stages):
-        own = replace(recipe, steps=steps)
-        if number:
-            own = replace(own, whiten=False, initialise=False)
-        told = report.stage(number, whole.steps, recipe.steps)
-        training = trained((encoder, objective, own), sample, seed, watch, told)
+    steps = sum(recipe.steps for (_, _, recipe), _ in stages)
+    before: Encoder | None = None
+    for number, ((encoder, objective, recipe), sample) in enumerate(stages):
+        if before is not None:
+            encoder.initialise(torch.Generator().manual_seed(4 * _APART + seed)).take_over(before)
+            recipe = replace(recipe, whiten=False, initialise=False)
+        told = report.stage(number, whole.steps, steps)
+        training = trained((encoder, objective, recipe), sample, seed, watch, told)
         if training is None:
             return None
         for entry in training.history:
@@ -132,4 +132,5 @@ def trained_in_stages(
             whole.history.append({**entry, **late})
         whole.steps += training.steps
         whole.seconds += training.seconds
+        before = encoder
     return whole
