@@ -175,3 +175,24 @@ def test_every_parameter_gets_a_gradient():
 def test_a_bad_argument_is_explained(settings, message):
     with pytest.raises(DemixError, match=message):
         Encoder(4, Sphere(3), **settings)
+
+
+def test_all_layers_but_the_last_are_taken_over():
+    first = Encoder(3, Real(5), hidden=(8, 8), scale=2.0).initialise(
+        torch.Generator().manual_seed(0)
+    )
+    first.whitening.fit(torch.randn(500, 3))
+    last = {"body.3.weight", "body.3.bias", "log_scale"}
+    second = Encoder(3, Sphere(2), hidden=(8, 8))
+    own = {name: value.clone() for name, value in second.state_dict().items() if name in last}
+    assert second.take_over(first) is second
+    for name, value in second.state_dict().items():
+        assert torch.equal(value, own[name] if name in last else first.state_dict()[name]), name
+    # A change of one is none of the other.
+    first.body[0].weight.data.zero_()
+    assert bool(second.body[0].weight.any())
+
+
+def test_another_body_is_not_taken_over():
+    with pytest.raises(DemixError, match=r"Expected an encoder with the body .*8.*, but got .*16"):
+        Encoder(3, Real(2), hidden=(8,)).take_over(Encoder(3, Real(2), hidden=(16,)))

@@ -116,7 +116,7 @@ def test_a_first_stage_has_outputs_to_spare_and_narrow_rotations():
     for widths in (free, bound):
         assert max(widths[3:6]) < min(widths[:3] + widths[6:])
     assert row.plan(laptop, "unsupervised", (3, 64, 64))[2].steps == steps
-    encoder, _ = row.free((3, 64, 64))
+    encoder, _ = row.free(laptop, (3, 64, 64))
     assert encoder.space.dim > len(free)
     assert len(row.stages(laptop, "supervised")) == 1
 

@@ -95,9 +95,10 @@ class SceneRow(Row):
             return [(bound, 10 if scale.smoke else 4000)]
         return [(free, 10), (bound, 10)] if scale.smoke else [(free, 3200), (bound, 1200)]
 
-    def free(self, shape: tuple[int, int, int]) -> tuple[Encoder, Objective[Any]]:
+    def free(self, scale: Scale, shape: tuple[int, int, int]) -> tuple[Encoder, Objective[Any]]:
         """Return encoder and objective of a first stage, with outputs to spare and no bounds."""
-        return Encoder(shape, Real(_FREE_OUTPUTS), body="compact"), InfoNCE(2)
+        outputs = LATENTS + 2 if scale.smoke else _FREE_OUTPUTS
+        return Encoder(shape, Real(outputs), body="compact"), InfoNCE(2)
 
     def plan(
         self, scale: Scale, model: Model, shape: tuple[int, int, int]

@@ -59,7 +59,7 @@ def run_scene_cell(
         stages = [(stages[0][0], RenderedPairs(folder, row.positives, widths[-1][0]).sample)]
     if len(widths) > 1:
         wide, steps = widths[0]
-        first = (*row.free(pairs.shape), replace(recipe, steps=steps))
+        first = (*row.free(scale, pairs.shape), replace(recipe, steps=steps))
         stages = [(first, RenderedPairs(folder, row.positives, wide).sample), *stages]
     training = trained_in_stages(stages, seed, watch, report)
     if training is None:
