@@ -56,11 +56,16 @@ def run_scene_cell(
     stages = [((encoder, objective, recipe), pairs.sample)]
     widths = row.stages(scale, model) if pairs.drawn else []
     if widths:
-        stages = [(stages[0][0], RenderedPairs(folder, row.positives, widths[-1][0]).sample)]
-    if len(widths) > 1:
-        wide, steps = widths[0]
-        first = (*row.free(scale, pairs.shape), replace(recipe, steps=steps))
-        stages = [(first, RenderedPairs(folder, row.positives, wide).sample), *stages]
+        plans = [(encoder, objective)]
+        if len(widths) > 1:
+            plans = [row.free(scale, pairs.shape), *plans]
+        stages = [
+            (
+                (*plan, replace(recipe, steps=steps)),
+                RenderedPairs(folder, row.positives, wide).sample,
+            )
+            for plan, (wide, steps) in zip(plans, widths, strict=True)
+        ]
     training = trained_in_stages(stages, seed, watch, report)
     if training is None:
         return None
