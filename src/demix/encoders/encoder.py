@@ -130,6 +130,15 @@ class Encoder(nn.Module):
         """Copy whitening and all layers but the last from an encoder with the same body.
 
         The outputs of ``other`` may be of any number and space.
+
+        Examples
+        --------
+        >>> import torch
+        >>> from demix import Box, Encoder, Real
+        >>> first = Encoder(4, Real(8), hidden=(16,))
+        >>> second = Encoder(4, Box(3), hidden=(16,)).take_over(first)
+        >>> torch.equal(second.body[0].weight, first.body[0].weight)
+        True
         """
         layers = [name for name, layer in self.body.named_modules() if isinstance(layer, nn.Linear)]
         last = f"body.{layers[-1]}."
