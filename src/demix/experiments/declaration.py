@@ -101,6 +101,10 @@ class Row(ABC):
         """Say what the row would need of the files that were given, if it is not among them."""
         return None
 
+    def threads(self, scale: Scale) -> int | None:
+        """Return on how many threads a cell runs; None for all that it is given."""
+        return scale.threads
+
     def warnings(self, scale: Scale, seed: int) -> tuple[str, ...]:
         """Say what theory forbids, before anything is run."""
         return ()

@@ -18,8 +18,8 @@ _POSITIVES = {"normal": "Normal", "laplace": "Laplace", "augmentations": "Augmen
 LATENTS = 10
 # What is hard to see, the rotations and the hue of the spotlight, is most of what positives have in
 # common: with equal widths easy latents tell a batch apart, and rotations are not found at all.
-_ROTATION = 0.15
-_FREE, _BOUND = (0.6, 0.3), (0.3, 0.25)
+# Each for all that is easy, the rotations, and the hue of the spotlight.
+_FREE, _BOUND = (0.6, 0.2, 0.3), (0.3, 0.15, 0.25)
 # With as many outputs as latents, a rotation that is found drives others out.
 _FREE_OUTPUTS = 32
 Widths = float | tuple[float, ...]
@@ -83,6 +83,10 @@ class SceneRow(Row):
             "matched": self.matched,
         }
 
+    def threads(self, scale: Scale) -> int | None:
+        """Use all cores for one training: an hour of two is more than a sweep has cells for."""
+        return scale.threads if scale.smoke else None
+
     def stages(self, scale: Scale, model: Model) -> list[tuple[Widths, int]]:
         """Return widths and steps for positives that are drawn, from images without pairs.
 
@@ -93,7 +97,7 @@ class SceneRow(Row):
         free, bound = _widths(*_FREE), _widths(*_BOUND)
         if model == "supervised":
             return [(bound, 10 if scale.smoke else 4000)]
-        return [(free, 10), (bound, 10)] if scale.smoke else [(free, 3200), (bound, 1200)]
+        return [(free, 10), (bound, 10)] if scale.smoke else [(free, 12_000), (bound, 3000)]
 
     def free(self, scale: Scale, shape: tuple[int, int, int]) -> tuple[Encoder, Objective[Any]]:
         """Return encoder and objective of a first stage, with outputs to spare and no bounds."""
@@ -136,6 +140,6 @@ class SceneRow(Row):
         return encoder, objective, replace(recipe, steps=10, batch=16) if scale.smoke else recipe
 
 
-def _widths(easy: float, spotlight_hue: float) -> tuple[float, ...]:
+def _widths(easy: float, rotation: float, spotlight_hue: float) -> tuple[float, ...]:
     """Return one for each of position, rotation, angle of the spotlight, and the three hues."""
-    return (easy,) * 3 + (_ROTATION,) * 3 + (easy,) * 2 + (spotlight_hue, easy)
+    return (easy,) * 3 + (rotation,) * 3 + (easy,) * 2 + (spotlight_hue, easy)

@@ -77,7 +77,7 @@ def run_task(task: Task) -> dict[str, Any] | None:
         "data": [str(path) for path in task.data],
     }
     report = Report(task.tell, task.folder / "checkpoint.safetensors", about)
-    with _ALONE, threads(task.scale.threads):
+    with _ALONE, threads(task.row.threads(task.scale)):
         record = run_cell(
             task.experiment,
             task.row,
