@@ -12,6 +12,7 @@ from torch import Tensor
 from demix.datasets.nearest import NearestPairs
 from demix.datasets.simclr import SimCLRViews
 from demix.distributions import Conditional, Laplace, Normal
+from demix.errors import DemixError
 from demix.processes import Pairs
 from demix.scenes import Rendered
 from demix.spaces import Box
@@ -61,7 +62,7 @@ class RenderedPairs:
         self._nearest: NearestPairs | None = None
         if not self.exact and self._views is None:
             latents = np.asarray(rendered.latents[: self.training])
-            widths = np.broadcast_to(np.asarray(width, dtype=np.float32), latents.shape[1])
+            widths = _widths(width, latents.shape[1])
             self._nearest = NearestPairs(latents / widths, _conditional(law, widths))
 
     @property
@@ -102,6 +103,17 @@ class RenderedPairs:
         if part == "train":
             return np.arange(min(most, self.training))
         return np.arange(self.training, min(len(self.rendered.images), self.training + most))
+
+
+def _widths(width: float | Sequence[float], latents: int) -> np.ndarray:
+    """Return one positive width for each latent."""
+    widths = np.asarray(width, dtype=np.float32)
+    if widths.shape not in [(), (latents,)] or not (np.isfinite(widths) & (widths > 0)).all():
+        raise DemixError(
+            f"width must be one positive number or one for each of the {latents} latents, but got "
+            f"{width!r}."
+        )
+    return np.broadcast_to(widths, latents)
 
 
 def _conditional(law: Law, widths: np.ndarray) -> Conditional:
