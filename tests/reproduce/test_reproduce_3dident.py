@@ -11,8 +11,10 @@ import torch
 
 from demix import DemixError, Encoder
 from demix.datasets.rendered import RenderedPairs
-from demix.experiments import experiment_named, scale_named
+from demix.experiments import experiment_named, scale_named, scenes
 from demix.reproduce import reproduce
+from demix.reproduce.scene_cell import run_scene_cell
+from demix.reproduce.trial import Report
 from demix.scenes import Order, open_rendered, render_folder
 
 pytest.importorskip("embreex", reason="the extra `scenes` is not installed")
@@ -132,6 +134,21 @@ def test_a_first_stage_has_outputs_to_spare_and_narrow_rotations():
     assert encoder.space.dim > len(free)
     for scale in (laptop, scale_named("smoke")):
         assert len(row.stages(scale, "supervised")) == 1
+
+
+def test_a_checkpoint_of_other_widths_is_refused(folder, tmp_path, monkeypatch):
+    def kill(step, steps, record):
+        if step == 5:
+            raise RuntimeError("killed")
+
+    rendered, smoke = open_rendered(folder), scale_named("smoke")
+    plain = replace(rendered, order=replace(rendered.order, pairs=None))
+    report = Report(kill, tmp_path / "checkpoint.safetensors")
+    with pytest.raises(RuntimeError, match="killed"):
+        run_scene_cell(TABLES.rows[0], 0, smoke, "unsupervised", [plain], report)
+    monkeypatch.setattr(scenes, "_FREE", (0.5, 0.1, 0.2))
+    with pytest.raises(DemixError, match="checkpoint of another training"):
+        run_scene_cell(TABLES.rows[0], 0, smoke, "unsupervised", [plain], report)
 
 
 def test_another_scene_is_refused(tmp_path):

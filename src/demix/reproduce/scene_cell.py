@@ -13,6 +13,7 @@ from torch import Tensor
 from demix.datasets.rendered import RenderedPairs, as_floats
 from demix.encoders import Encoder
 from demix.experiments import Model, Scale, SceneRow
+from demix.experiments.scenes import Widths
 from demix.reproduce.trial import Report, planned, trained_in_stages
 from demix.scenes import Rendered
 from demix.scores import affine_r2, mean_correlation
@@ -66,6 +67,9 @@ def run_scene_cell(
             )
             for plan, (wide, steps) in zip(plans, widths, strict=True)
         ]
+    if report is not None:
+        # The rest of a checkpoint's facts would not tell widths apart.
+        report = replace(report, about={**report.about, "stages": _plain(widths)})
     training = trained_in_stages(stages, seed, watch, report)
     if training is None:
         return None
@@ -77,11 +81,19 @@ def run_scene_cell(
         "objective": repr(objective),
         "batch": recipe.batch,
         "pairs": "exact" if pairs.exact else row.positives,
-        "stages": [{"widths": wide, "steps": steps} for wide, steps in widths],
+        "stages": _plain(widths),
         "images": pairs.training,
         "size": pairs.shape[1],
         "history": training.history,
     }
+
+
+def _plain(stages: Sequence[tuple[Widths, int]]) -> list[dict[str, Any]]:
+    """Describe stages as a file of JSON gives them back."""
+    return [
+        {"widths": wide if isinstance(wide, float) else list(wide), "steps": steps}
+        for wide, steps in stages
+    ]
 
 
 def _all_scores(
