@@ -11,6 +11,7 @@ from demix.encoders.files import Model, load_encoder, open_model, save_encoder
 from demix.encoders.images import ChannelScaling
 from demix.encoders.onnx import export_onnx
 from demix.encoders.projection import RandomProjection
+from demix.encoders.slow import slow_directions
 from demix.encoders.whitening import Whitening
 
 __all__ = [
@@ -30,5 +31,6 @@ __all__ = [
     "paper_encoder",
     "read_features",
     "save_encoder",
+    "slow_directions",
     "write_features",
 ]

@@ -11,9 +11,13 @@ from torch import Tensor, nn
 
 from demix.encoders.body import mlp
 from demix.encoders.images import ChannelScaling, image_body, initialise_images
+from demix.encoders.slow import slow_directions
 from demix.encoders.whitening import Whitening
 from demix.errors import DemixError
 from demix.spaces import Space
+
+# Observations that are encoded at a time to find slow directions.
+_PART = 500
 
 
 class Encoder(nn.Module):
@@ -126,33 +130,49 @@ class Encoder(nn.Module):
         return self
 
     @torch.no_grad()
-    def take_over(self, other: Encoder) -> Encoder:
-        """Copy whitening and all layers but the last from an encoder with the same body.
+    def take_over(self, other: Encoder, x: Tensor, x_tilde: Tensor) -> Encoder:
+        """Go on from an encoder with the same body and at least as many outputs, of any space.
 
-        The outputs of ``other`` may be of any number and space.
+        Whitening and layers are copied; the last layer becomes the slowest of its outputs, of unit
+        variance (:func:`slow_directions`).
+
+        Parameters
+        ----------
+        other : Encoder
+            That has been trained.
+        x, x_tilde : Tensor (N, ...)
+            Positive pairs; a few thousand.
 
         Examples
         --------
         >>> import torch
         >>> from demix import Box, Encoder, Real
-        >>> first = Encoder(4, Real(8), hidden=(16,))
-        >>> second = Encoder(4, Box(3), hidden=(16,)).take_over(first)
+        >>> first, x = Encoder(4, Real(8), hidden=(16,)), torch.randn(100, 4)
+        >>> second = Encoder(4, Box(3), hidden=(16,)).take_over(
+        ...     first, x, x + 0.1 * torch.randn(100, 4)
+        ... )
         >>> torch.equal(second.body[0].weight, first.body[0].weight)
         True
+        >>> second.body(second.whitening(x)).std(0).round(decimals=0)
+        tensor([1., 1., 1.], grad_fn=<RoundBackward1>)
         """
-        layers = [name for name, layer in self.body.named_modules() if isinstance(layer, nn.Linear)]
-        last = f"body.{layers[-1]}."
-        taken = {
-            name: value
-            for name, value in other.state_dict().items()
-            if name != "log_scale" and not name.startswith(last)
-        }
-        own = {name: value.shape for name, value in self.state_dict().items() if name in taken}
-        if own != {name: value.shape for name, value in taken.items()}:
+        if self.settings != other.settings:
             raise DemixError(
                 f"Expected an encoder with the body {self.settings}, but got {other.settings}."
             )
-        self.load_state_dict(taken, strict=False)
+        y, y_tilde = (
+            torch.cat([other.body(other.whitening(part.flatten(1))) for part in side.split(_PART)])
+            for side in (x, x_tilde)
+        )
+        mean, directions = slow_directions(y, y_tilde, self.space.dim)
+        layers = [
+            name for name, layer in other.body.named_modules() if isinstance(layer, nn.Linear)
+        ]
+        weight, bias = (f"body.{layers[-1]}.{name}" for name in ("weight", "bias"))
+        taken = other.state_dict()
+        taken[weight] = directions @ taken[weight]
+        taken[bias] = directions @ (taken[bias] - mean)
+        self.load_state_dict(taken | {"log_scale": self.log_scale})
         return self
 
     @property

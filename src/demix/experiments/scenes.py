@@ -19,8 +19,9 @@ LATENTS = 10
 # What is hard to see, the rotations and the hue of the spotlight, is most of what positives have in
 # common: with equal widths easy latents tell a batch apart, and rotations are not found at all.
 # Each for all that is easy, the rotations, and the hue of the spotlight.
-_FREE, _BOUND = (0.6, 0.2, 0.3), (0.3, 0.15, 0.25)
-# With as many outputs as latents, a rotation that is found drives others out.
+_FREE, _BOUND = (0.6, 0.2, 0.3), (0.3, 0.25, 0.3)
+# With as many outputs as latents, a rotation that is found drives others out. Once all are found,
+# widths are to be alike: the harmonics of a narrow latent are slower than a wide one itself.
 _FREE_OUTPUTS = 32
 Widths = float | tuple[float, ...]
 
@@ -97,7 +98,7 @@ class SceneRow(Row):
         free, bound = _widths(*_FREE), _widths(*_BOUND)
         if model == "supervised":
             return [(bound, 10 if scale.smoke else 4000)]
-        return [(free, 10), (bound, 10)] if scale.smoke else [(free, 12_000), (bound, 3000)]
+        return [(free, 10), (bound, 10)] if scale.smoke else [(free, 12_000), (bound, 4000)]
 
     def free(self, scale: Scale, shape: tuple[int, int, int]) -> tuple[Encoder, Objective[Any]]:
         """Return encoder and objective of a first stage, with outputs to spare and no bounds."""

@@ -15,12 +15,13 @@ import torch
 from demix.encoders import Encoder
 from demix.experiments import LabelRow, Model, PairRow, ReadOutRow, Scale, SceneRow, VideoRow
 from demix.objectives import Objective
+from demix.processes import Pairs
 from demix.training import Recipe, Record, Sampler, Training, train
 
 Plan = tuple[Encoder, Objective[Any], Recipe]
 _APART = 2**40
 LOOK = 4096
-"""How many held-out samples a look during training takes."""
+"""How many samples a look during training takes, or what stands between two stages."""
 
 
 @dataclass(frozen=True)
@@ -105,22 +106,23 @@ def trained(
 
 
 def trained_in_stages(
-    stages: Sequence[tuple[Plan, Sampler[Any]]],
+    stages: Sequence[tuple[Plan, Sampler[Pairs]]],
     seed: int,
     watch: Callable[[Encoder], Record],
     report: Report | None,
 ) -> Training | None:
     """Train what was planned for each stage, the encoder of the last one in the end.
 
-    A stage takes over all weights but those of the last layer from the one before it. Each has
-    rates that rise and fall, and a checkpoint of its own.
+    A stage starts from the slowest outputs of the one before it, for pairs of its own; see
+    :meth:`Encoder.take_over`. Each has rates that rise and fall, and a checkpoint of its own.
     """
     report, whole = report or Report(), Training()
     steps = sum(recipe.steps for (_, _, recipe), _ in stages)
     before: Encoder | None = None
     for number, ((encoder, objective, recipe), sample) in enumerate(stages):
         if before is not None:
-            encoder.initialise(torch.Generator().manual_seed(4 * _APART + seed)).take_over(before)
+            pairs = sample(LOOK, generator=held_out(seed, part=4))
+            encoder.take_over(before, pairs.x, pairs.x_tilde)
             recipe = replace(recipe, whiten=False, initialise=False)
         told = report.stage(number, whole.steps, steps)
         training = trained((encoder, objective, recipe), sample, seed, watch, told)

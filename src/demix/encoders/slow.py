@@ -1,0 +1,67 @@
+"""The slowest of many outputs: the linear combinations in which positives agree most."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from demix.errors import DemixError
+
+# Of the mean variance; outputs that are combinations of others have no direction of their own.
+_RIDGE = 1e-6
+
+
+@torch.no_grad()
+def slow_directions(y: Tensor, y_tilde: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    r"""Find the directions along which positive pairs are most correlated.
+
+    They maximise :math:`w^\top C w` for :math:`w^\top S w = 1`, where :math:`S` is the covariance
+    of the outputs and :math:`C` that of an output with its positive: slow feature analysis
+    (Wiskott & Sejnowski 2002), with pairs in place of steps in time. A latent comes before its
+    own harmonics.
+
+    Parameters
+    ----------
+    y, y_tilde : Tensor (N, m)
+        Outputs for both sides of positive pairs.
+    count : int
+        How many directions, at most m.
+
+    Returns
+    -------
+    mean : Tensor (m,)
+        Of all outputs.
+    directions : Tensor (count, m)
+        Along which outputs are uncorrelated and have unit variance, the slowest first.
+
+    References
+    ----------
+    L. Wiskott, T. J. Sejnowski (2002), Slow Feature Analysis: Unsupervised Learning of Invariances.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix.encoders import slow_directions
+    >>> slow, fast = torch.randn(2, 5000, generator=torch.Generator().manual_seed(0))
+    >>> y = torch.stack([fast, slow + fast], dim=1)
+    >>> mean, found = slow_directions(y, torch.stack([-fast, slow - fast], dim=1), 1)
+    >>> abs(torch.corrcoef(torch.stack([(y - mean) @ found[0], slow]))[0, 1]) > 0.999
+    tensor(True)
+    """
+    outputs = y.shape[1]
+    if not 1 <= count <= outputs:
+        raise DemixError(
+            f"The number of slow directions must be between 1 and the {outputs} outputs, but got "
+            f"{count!r}."
+        )
+    mean = (y.double().mean(0) + y_tilde.double().mean(0)) / 2
+    one, other = y.double() - mean, y_tilde.double() - mean
+    both = (one.T @ one + other.T @ other) / (2 * len(y))
+    ridge = _RIDGE * both.diagonal().mean() * torch.eye(outputs, dtype=both.dtype)
+    across = (one.T @ other + other.T @ one) / (2 * len(y))
+    root = torch.linalg.cholesky(both + ridge)
+    half = torch.linalg.solve_triangular(root, across, upper=False)
+    white = torch.linalg.solve_triangular(root, half.T, upper=False)
+    axes = torch.linalg.eigh(white).eigenvectors.flip(1)[:, :count]  # the largest first
+    directions = torch.linalg.solve_triangular(root.T, axes, upper=True).T
+    return mean.to(y.dtype), directions.to(y.dtype)

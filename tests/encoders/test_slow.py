@@ -1,0 +1,74 @@
+"""Slow directions: what positives have in common, whatever linear map it went through."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+from torch.nn import functional
+
+from demix import Box, DemixError, Normal, Uniform
+from demix.encoders import slow_directions
+
+
+def pairs(samples=20_000, seed=0):
+    """Latents, one slower than the other, with their second harmonics, and six mixtures of them."""
+    generator, reach = torch.Generator().manual_seed(seed), [1.0, 1.4]
+    box = Box(2, low=[-1.0, -1.4], high=reach)
+    z = Uniform(box).sample(samples, generator=generator).double()
+    z_tilde = Normal(box, 0.2).sample(z, generator=generator)
+    ends = torch.tensor(reach, dtype=z.dtype)
+    mix = torch.randn(6, 4, generator=generator, dtype=torch.float64)
+    sides = [torch.cat([side, torch.cos(torch.pi * side / ends)], dim=1) for side in (z, z_tilde)]
+    return z, *(side @ mix.T + 5 for side in sides)
+
+
+def test_agrees_with_the_generalised_eigenproblem():
+    _, y, y_tilde = pairs()
+    y, y_tilde = y[:, :4], y_tilde[:, :4]
+    mean, found = slow_directions(y, y_tilde, 4)
+    one, other = (side.numpy() - mean.numpy() for side in (y, y_tilde))
+    both, across = one.T @ one + other.T @ other, one.T @ other + other.T @ one
+    values, vectors = scipy.linalg.eigh(across, both)
+    assert np.all(np.diff(values) > 0.01)
+    vectors = vectors[:, ::-1] * np.sqrt(2 * len(y))
+    cosines = found.numpy() @ (both / (2 * len(y))) @ vectors
+    np.testing.assert_allclose(np.abs(cosines), np.eye(4), atol=1e-3)
+
+
+def test_latents_come_before_their_harmonics():
+    z, y, y_tilde = pairs()
+    mean, found = slow_directions(y, y_tilde, 2)
+    slow = (y - mean) @ found.T
+    seen = torch.linalg.lstsq(slow, z).solution
+    assert ((slow @ seen - z) ** 2).mean() / z.var() < 0.02
+
+
+def test_outputs_are_uncorrelated_and_of_unit_variance():
+    _, y, y_tilde = pairs()
+    mean, found = slow_directions(y, y_tilde, 3)
+    slow = (torch.cat([y, y_tilde]) - mean) @ found.T
+    torch.testing.assert_close(
+        slow.T @ slow / len(slow), torch.eye(3, dtype=slow.dtype), atol=1e-2, rtol=0
+    )
+
+
+@pytest.mark.parametrize("sort", ["any", "with outputs that repeat"])
+def test_a_linear_map_of_the_outputs_changes_nothing_but_signs(sort):
+    _, y, y_tilde = pairs()
+    y, y_tilde = y[:, :4], y_tilde[:, :4]
+    inputs = 4 if sort == "any" else 7
+    more = torch.randn(inputs, 4, generator=torch.Generator().manual_seed(1), dtype=y.dtype)
+    slow = []
+    for one, other in ((y, y_tilde), (y @ more.T - 3, y_tilde @ more.T - 3)):
+        mean, found = slow_directions(one, other, 3)
+        slow.append((one - mean) @ found.T)
+    alike = functional.cosine_similarity(*slow, dim=0).abs()
+    torch.testing.assert_close(alike, torch.ones_like(alike), atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("count", [0, 5, -1])
+def test_no_more_directions_than_outputs(count):
+    with pytest.raises(DemixError, match=f"between 1 and the 4 outputs, but got {count}"):
+        slow_directions(torch.randn(9, 4), torch.randn(9, 4), count)
