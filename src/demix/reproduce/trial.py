@@ -20,6 +20,8 @@ from demix.training import Recipe, Record, Sampler, Training, train
 
 Plan = tuple[Encoder, Objective[Any], Recipe]
 _APART = 2**40
+# Of the rates: full ones undo what a stage before has found in its last, small steps.
+_LATER = 0.2
 LOOK = 4096
 """How many samples a look during training takes, or what stands between two stages."""
 
@@ -114,7 +116,8 @@ def trained_in_stages(
     """Train what was planned for each stage, the encoder of the last one in the end.
 
     A stage starts from the slowest outputs of the one before it, for pairs of its own; see
-    :meth:`Encoder.take_over`. Each has rates that rise and fall, and a checkpoint of its own.
+    :meth:`Encoder.take_over`. Each has rates that rise and fall, to a fifth of the recipe's in all
+    but the first, and a checkpoint of its own.
     """
     report, whole = report or Report(), Training()
     steps = sum(recipe.steps for (_, _, recipe), _ in stages)
@@ -123,7 +126,13 @@ def trained_in_stages(
         if before is not None:
             pairs = sample(LOOK, generator=held_out(seed, part=4))
             encoder.take_over(before, pairs.x, pairs.x_tilde)
-            recipe = replace(recipe, whiten=False, initialise=False)
+            recipe = replace(
+                recipe,
+                whiten=False,
+                initialise=False,
+                rate=_LATER * recipe.rate,
+                matrix_rate=_LATER * recipe.matrix_rate,
+            )
         told = report.stage(number, whole.steps, steps)
         training = trained((encoder, objective, recipe), sample, seed, watch, told)
         if training is None:
