@@ -184,12 +184,12 @@ def test_layers_are_taken_over_and_the_last_one_becomes_the_slowest_outputs():
     x = torch.randn(3000, 3, generator=generator)
     x_tilde = x + torch.tensor([0.1, 0.5, 2.0]) * torch.randn(3000, 3, generator=generator)
     first.whitening.fit(x)
-    second = Encoder(3, Box(2), hidden=(8, 8), scale=3.0)
+    second = Encoder(3, Real(2), hidden=(8, 8), scale=3.0)
     assert second.take_over(first, x, x_tilde) is second
     for name, value in first.state_dict().items():
         if name not in ("body.3.weight", "body.3.bias", "log_scale"):
             assert torch.equal(value, second.state_dict()[name]), name
-    assert second.scale.tolist() == pytest.approx([3.0, 3.0])
+    assert second.scale.tolist() == pytest.approx([3.0])
     with torch.no_grad():
         outputs, made = (
             [encoder.body(encoder.whitening(side)) for side in (x, x_tilde)]

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from demix import Box, DemixError, Normal, Uniform
-from demix.encoders import slow_directions
+from demix.encoders import independent_axes, slow_directions
 
 
 def pairs(samples=20_000, seed=0):
@@ -72,3 +72,15 @@ def test_a_linear_map_of_the_outputs_changes_nothing_but_signs(sort):
 def test_no_more_directions_than_outputs(count):
     with pytest.raises(DemixError, match=f"between 1 and the 4 outputs, but got {count}"):
         slow_directions(torch.randn(9, 4), torch.randn(9, 4), count)
+
+
+def test_axes_are_a_rotation_and_turn_with_the_outputs():
+    generator = torch.Generator().manual_seed(0)
+    z = 12**0.5 * (torch.rand(20_000, 3, generator=generator, dtype=torch.float64) - 0.5)
+    white = torch.linalg.qr(z - z.mean(0)).Q * len(z) ** 0.5
+    turn = torch.linalg.qr(torch.randn(3, 3, generator=generator, dtype=torch.float64)).Q
+    eye = torch.eye(3, dtype=torch.float64)
+    axes = independent_axes(white @ turn.T)
+    torch.testing.assert_close(axes @ axes.T, eye)
+    found = (axes @ turn).abs()
+    torch.testing.assert_close(found[found.argmax(0)], eye, atol=0.03, rtol=0)

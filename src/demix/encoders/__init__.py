@@ -11,7 +11,7 @@ from demix.encoders.files import Model, load_encoder, open_model, save_encoder
 from demix.encoders.images import ChannelScaling
 from demix.encoders.onnx import export_onnx
 from demix.encoders.projection import RandomProjection
-from demix.encoders.slow import slow_directions
+from demix.encoders.slow import independent_axes, slow_directions
 from demix.encoders.whitening import Whitening
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "efficientnet_lite0_file",
     "export_onnx",
     "features",
+    "independent_axes",
     "load_efficientnet_lite0",
     "load_encoder",
     "open_model",

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from demix.encoders.body import mlp
 from demix.encoders.images import ChannelScaling, image_body, initialise_images
-from demix.encoders.slow import slow_directions
+from demix.encoders.slow import independent_axes, slow_directions
 from demix.encoders.whitening import Whitening
 from demix.errors import DemixError
-from demix.spaces import Space
+from demix.spaces import Box, Space
 
 # Observations that are encoded at a time to find slow directions.
 _PART = 500
@@ -134,7 +134,8 @@ class Encoder(nn.Module):
         """Go on from an encoder with the same body and at least as many outputs, of any space.
 
         Whitening and layers are copied; the last layer becomes the slowest of its outputs, of unit
-        variance (:func:`slow_directions`).
+        variance (:func:`slow_directions`). In a box, whose latents are independent, they are turned
+        to their axes (:func:`independent_axes`).
 
         Parameters
         ----------
@@ -165,6 +166,9 @@ class Encoder(nn.Module):
             for side in (x, x_tilde)
         )
         mean, directions = slow_directions(y, y_tilde, self.space.dim)
+        if isinstance(self.space, Box):
+            white = (torch.cat([y, y_tilde]) - mean) @ directions.T
+            directions = independent_axes(white) @ directions
         layers = [
             name for name, layer in other.body.named_modules() if isinstance(layer, nn.Linear)
         ]

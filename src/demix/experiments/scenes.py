@@ -98,7 +98,7 @@ class SceneRow(Row):
         free, bound = _widths(*_FREE), _widths(*_BOUND)
         if model == "supervised":
             return [(bound, 10 if scale.smoke else 4000)]
-        return [(free, 10), (bound, 10)] if scale.smoke else [(free, 12_000), (bound, 3000)]
+        return [(free, 10), (bound, 10)] if scale.smoke else [(free, 12_000), (bound, 2000)]
 
     def free(self, scale: Scale, shape: tuple[int, int, int]) -> tuple[Encoder, Objective[Any]]:
         """Return encoder and objective of a first stage, with outputs to spare and no bounds."""
