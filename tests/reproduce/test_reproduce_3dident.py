@@ -48,7 +48,9 @@ def test_figures_are_those_of_the_paper():
 
 def test_paper_scale_is_the_papers_training():
     for row in TABLES.rows:
-        encoder, objective, recipe = row.plan(scale_named("paper"), "unsupervised", (3, 224, 224))
+        encoder, objective, recipe = row.plan(
+            scale_named("paper"), "unsupervised", (3, 224, 224), drawn=True
+        )
         assert isinstance(encoder, Encoder)
         assert encoder.settings["body"] == "resnet18"
         assert (recipe.steps, recipe.batch, recipe.rate) == (200_000, 512, 1e-4)

@@ -135,7 +135,7 @@ class Encoder(nn.Module):
 
         Whitening and layers are copied; the last layer becomes the slowest of its outputs, of unit
         variance (:func:`slow_directions`). In a box, whose latents are independent, they are turned
-        to their axes (:func:`independent_axes`).
+        to their axes (:func:`independent_axes`) and fill it.
 
         Parameters
         ----------
@@ -147,9 +147,9 @@ class Encoder(nn.Module):
         Examples
         --------
         >>> import torch
-        >>> from demix import Box, Encoder, Real
+        >>> from demix import Encoder, Real
         >>> first, x = Encoder(4, Real(8), hidden=(16,)), torch.randn(100, 4)
-        >>> second = Encoder(4, Box(3), hidden=(16,)).take_over(
+        >>> second = Encoder(4, Real(3), hidden=(16,)).take_over(
         ...     first, x, x + 0.1 * torch.randn(100, 4)
         ... )
         >>> torch.equal(second.body[0].weight, first.body[0].weight)
@@ -168,7 +168,8 @@ class Encoder(nn.Module):
         mean, directions = slow_directions(y, y_tilde, self.space.dim)
         if isinstance(self.space, Box):
             white = (torch.cat([y, y_tilde]) - mean) @ directions.T
-            directions = independent_axes(white) @ directions
+            # A sigmoid spreads logistic outputs evenly; this is their deviation.
+            directions = math.pi / math.sqrt(3) * independent_axes(white) @ directions
         layers = [
             name for name, layer in other.body.named_modules() if isinstance(layer, nn.Linear)
         ]

@@ -106,9 +106,9 @@ class SceneRow(Row):
         return Encoder(shape, Real(outputs), body="compact"), InfoNCE(2)
 
     def plan(
-        self, scale: Scale, model: Model, shape: tuple[int, int, int]
+        self, scale: Scale, model: Model, shape: tuple[int, int, int], *, drawn: bool
     ) -> tuple[Encoder, Objective[Any], Recipe]:
-        """Return encoder, objective and recipe for images of that shape."""
+        """Return encoder, objective and recipe for images of a shape, with pairs drawn or not."""
         supervised, paper = model == "supervised", scale.name == "paper"
         space: Space = {
             "sphere": Sphere(LATENTS),
@@ -120,8 +120,11 @@ class SceneRow(Row):
             objective = Supervised()
         else:
             objective = InfoNCE(self.similarity, two_sided=not paper)
-        # A space that starts too small has no time to grow in few steps.
+        # A space that starts too small has no time to grow in few steps. One that takes over
+        # latents is to fit them: in a larger box they would turn away from its axes.
         size = 1.0 if paper or isinstance(space, Real) else 3.0
+        if drawn and isinstance(space, Box) and not paper:
+            size = 1.8
         encoder = Encoder(shape, space, body="resnet18" if paper else "compact", scale=size)
         if paper:
             recipe = Recipe(

@@ -49,7 +49,9 @@ def run_scene_cell(
             **_all_scores(pairs, _reduced(len(pairs.rows("test", _SCORED))), _SCORED),
             **{"steps": 0, "seconds": 0.0, "nats_above_optimum": None},
         }
-    encoder, objective, recipe = planned(row, scale, model, seed, shape=pairs.shape)
+    encoder, objective, recipe = planned(
+        row, scale, model, seed, shape=pairs.shape, drawn=pairs.drawn
+    )
 
     def watch(encoder: Encoder) -> Record:
         return {"score": 100 * _scores(pairs, encoder, "test", _LOOK)["r2"]}
