@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 from torch import Tensor
 
@@ -76,7 +78,7 @@ def independent_axes(white: Tensor) -> Tensor:
     Parameters
     ----------
     white : Tensor (N, n)
-        Centred, uncorrelated and of unit variance.
+        Centred and uncorrelated, of unit variance or none.
 
     Returns
     -------
@@ -100,7 +102,18 @@ def independent_axes(white: Tensor) -> Tensor:
             [1., 1.]])
     """
     from sklearn.decomposition import FastICA  # what only saves and loads does not wait for it
+    from sklearn.exceptions import ConvergenceWarning
 
-    # Fourth moments tell what is bounded from what is normal, and a seed draws where it starts.
-    found = FastICA(whiten=False, fun="cube", max_iter=1000, random_state=0).fit(white.numpy())
-    return torch.from_numpy(found.components_).to(white.dtype)
+    wide = white.double()
+    # Outputs that are combinations of others have no variance of their own, and stay.
+    own = torch.nonzero(wide.var(0) > 0.5).flatten()
+    turn = torch.eye(white.shape[1], dtype=wide.dtype)
+    if len(own) > 1:
+        # Fourth moments tell what is bounded from what is normal, and a seed draws where it starts.
+        ica = FastICA(whiten=False, fun="cube", max_iter=1000, random_state=0)
+        with warnings.catch_warnings():
+            # Axes that go on turning are not told by the data: any rotation will do.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found = ica.fit(wide[:, own].numpy()).components_
+        turn[own[:, None], own] = torch.from_numpy(found)
+    return turn.to(white.dtype)
