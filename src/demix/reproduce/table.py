@@ -161,6 +161,9 @@ def _notes(experiment: Experiment[Row], records: Records) -> list[str]:
     run = [record for record in records if "same_run_as_row" not in record]
     minutes = sum(record["seconds"] for record in run) / 60
     command = f"demix reproduce {experiment.name} --seeds {','.join(map(str, seeds))} "
+    rows = sorted({record["row"] for record in records})
+    if len(rows) < len(experiment.rows):
+        command += f"--rows {','.join(map(str, rows))} "
     files = " --data FILE --data FILE ..." if experiment.data else ""
     read_out = isinstance(experiment.rows[0], FactorRow)
     work = "read-outs in all on one of" if read_out else "training in all on"
