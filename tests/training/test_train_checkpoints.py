@@ -36,6 +36,7 @@ LABELS = ClusterProcess(
 CASES = {
     "pairs, muon": (PAIRS, InfoNCE, {}),
     "pairs, adam": (PAIRS, InfoNCE, {"optimizer": "adam"}),
+    "pairs, both": (PAIRS, InfoNCE, {"optimizer": "muon_last"}),
     "labels": (LABELS, lambda: Classification(20, 2, bias=True), {}),
     "sampled rows": (LABELS, lambda: InstanceDiscrimination(20, 2, sampled=5), {}),
     "lazy rows": (

@@ -19,11 +19,27 @@ def weights_after(circle, seed: int, **settings) -> torch.Tensor:
     return torch.nn.utils.parameters_to_vector(encoder.parameters()).detach()
 
 
-@pytest.mark.parametrize("optimizer", ["muon", "adam"])
+@pytest.mark.parametrize("optimizer", ["muon", "muon_last", "adam"])
 def test_the_same_seed_gives_the_same_weights_to_the_bit(circle, optimizer):
     first, again, other = (weights_after(circle, seed, optimizer=optimizer) for seed in (3, 3, 4))
     assert torch.equal(first, again)
     assert not torch.allclose(first, other)
+
+
+def test_muon_can_be_left_to_the_last_layer(circle):
+    encoder = Encoder(2, circle.space, hidden=(16, 16))
+    before = [p.detach().clone() for p in encoder.parameters()]
+    recipe = Recipe(
+        steps=1, batch=32, optimizer="muon_last", matrix_rate=0.1, rate=1e-3, warmup=0.0,
+        whiten=False, initialise=False,
+    )  # fmt: skip
+    train(encoder, circle.sample, InfoNCE(), recipe, seed=0)
+    steps = [(p - q).detach() for p, q in zip(encoder.parameters(), before, strict=True)]
+    matrices = [step for step in steps if step.ndim == 2]
+    # Muon turns: singular values of its step are near the rate. Adam moves every weight by it.
+    assert torch.linalg.svdvals(matrices[-1]).sub(0.1).abs().max() < 0.04
+    for step in [*matrices[:-1], *(step for step in steps if step.ndim < 2)]:
+        assert step.abs().max() == pytest.approx(1e-3, rel=0.01)
 
 
 def test_looking_does_not_change_the_weights(circle, tiny):

@@ -281,7 +281,10 @@ def _optimizers(encoder: Encoder, recipe: Recipe) -> list[torch.optim.Optimizer]
     if recipe.optimizer == "adam":
         return [torch.optim.Adam(parameters, lr=recipe.rate)]
     matrices = [p for p in parameters if p.ndim >= 2]
-    rest = [p for p in parameters if p.ndim < 2]
+    if recipe.optimizer == "muon_last":
+        matrices = matrices[-1:]
+    chosen = {id(p) for p in matrices}
+    rest = [p for p in parameters if id(p) not in chosen]
     return [
         Muon(matrices, lr=recipe.matrix_rate),
         torch.optim.Adam(rest, lr=recipe.rate),

@@ -19,8 +19,9 @@ class Recipe:
         Optimiser steps.
     batch : int
         Pairs or labelled samples per step.
-    optimizer : "muon" or "adam"
-        Muon on matrices and convolutions with Adam on the rest, or Adam on everything.
+    optimizer : "muon", "muon_last" or "adam"
+        Muon on matrices and convolutions with Adam on the rest; Muon on the matrix of the last
+        layer alone; or Adam on everything.
     matrix_rate : float
         Peak learning rate of Muon.
     rate : float
@@ -53,7 +54,7 @@ class Recipe:
 
     steps: int = 3000
     batch: int = 1024
-    optimizer: Literal["muon", "adam"] = "muon"
+    optimizer: Literal["muon", "muon_last", "adam"] = "muon"
     matrix_rate: float = 0.02
     rate: float = 0.02
     warmup: float = 0.05
@@ -70,8 +71,10 @@ class Recipe:
                 f"A recipe needs at least 1 step of 2 pairs, but got {self.steps} steps of "
                 f"{self.batch}."
             )
-        if self.optimizer not in ("muon", "adam"):
-            raise DemixError(f'optimizer must be "muon" or "adam", but got {self.optimizer!r}.')
+        if self.optimizer not in ("muon", "muon_last", "adam"):
+            raise DemixError(
+                f'optimizer must be "muon", "muon_last" or "adam", but got {self.optimizer!r}.'
+            )
 
     def rate_factor(self, step: int) -> float:
         """Return the share of the peak rate at ``step`` (counted from 0)."""
