@@ -15,8 +15,8 @@ from demix.training import Recipe
 _SPACES = {"box": "Box", "real": "Unbounded"}
 _ASSUMED: dict[Kind | None, str] = {1: "Laplace", 2: "Normal", None: "SlowVAE"}
 _SECONDS = {1: 0.05, 5: 0.15}
-# Rates of the last layer, found with other seeds than those of the table. Neighbouring frames differ
-# less, so that latents grow large beside what they differ by.
+# Rates of the last layer, found with other seeds than those of the table. Neighbouring frames
+# differ less, so that latents grow large beside what they differ by.
 _LAST_RATE = {("real", 1): 0.1, ("real", 5): 0.005, ("box", 1): 0.05, ("box", 5): 0.05}
 LATENTS = 10
 SIDE = 64
