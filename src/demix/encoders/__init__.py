@@ -9,9 +9,10 @@ from demix.encoders.encoder import Encoder, paper_encoder
 from demix.encoders.extraction import Features, features, read_features, write_features
 from demix.encoders.files import Model, load_encoder, open_model, save_encoder
 from demix.encoders.images import ChannelScaling
+from demix.encoders.independent import independent_axes
 from demix.encoders.onnx import export_onnx
 from demix.encoders.projection import RandomProjection
-from demix.encoders.slow import independent_axes, slow_directions
+from demix.encoders.slow import slow_directions
 from demix.encoders.whitening import Whitening
 
 __all__ = [

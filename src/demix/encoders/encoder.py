@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from demix.encoders.body import mlp
 from demix.encoders.images import ChannelScaling, image_body, initialise_images
-from demix.encoders.slow import independent_axes, slow_directions
+from demix.encoders.independent import independent_axes
+from demix.encoders.slow import slow_directions
 from demix.encoders.whitening import Whitening
 from demix.errors import DemixError
 from demix.spaces import Box, Space

@@ -122,9 +122,8 @@ class SceneRow(Row):
             objective = InfoNCE(self.similarity, two_sided=not paper)
         # A space that starts too small has no time to grow in few steps. One that takes over
         # latents is to fit them: in a larger box they would turn away from its axes.
-        size = 1.0 if paper or isinstance(space, Real) else 3.0
-        if drawn and isinstance(space, Box) and not paper:
-            size = 1.8
+        fits = drawn and isinstance(space, Box)
+        size = 1.0 if paper or isinstance(space, Real) else 1.8 if fits else 3.0
         encoder = Encoder(shape, space, body="resnet18" if paper else "compact", scale=size)
         if paper:
             recipe = Recipe(

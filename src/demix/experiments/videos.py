@@ -15,14 +15,14 @@ from demix.training import Recipe
 _SPACES = {"box": "Box", "real": "Unbounded"}
 _ASSUMED: dict[Kind | None, str] = {1: "Laplace", 2: "Normal", None: "SlowVAE"}
 _SECONDS = {1: 0.05, 5: 0.15}
-# Rates of the last layer, found with other seeds than those of the table. Neighbouring frames
-# differ less, so that latents grow large beside what they differ by.
+# Peak rates of the last layer, by space and distance. Neighbouring frames differ less, so that
+# latents grow large beside what they differ by.
 _LAST_RATE = {("real", 1): 0.1, ("real", 5): 0.005, ("box", 1): 0.05, ("box", 5): 0.05}
 LATENTS = 10
 SIDE = 64
-# Small masks take little time, and show where pedestrians are more than who they are. A decoder
-# draws them, and needs more of them.
-_LAPTOP_SIDE, _LAPTOP_DRAWN = 16, 32
+# Small masks take little time, and show where pedestrians are more than who they are. SlowVAE draws
+# what it sees, and needs more pixels.
+_LAPTOP_SIDE, _LAPTOP_SIDE_SLOWVAE = 16, 32
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class VideoRow(Row):
     def plan(self, scale: Scale, model: Model) -> tuple[Encoder, Objective[Any], Recipe]:
         """Return encoder, objective and recipe."""
         paper = scale.name == "paper"
-        drawn = self.similarity is None
-        side = SIDE if paper else _LAPTOP_DRAWN if drawn else _LAPTOP_SIDE
+        slowvae = model == "slowvae"
+        side = SIDE if paper else _LAPTOP_SIDE_SLOWVAE if slowvae else _LAPTOP_SIDE
         shape = (1, side, side)
         objective: Objective[Any]
         if self.similarity is None:
@@ -98,7 +98,7 @@ class VideoRow(Row):
         recipe = Recipe(
             steps=300_000 if paper else 8000,
             batch=32,
-            optimizer="adam" if paper or drawn else "muon_last",
+            optimizer="adam" if paper or slowvae else "muon_last",
             matrix_rate=_LAST_RATE[self.space, self.delta],
             rate=1e-4 if paper else 3e-4,
             warmup=0.0 if paper else 0.02,
