@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 
 from demix.errors import DemixError
-from demix.files import claim_folder, is_full, is_trouble, new_array, remove_torn, write_atomic
+from demix.files import (
+    check_regular,
+    is_full,
+    is_trouble,
+    new_array,
+    open_regular,
+    remove_torn,
+    write_atomic,
+)
+from demix.outputs import claim_folder
 
 # No process has a number like this.
 NOBODY = 2**22 + 1
@@ -20,7 +29,7 @@ NOBODY = 2**22 + 1
 
 def torn(folder: Path, process: int, host: str = platform.node()) -> Path:
     """Leave behind what a process had half written when it was killed."""
-    file = folder / f".model.json.{host}.{process}.tmp"
+    file = folder / f".demix-{host}-{process}-0123456789abcdef.tmp"
     file.write_bytes(b"half")
     return file
 
@@ -113,3 +122,46 @@ def test_what_the_dead_left_is_removed_and_what_others_write_is_not(tmp_path):
 def test_a_folder_with_nothing_but_half_of_a_file_can_be_claimed(tmp_path):
     torn(tmp_path, NOBODY)
     assert claim_folder(tmp_path, "fit.json", command="demix fit") == tmp_path
+
+
+def test_temporary_files_cannot_be_guessed_nor_led_elsewhere(tmp_path, monkeypatch):
+    names = []
+    for _ in range(2):
+        with new_array(tmp_path / "a.npy", (1, 1)):
+            names += [file.name for file in tmp_path.glob(".demix-*.tmp")]
+    assert len(set(names)) == 2
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    monkeypatch.setattr("secrets.token_hex", lambda size: "0" * 16)
+    place = tmp_path / f".demix-{platform.node()}-{os.getpid()}-{'0' * 16}.tmp"
+    place.symlink_to(victim)
+    with pytest.raises(DemixError, match=r"Cannot write .*: File exists|is a link"):
+        write_atomic(tmp_path / "b", "text")
+    assert victim.read_text() == "precious"
+
+
+def test_a_name_as_long_as_names_can_be_is_written(tmp_path):
+    assert write_atomic(tmp_path / ("a" * 255), "text").read_text() == "text"
+    with pytest.raises(DemixError, match="File name too long"):
+        write_atomic(tmp_path / ("a" * 256), "text")
+
+
+def test_bytes_of_names_that_are_no_letters_are_shown(tmp_path):
+    assert write_atomic(tmp_path / "a", "data: \udcff").read_text() == "data: \\udcff"
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for check in (open_regular, check_regular):
+        with pytest.raises(DemixError, match=r"pipe is a pipe; save what it gives to a file"):
+            check(tmp_path / "pipe")
+        with pytest.raises(DemixError, match="is a folder"):
+            check(tmp_path)
+
+
+def test_links_that_look_like_temporary_files_are_left_alone(tmp_path):
+    link = tmp_path / torn(tmp_path, NOBODY).name
+    link.unlink()
+    link.symlink_to(tmp_path / "elsewhere")
+    remove_torn(tmp_path)
+    assert link.is_symlink()

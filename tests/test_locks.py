@@ -122,3 +122,37 @@ def test_a_place_that_cannot_be_written_is_explained(tmp_path):
         held(place),
     ):
         pass
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
+    victim, folder = tmp_path / "victim", tmp_path / "out"
+    folder.mkdir()
+    victim.write_text("precious")
+    (folder / LOCK).symlink_to(victim)
+    with pytest.raises(DemixError, match=r"\.lock .* is a link; remove it"), held(folder):
+        pass
+    assert victim.read_text() == "precious"
+    assert (folder / LOCK).is_symlink()
+
+
+def test_a_lock_that_is_a_second_name_of_a_file_leaves_it_alone(tmp_path):
+    victim, folder = tmp_path / "victim", tmp_path / "out"
+    folder.mkdir()
+    victim.write_text("precious")
+    (folder / LOCK).hardlink_to(victim)
+    with pytest.raises(DemixError, match="a file with a second name"), held(folder):
+        pass
+    assert victim.read_text() == "precious"
+
+
+def test_a_lock_of_another_program_is_left_alone(tmp_path):
+    (tmp_path / LOCK).write_text("4711")
+    with pytest.raises(DemixError, match="holds something else"), held(tmp_path):
+        pass
+    assert (tmp_path / LOCK).read_text() == "4711"
+
+
+def test_a_pipe_in_place_of_a_lock_does_not_hang(tmp_path):
+    os.mkfifo(tmp_path / LOCK)
+    with pytest.raises(DemixError, match="is a pipe"), held(tmp_path):
+        pass

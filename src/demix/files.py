@@ -1,13 +1,14 @@
-"""Writing files so that a crash never leaves half of one."""
+"""Reading files that are files, and writing them so that a crash never leaves half of one."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import os
 import platform
 import re
+import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,8 +21,89 @@ from demix.errors import DemixError
 LOCK = ".lock"
 """The file of a folder that says who writes to it."""
 
-_TORN = re.compile(r"\..+\.(?P<process>\d+)\.tmp")
+# Names of temporary files say who writes them, and cannot be guessed.
+_TORN = re.compile(r"\.demix-(?P<host>.*)-(?P<process>\d+)-[0-9a-f]{16}\.tmp")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# What some systems lack: a pipe is then opened as a file is, and a link is followed.
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
+_OTHER = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a link",
+}
+
+
+def open_regular(path: str | Path) -> IO[bytes]:
+    """Open a file to read its bytes; a pipe, on which a reader may wait for ever, is refused.
+
+    Examples
+    --------
+    >>> from demix.files import open_regular
+    >>> open_regular("/dev/null")
+    Traceback (most recent call last):
+    demix.errors.DemixError: Expected a file, but /dev/null is a device; save what it gives ...
+    """
+    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | _NO_WAIT)
+    try:
+        _refuse_other(os.fstat(opened).st_mode, path)
+        return os.fdopen(opened, "rb")
+    except BaseException:
+        os.close(opened)
+        raise
+
+
+def check_regular(path: str | Path) -> None:
+    """Refuse what is no file, before a library opens it by its name; links are followed."""
+    _refuse_other(os.stat(path).st_mode, path)
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open a file that demix writes, for reading too; nothing but a plain file of one name.
+
+    A link, which may point anywhere, is not followed, and a file that has a second name may be
+    somebody else's.
+    """
+    try:
+        opened = os.open(path, os.O_RDWR | os.O_CLOEXEC | _NO_FOLLOW | _NO_WAIT | flags, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _in_the_way(path, "a link") from error
+        raise refused(path, error) from error
+    found = os.fstat(opened)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(opened)
+        raise _in_the_way(path, kind_of(found.st_mode) or "a file with a second name")
+    return opened
+
+
+def kind_of(mode: int) -> str | None:
+    """Return in words what ``st_mode`` says; None for a plain file.
+
+    Examples
+    --------
+    >>> import os
+    >>> from demix.files import kind_of
+    >>> kind_of(os.stat("/").st_mode)
+    'a folder'
+    """
+    return _OTHER.get(stat.S_IFMT(mode))
+
+
+def _refuse_other(mode: int, path: str | Path) -> None:
+    if (kind := kind_of(mode)) is not None:
+        advice = "name a file in it" if kind == "a folder" else "save what it gives to a file first"
+        raise DemixError(f"Expected a file, but {path} is {kind}; {advice}.")
+
+
+def _in_the_way(path: Path, kind: str) -> DemixError:
+    return DemixError(
+        f"Expected {path} to be free for a file of demix, but it is {kind}; remove it or choose "
+        "another folder."
+    )
 
 
 def write_atomic(path: str | Path, data: str | bytes, *, before: Path | None = None) -> Path:
@@ -48,7 +130,8 @@ def write_atomic(path: str | Path, data: str | bytes, *, before: Path | None = N
     'hello'
     """
     path = Path(path)
-    raw = data.encode("utf-8") if isinstance(data, str) else data
+    # Names of files may hold bytes that are no letters; they are shown as \\udc80 and the like.
+    raw = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
     with _replacing(path, before) as file:
         file.write(raw)
     return path
@@ -88,11 +171,13 @@ def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
 @contextmanager
 def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
     """Give a file that takes the place of another one once it is whole."""
-    temporary = path.with_name(f".{path.name}.{platform.node()}.{os.getpid()}.tmp")
+    # Not made of the name, which may be as long as names can be.
+    temporary = path.with_name(f".demix-{platform.node()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        opened = open_own(temporary, os.O_CREAT | os.O_EXCL)
         try:
-            with temporary.open("w+b") as file:
+            with os.fdopen(opened, "w+b") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -150,66 +235,27 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def claim_folder(path: str | Path, marker: str, *, command: str | None = None) -> Path:
-    """Return ``path`` as a folder to write to: new, empty, or one that was written to before.
-
-    The latter holds the file ``marker``, a JSON file whose provenance names ``command`` if that is
-    given. Anything else is refused, so that nothing of the user's is overwritten.
-    """
-    folder = Path(path)
-    if folder.exists() and not folder.is_dir():
-        raise DemixError(f"Expected a folder for the output, but {folder} is a file.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        present = any(not _passes(file) for file in folder.iterdir())
-        writable = os.access(folder, os.W_OK | os.X_OK)
-    except OSError as error:
-        reason = error.strerror or error
-        raise DemixError(
-            f"Cannot use {folder} for the output: {reason}; choose a folder you may write to."
-        ) from error
-    if not writable:
-        raise DemixError(f"Cannot write to {folder}: permission denied; choose another folder.")
-    if present and not _is_ours(folder / marker, command):
-        source = f" of '{command}'" if command else ""
-        raise DemixError(
-            f"{folder} holds something else (it is not empty and has no {marker}{source}); "
-            "choose a new folder."
-        )
-    return folder
-
-
 def remove_torn(folder: Path) -> None:
     """Remove what processes of this machine that are no more had half written in a folder."""
     for file in folder.iterdir():
         found = _TORN.fullmatch(file.name)
-        ours = found and file.name.endswith(f".{platform.node()}.{found['process']}.tmp")
-        if found and ours and not _runs(int(found["process"])):
+        here = found is not None and found["host"] == platform.node()
+        if found and here and stat.S_ISREG(file.lstat().st_mode) and not _runs(found["process"]):
             file.unlink(missing_ok=True)
 
 
-def _passes(file: Path) -> bool:
+def passes(file: Path) -> bool:
     """Whether a file in a folder is there for a while only."""
     return file.name == LOCK or _TORN.fullmatch(file.name) is not None
 
 
-def _runs(process: int) -> bool:
+def _runs(process: str) -> bool:
     """Whether there is such a process; always, on a system that cannot be asked."""
     try:
         if os.name == "posix":
-            os.kill(process, 0)
+            os.kill(int(process), 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it is another user's
+    except (OSError, OverflowError):  # it is another user's, or no number of a process
         return True
     return True
-
-
-def _is_ours(marker: Path, command: str | None) -> bool:
-    if command is None or not marker.is_file():
-        return marker.is_file()
-    try:
-        written = json.loads(marker.read_text(encoding="utf-8"))["provenance"]["command"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return False
-    return str(written).startswith(command)

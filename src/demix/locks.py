@@ -13,12 +13,15 @@ from datetime import datetime
 from pathlib import Path
 
 from demix.errors import DemixError, warn
-from demix.files import LOCK, refused, remove_torn
+from demix.files import LOCK, open_own, remove_torn
 
 try:
     import fcntl
 except ImportError:  # pragma: no cover  not on this system
     fcntl = None  # type: ignore[assignment]
+
+# How the words of a lock begin.
+_START = b'{"process": '
 
 
 @contextmanager
@@ -54,13 +57,11 @@ def _locked(folder: Path) -> int | None:
     """Return the open file that holds the lock; None where the file system knows no locks."""
     path = folder / LOCK
     while True:
-        try:
-            opened = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise refused(path, error) from error
+        opened = open_own(path, os.O_CREAT)
         try:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_there(opened, path):
+                _check_ours(opened, path)
                 with suppress(OSError):  # on a full disk it is held without a word
                     os.truncate(opened, 0)
                     os.pwrite(opened, json.dumps(_self()).encode(), 0)
@@ -71,9 +72,13 @@ def _locked(folder: Path) -> int | None:
             raise DemixError(
                 f"{folder} is in use by {who}; wait for it or choose another folder."
             ) from None
-        except OSError as error:
+        except DemixError:
             os.close(opened)
-            path.unlink(missing_ok=True)
+            raise
+        except OSError as error:
+            if os.fstat(opened).st_size == 0:
+                path.unlink(missing_ok=True)
+            os.close(opened)
             warn(
                 f"{folder} cannot be locked ({error.strerror}); see to it that no other run writes "
                 "to it."
@@ -82,10 +87,20 @@ def _locked(folder: Path) -> int | None:
         os.close(opened)
 
 
+def _check_ours(opened: int, path: Path) -> None:
+    """Refuse a file of this name that another program keeps something in."""
+    start = os.pread(opened, len(_START), 0)
+    if start and start != _START:
+        raise DemixError(
+            f"Expected {path} to be the lock of demix, but it holds something else; remove it or "
+            "choose another folder."
+        )
+
+
 def _is_there(opened: int, path: Path) -> bool:
     """Whether an open file is still the one of this name, not one that was removed."""
     try:
-        return os.path.samestat(os.fstat(opened), path.stat())
+        return os.path.samestat(os.fstat(opened), path.lstat())
     except FileNotFoundError:
         return False
 

@@ -14,8 +14,9 @@ from rich.progress import Progress
 
 from demix.calibration import PROCESSES, calibration_table, run_process, summary
 from demix.errors import DemixError
-from demix.files import claim_folder, write_atomic
+from demix.files import write_atomic
 from demix.locks import held
+from demix.outputs import claim_folder
 from demix.provenance import provenance
 from demix.workers import Workers, completed, threads
 

@@ -18,8 +18,9 @@ from demix.cli.bars import counting_bar
 from demix.data import Data, read_data, read_labels, read_pairs
 from demix.errors import DemixError
 from demix.estimators import ClassifierDemixer, ContrastiveDemixer, load_model
-from demix.files import claim_folder, write_atomic
+from demix.files import write_atomic
 from demix.locks import held
+from demix.outputs import claim_folder
 from demix.provenance import provenance
 from demix.report import checkup_page, write_page
 

@@ -13,8 +13,9 @@ from rich.console import Console
 from typer import Exit
 
 from demix.errors import DemixError
-from demix.files import claim_folder, is_trouble, write_atomic
+from demix.files import is_trouble, write_atomic
 from demix.locks import held
+from demix.outputs import claim_folder
 from demix.ranks import LostRank
 
 

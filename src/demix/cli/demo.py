@@ -15,9 +15,10 @@ from demix.cli.bars import Bar, training_bar
 from demix.cli.recovery import recovery_report, scores_as_data
 from demix.distributions import Laplace, Uniform
 from demix.encoders import Encoder, save_encoder
-from demix.files import claim_folder, write_atomic
+from demix.files import write_atomic
 from demix.locks import held
 from demix.objectives import InfoNCE, contrast, latent_loss
+from demix.outputs import claim_folder
 from demix.processes import LeakyMixing, Process
 from demix.provenance import provenance
 from demix.report import write_page

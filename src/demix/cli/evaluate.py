@@ -14,8 +14,9 @@ from demix.cli.bars import counting_bar
 from demix.cli.recovery import meaning, recovery_report, scores_as_data
 from demix.data import read_data, read_factors
 from demix.errors import DemixError
-from demix.files import claim_folder, file_digest, write_atomic
+from demix.files import file_digest, write_atomic
 from demix.locks import held
+from demix.outputs import claim_folder
 from demix.provenance import provenance
 from demix.report import write_page
 from demix.scores import Score, all_scores

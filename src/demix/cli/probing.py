@@ -21,7 +21,8 @@ from demix.data import Data, KnownFactors, read_data, read_factors
 from demix.data.matching import listed, match_rows
 from demix.data.names import read_names, table_names
 from demix.errors import DemixError
-from demix.files import claim_folder, file_digest, write_atomic
+from demix.files import file_digest, write_atomic
+from demix.outputs import claim_folder
 from demix.probes import Probe, probe
 from demix.probes.probe import LEVEL, plan
 from demix.probes.table import columns_of

@@ -15,8 +15,9 @@ from demix.cli.fitted import facts_of, latents_of, opened, write_report
 from demix.data import read_data
 from demix.errors import DemixError
 from demix.estimators import Gain
-from demix.files import claim_folder, write_atomic
+from demix.files import write_atomic
 from demix.locks import held
+from demix.outputs import claim_folder
 from demix.provenance import provenance
 from demix.report import compare_page, write_page
 from demix.scores import affine_r2

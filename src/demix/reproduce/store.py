@@ -10,7 +10,8 @@ from typing import Any
 
 from demix.errors import DemixError
 from demix.experiments import Experiment, Model, Row, Scale
-from demix.files import claim_folder, write_atomic
+from demix.files import write_atomic
+from demix.outputs import claim_folder
 
 FILE = "results.json"
 _UNFINISHED = "unfinished"

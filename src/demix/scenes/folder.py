@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from demix.errors import DemixError, warn
-from demix.files import claim_folder, is_full, write_atomic
+from demix.files import is_full, write_atomic
 from demix.locks import held
+from demix.outputs import claim_folder
 from demix.provenance import provenance
 from demix.scenes.arrays import allocate, raw_npy
 from demix.scenes.disk import check_processes, check_room, full_disk
