@@ -6,7 +6,10 @@ import hashlib
 import re
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BufferedIOBase
 from typing import Any
 
 
@@ -16,6 +19,11 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         server = self.server
         server.asked.append(dict(self.headers))
+        if server.scripts:
+            with suppress(OSError):  # nobody listens any more
+                server.scripts.pop(0)(self.wfile)
+            self.close_connection = True
+            return
         data = server.files.get(self.path.lstrip("/"))
         if data is None:
             self.send_error(404)
@@ -41,12 +49,10 @@ class _Handler(BaseHTTPRequestHandler):
         most = server.breaks.pop(0) if server.breaks else len(data)
         last = min(first + most, len(data))
         step = max(1, len(data) // 20) if server.pause else len(data)
-        try:
+        with suppress(OSError):  # nobody listens any more
             for start in range(first, last, step):
                 self.wfile.write(data[start : min(start + step, last)])
                 time.sleep(server.pause)
-        except OSError:  # nobody listens any more
-            pass
         self.close_connection = True
 
     def log_message(self, *_: object) -> None:
@@ -62,6 +68,8 @@ class FileServer(ThreadingHTTPServer):
         What there is.
     breaks : list of int
         Each entry ends one answer after so many bytes.
+    scripts : list of callable
+        Each entry answers one request in its own way: it is given where to write.
     ranges : bool
         Whether it can begin in the middle.
     pause : float
@@ -78,6 +86,7 @@ class FileServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.files: dict[str, bytes] = {}
         self.breaks: list[int] = []
+        self.scripts: list[Callable[[BufferedIOBase], object]] = []
         self.asked: list[dict[str, str]] = []
         self.ranges, self.pause = True, 0.0
         self.address = f"http://127.0.0.1:{self.server_port}"

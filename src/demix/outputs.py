@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from demix.errors import DemixError
 from demix.files import kind_of, open_regular, passes
 
 # What markers are at the most; a stranger's file may be any size.
-_MOST = 2**28
+_MOST = 2**24
 
 
 def claim_folder(
@@ -73,6 +74,18 @@ def claim_folder(
     return folder
 
 
+@contextmanager
+def tidied(folder: Path) -> Iterator[None]:
+    """Take a folder, and those around it, away again if they were made meanwhile and are empty."""
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        yield
+    finally:
+        for place in new:
+            with suppress(OSError):  # most often it is not empty
+                place.rmdir()
+
+
 def claim_file(
     file: Path,
     option: str,
@@ -114,7 +127,7 @@ def claim_file(
     """
     if file.suffix.lower() != suffix or not file.parent.is_dir():
         raise DemixError(
-            f"{option} must name a file {suffix} in an existing folder, but got {file}."
+            f"{option} must name a new {suffix} file in an existing folder, but got {file}."
         )
     try:
         kind = kind_of(file.lstat().st_mode)
