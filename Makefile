@@ -43,7 +43,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 demo: setup
-	$(BIN)/demix demo --out demo-output
+	$(BIN)/demix demo --out demo-output --overwrite
 
 # Each worker keeps to one thread: workers with a thread per core each would only wait for one
 # another. One more than there are cores fills the time in which tests wait for other processes.
@@ -100,10 +100,10 @@ $(PEERS): $(STAMP) constraints-bench.txt
 
 bench: $(PEERS)
 	$(BIN)/demix bench --sections contrast,step,convergence,samplers,scores,scaling \
-		--json results/bench/bench.json
-	$(BIN)/demix bench --sections estimators --json results/bench/estimators.json
-	$(BIN)/demix bench --sections sweep --json results/bench/sweep.json
-	$(BIN)/demix bench --sections distributed --json results/bench/distributed.json
+		--json results/bench/bench.json --overwrite
+	$(BIN)/demix bench --sections estimators --json results/bench/estimators.json --overwrite
+	$(BIN)/demix bench --sections sweep --json results/bench/sweep.json --overwrite
+	$(BIN)/demix bench --sections distributed --json results/bench/distributed.json --overwrite
 	$(BIN)/python scripts/plot_scaling.py
 	$(BIN)/python scripts/fill_docs.py
 

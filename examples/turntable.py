@@ -6,11 +6,11 @@ Takes COIL-100 (Nene, Nayar and Murase 1996): objects on a turntable, photograph
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import re
 import sys
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,9 @@ from sklearn.decomposition import PCA
 
 from common import ACCENT, GREY, best_of, error_and_chance, keep, panels, parser, turned
 from demix import ContrastiveDemixer, Recipe
+from demix.data.images import open_image
 
-Photographs = dict[int, dict[int, Image.Image]]
+Photographs = dict[int, dict[int, Path | BytesIO]]
 SIDE = 16
 # Every so manyth view is held out: no photograph of it is ever trained on.
 HELD_OUT = 6
@@ -60,21 +61,22 @@ def read(path: str | Path) -> Photographs:
     if path.is_dir():
         for file in path.glob("obj*__*.png"):
             number, angle = map(int, re.findall(r"\d+", file.stem))
-            found.setdefault(number, {})[angle] = Image.open(file)
+            found.setdefault(number, {})[angle] = file
         return found
     with np.load(path, allow_pickle=False) as archive:
         data, offset = archive["data"], archive["offset"]
         numbers, angles = archive["object_id"].tolist(), archive["angle_deg"].tolist()
     for row, (number, angle) in enumerate(zip(numbers, angles, strict=True)):
-        image = Image.open(io.BytesIO(data[offset[row] : offset[row + 1]].tobytes()))
-        found.setdefault(number, {})[int(angle)] = image
+        image = data[offset[row] : offset[row + 1]].tobytes()
+        found.setdefault(number, {})[int(angle)] = BytesIO(image)
     return found
 
 
-def stacked(views: dict[int, Image.Image]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+def stacked(views: dict[int, Path | BytesIO]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Return the views of one object in order, ``(V, 3, SIDE, SIDE)``, and their angles."""
     order = sorted(views)
-    small = [views[a].convert("RGB").resize((SIDE, SIDE), Image.Resampling.BOX) for a in order]
+    whole = [open_image(views[a], "RGB") for a in order]
+    small = [image.resize((SIDE, SIDE), Image.Resampling.BOX) for image in whole]
     pixels = np.stack([np.asarray(image) for image in small]).transpose(0, 3, 1, 2)
     return pixels.astype(np.float32) / 255, np.radians(order)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from demix.files import write_atomic
 from demix.provenance import provenance
-from faults import damage, disk, limits
+from faults import damage, disk, limits, strangers
 from faults.bench import Bench
 from faults.downloads import downloads
 from faults.fuzzing import fuzz
@@ -26,6 +26,7 @@ from faults.table import table
 ROOT = Path(__file__).resolve().parents[1]
 ALONE = ("demix fit", "demix render sprites", "demix render 3dident", "demix reproduce")
 LONG = (*ALONE, "demix reproduce, 2 processes")
+ONCE = ("demix transform", "demix export", "demix evaluate", "demix fit")
 ALL = ("demix transform", "demix export", "demix evaluate", *ALONE)
 
 
@@ -39,6 +40,7 @@ class Sizes:
     checkpoints: int = 12
     rooms: tuple[int, ...] = (8, 32, 96, 192, 384, 768, 1536, 3072)
     together: int = 4
+    changes: int = 20
     downloads: int = 40
     examples: int = 1000
 
@@ -59,6 +61,13 @@ def series(bench: Bench, second: Processes, sizes: Sizes) -> Iterator[Callable[[
         yield partial(limits.memory, works[name], sizes.rooms, bench)
     for name in LONG:
         yield partial(limits.together, works[name], sizes.together, bench, second)
+    for name in ALL:
+        yield partial(strangers.traps, works[name], bench)
+    for name in ONCE:
+        yield partial(strangers.again, works[name], bench)
+    yield partial(strangers.onto_inputs, bench)
+    yield partial(strangers.pipes, bench)
+    yield partial(strangers.changes, sizes.changes, bench)
     yield partial(downloads, sizes.downloads, bench)
     yield partial(fuzz, sizes.examples)
 

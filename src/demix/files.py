@@ -9,7 +9,7 @@ import platform
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -78,6 +78,22 @@ def open_own(path: Path, flags: int) -> int:
         os.close(opened)
         raise _in_the_way(path, kind_of(found.st_mode) or "a file with a second name")
     return opened
+
+
+def stamp_of(paths: Iterable[str | Path]) -> str:
+    """Return a word that is another one once a file was written to, added or removed."""
+    stamp = hashlib.sha256()
+    for path in sorted(os.fspath(path) for path in paths):
+        found = os.stat(path)
+        stamp.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode(errors="replace"))
+    return stamp.hexdigest()
+
+
+def changed(source: str | Path) -> DemixError:
+    """Return the error of data that are not what they were when they were opened."""
+    return DemixError(
+        f"{source} was changed while it was read; wait until it is written, and start again."
+    )
 
 
 def kind_of(mode: int) -> str | None:

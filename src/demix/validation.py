@@ -23,11 +23,54 @@ def check_share(share: Any, name: str) -> None:
         raise DemixError(f"{name} must be a number in [0, 1), but got {share!r}.")
 
 
+def check_device(device: Any) -> None:
+    """Refuse a device that this machine or this build of torch does not have.
+
+    Examples
+    --------
+    >>> from demix.validation import check_device
+    >>> check_device("cpu")
+    >>> check_device("gpu")
+    Traceback (most recent call last):
+    demix.errors.DemixError: Expected a device that torch can use here, such as 'cpu', but got ...
+    """
+    import torch
+
+    try:
+        usable = torch.empty(0, device=device).device.type != "meta"
+    except (AssertionError, RuntimeError, TypeError, ValueError, NotImplementedError):
+        usable = False
+    if not usable:
+        raise DemixError(
+            f"Expected a device that torch can use here, such as 'cpu', but got {str(device)!r}."
+        )
+
+
+def refuse_masked(array: Any, name: str) -> None:
+    """Refuse entries that are masked as missing; as numbers they would look like any other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.validation import refuse_masked
+    >>> refuse_masked(np.ma.masked_equal([1, 2, 2], 2), "labels")
+    Traceback (most recent call last):
+    demix.errors.DemixError: Expected labels without gaps, but 2 of their entries are masked; ...
+    """
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        count = int(np.ma.getmaskarray(array).sum())
+        raise DemixError(
+            f"Expected {name} without gaps, but {count} of their entries are masked; remove the "
+            "rows or fill them with .filled(...)."
+        )
+
+
 def check_matrix(array: Any, name: str, *, keep_float32: bool = False) -> np.ndarray:
     """Return ``array`` as a finite float64 matrix ``(N, d)``, or say what is wrong with it.
 
     With ``keep_float32`` a matrix of float32 is returned as it is, which saves two copies.
     """
+    refuse_masked(array, name)
     if hasattr(array, "detach"):
         array = array.detach().cpu()
         # NumPy has no bfloat16.

@@ -15,7 +15,7 @@ from demix.bench.tables import tables_of
 
 @pytest.mark.slow
 def test_a_quick_run_has_every_section_and_bar(demix, tmp_path):
-    file = tmp_path / "new" / "bench.json"
+    file = tmp_path / "bench.json"
     quick = [name for name in SECTIONS if name not in ("estimators", "sweep", "distributed")]
     options = ["--quick", "--json", file, "--sections", ",".join(quick)]
     done = demix.run("bench", *options)
@@ -80,4 +80,8 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(de
     blocked.write_text("not a folder")
     for target in (blocked / "bench.json", tmp_path):
         said = demix.refusal("bench", "--quick", "--json", target)
-        assert "--json must name a file that can be written" in said
+        assert "--json must name a new .json file in an existing folder" in said
+    (tmp_path / "mine.json").write_text("{}")
+    for more in ([], ["--overwrite"]):
+        demix.refusal("bench", "--quick", "--json", tmp_path / "mine.json", *more)
+    assert (tmp_path / "mine.json").read_text() == "{}"

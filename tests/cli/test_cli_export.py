@@ -31,7 +31,7 @@ def test_a_model_is_exported_and_described(demix, model, tmp_path):
     with torch.no_grad():
         np.testing.assert_allclose(z, load_encoder(model)(x).numpy(), atol=1e-5)
     first = file.read_bytes()
-    again = demix.run("export", model, "--onnx", file, "--json")  # its own file it replaces
+    again = demix.run("export", model, "--onnx", file, "--json", "--overwrite")
     assert file.read_bytes() == first
     assert json.loads(again.stdout) == {
         "file": str(file),
@@ -44,18 +44,22 @@ def test_a_model_is_exported_and_described(demix, model, tmp_path):
 
 def test_a_file_of_something_else_is_left_alone(demix, model):
     before = (model / "model.json").read_bytes()
-    told = demix.refusal("export", model, "--onnx", model / "model.json")
-    assert "model.json holds something else (no export of demix); choose a new file." in told
+    told = demix.refusal("export", model, "--onnx", model / "model.json", "--overwrite")
+    assert "--onnx must name a new .onnx file" in told
     assert (model / "model.json").read_bytes() == before
+    (model.parent / "mine.onnx").write_bytes(b"precious")
+    told = demix.refusal("export", model, "--onnx", model.parent / "mine.onnx", "--overwrite")
+    assert "mine.onnx holds something else (not what demix writes there)" in told
+    assert (model.parent / "mine.onnx").read_bytes() == b"precious"
 
 
 def test_a_place_that_is_none_is_refused(demix, model, tmp_path):
     told = demix.refusal("export", model, "--onnx", tmp_path / "nowhere" / "model.onnx")
-    assert f"there is no {tmp_path / 'nowhere'}; make it or choose another." in told
+    assert "--onnx must name a new .onnx file in an existing folder" in told
     assert not (tmp_path / "nowhere").exists()
-    assert "must name a file that can be written" in demix.refusal(
-        "export", model, "--onnx", tmp_path
-    )
+    (tmp_path / "folder.onnx").mkdir()
+    told = demix.refusal("export", model, "--onnx", tmp_path / "folder.onnx")
+    assert "folder.onnx is a folder; choose another name" in told
 
 
 def damage(model: Path, kind: str) -> Path:

@@ -222,8 +222,8 @@ def test_a_bare_encoder_has_no_fit_to_tell_of(demix, model, walk, tmp_path, comm
     [
         (lambda x: x[:, :2], "z.npy", "has 2 numbers in a row, but the model in .* fitted to 3"),
         (lambda x: np.where(x == x[5, 0], np.nan, x), "z.npy", r"in rows 0\.\.399; remove or"),
-        (lambda x: x, "z.csv", r"must name an \.npy file in an existing folder"),
-        (lambda x: x, "nowhere/z.npy", r"must name an \.npy file in an existing folder"),
+        (lambda x: x, "z.csv", r"must name a new \.npy file in an existing folder"),
+        (lambda x: x, "nowhere/z.npy", r"must name a new \.npy file in an existing folder"),
         (lambda x: x.astype(complex), "z.npy", "Expected real numbers"),
     ],
     ids=["narrow", "nan", "suffix", "folder", "complex"],

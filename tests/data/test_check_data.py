@@ -19,8 +19,8 @@ MATRIX = RNG.normal(size=(400, 3)).astype(np.float32)
 class SmallBlocks(Data):
     """Data that come in blocks of 7 rows, so that a short array has many."""
 
-    def blocks(self, size=None):
-        return super().blocks(7)
+    def raw_blocks(self, size=None):
+        return super().raw_blocks(7)
 
 
 def small_blocks(array) -> Data:
@@ -38,8 +38,9 @@ def refusal(data, **options) -> str:
 @pytest.mark.parametrize("wrap", [as_data, small_blocks])
 def test_mean_and_std_are_those_of_numpy(shift, wrap):
     array = MATRIX * [1, 10, 100] + np.float32(shift)
-    found = check_data(wrap(array))
-    exact = array.astype(np.float32).astype(np.float64)
+    data = wrap(array)
+    found = check_data(data)
+    exact = array.astype(data.rows.dtype).astype(np.float64)
     np.testing.assert_allclose(found.mean, exact.mean(axis=0), rtol=1e-12)
     np.testing.assert_allclose(found.std, exact.std(axis=0), rtol=1e-9)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-# Half a gigabyte of zeros with a single 3 among them; as holes they take no space on disk.
+# Half a gigabyte of zeros with a single 3 among them; as holes, or compressed, they take little
+# space on disk.
 PEAK = """
 import sys
 from pathlib import Path
@@ -23,7 +24,11 @@ def peak():
 path, kept = sys.argv[1:]
 shape = rows, columns = 2**19, 256
 if kept == "zarr":
-    written = zarr.create_array(path, shape=shape, chunks=(4096, columns), dtype="f4")
+    whole = {"write_empty_chunks": True}
+    chunks = (1024, columns)
+    written = zarr.create_array(path, shape=shape, chunks=chunks, dtype="f4", config=whole)
+    for start in range(0, rows, 1024):
+        written[start : start + 1024] = 0
 else:
     with open(path, "wb") as file:
         header = {"shape": shape, "fortran_order": kept != "npy", "descr": "<f4"}

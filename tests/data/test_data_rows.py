@@ -189,7 +189,7 @@ def test_data_stay_what_they_are(tmp_path):
         ("x.npy", "but got str; files are read with read_data"),
         (None, "but got NoneType"),
         (torch.eye(2).to_sparse(), "use x.to_dense()"),
-        (np.ma.masked_less(np.eye(2), 0.5), "2 of its entries are masked"),
+        (np.ma.masked_less(np.eye(2), 0.5), "2 of their entries are masked"),
         (pd.DataFrame({"a": [1], "b": ["x"]}), "column 'b' of the DataFrame is of type str"),
         (pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])}), "column 'when'"),
         (pd.DataFrame({"a": []}), "at least one row and column"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from faults import damage, disk, limits
+from faults import damage, disk, limits, strangers
 from faults.bench import Bench
 from faults.kills import kill
 from faults.outcome import Outcome
@@ -64,6 +64,29 @@ def test_a_limit_on_memory_is_told_before_the_work_starts(bench, name, monkeypat
     # It is refused whatever the result would be.
     monkeypatch.setattr(bench, "undisturbed", lambda work: None)
     check(limits.memory(bench.works[name], [8], bench), tried=1, refused=1)
+
+
+@pytest.mark.parametrize("name", ["demix transform", "demix evaluate", "demix render sprites"])
+def test_what_is_planted_in_its_place_is_left_alone(bench, name):
+    outcome = strangers.traps(bench.works[name], bench)
+    check(outcome, tried=outcome.tried)
+    assert outcome.tried >= 3
+
+
+def test_a_finished_result_stays_unless_it_is_to_be_replaced(bench):
+    check(strangers.again(bench.works["demix evaluate"], bench), tried=2, refused=1)
+
+
+def test_no_input_is_replaced(bench):
+    check(strangers.onto_inputs(bench), tried=8, refused=8)
+
+
+def test_no_pipe_is_waited_for(bench):
+    check(strangers.pipes(bench), tried=24, refused=24)
+
+
+def test_data_that_change_during_a_fit_end_it_with_a_sentence(bench):
+    check(strangers.changes(2, bench), tried=2)
 
 
 def test_what_goes_wrong_is_counted(bench):

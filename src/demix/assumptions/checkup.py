@@ -26,6 +26,7 @@ from demix.estimators.gain import Gain, held_out_gain
 from demix.estimators.split import PARTS, Part
 from demix.objectives import InfoNCE, ShapedInfoNCE
 from demix.spaces import Space
+from demix.validation import refuse_masked
 
 # Held-out samples that are looked at.
 _MOST = 4096
@@ -77,7 +78,7 @@ def checkup(
     'pass'
     """
     say = say or (lambda what: None)
-    rows = as_data(data)
+    rows = as_data(data).matching(getattr(model, "_names", None))
     beside: dict[str, Any] = {}
     if isinstance(model, ContrastiveDemixer):
         beside = {} if positives is None else {"positives": positives}
@@ -134,6 +135,8 @@ def checkup_pairs(
     >>> found.supported, found["shape"].verdict
     ('orthogonal', 'pass')
     """
+    for side in (z, z_tilde):
+        refuse_masked(side, "embeddings")
     first, second = (np.asarray(side, dtype=np.float64) for side in (z, z_tilde))
     if first.ndim != 2 or first.shape != second.shape:
         raise DemixError(

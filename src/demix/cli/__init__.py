@@ -10,41 +10,45 @@ from demix.errors import DemixError
 
 # Seconds after which a rank other than 0 says what is wrong.
 _GRACE = 3.0
+# How numpy, torch and the loader of libraries say that there is no memory left.
+_NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "failed to map segment")
 
 
 def main() -> None:
     """Run the ``demix`` command; bad input ends with one sentence and exit code 2."""
-    from rich.console import Console
-
     from demix.cli import own_data, papers  # noqa: F401  they add their commands
     from demix.cli.app import app
+    from demix.cli.console import console, finish_output, print_error, show_every_letter
+    from demix.cli.warning import warnings_to
 
+    show_every_letter()
     try:
-        app()
-    except (DemixError, MemoryError, RuntimeError) as error:
-        told = str(error)
-        if not isinstance(error, DemixError):
-            if not _out_of_memory(error):
-                raise
-            told = (
-                "Memory ran out in the middle of the work; what was finished is kept, and the same "
-                "command goes on after it once there is more."
-            )
+        try:
+            with warnings_to(console(errors=True)):
+                app()
+        finally:
+            finish_output()
+    except (DemixError, MemoryError, RuntimeError, OSError, ImportError) as error:
+        sentence = _sentence(error)
+        if sentence is None:
+            raise
         # All ranks refuse the same things. If rank 0 does, torchrun ends the others meanwhile.
         if int(os.environ.get("RANK", "0")):
             time.sleep(_GRACE)
-        # Not wrapped: a path that is cut in two can be neither read nor copied.
-        Console(stderr=True, highlight=False).print(
-            f"[bold red]Error:[/] {_plain(told)}", soft_wrap=True
-        )
+        print_error(sentence)
         sys.exit(2)
 
 
-def _out_of_memory(error: Exception) -> bool:
-    """Whether numpy or torch could not get memory; torch has no error of its own for it."""
-    return isinstance(error, MemoryError) or "can't allocate memory" in str(error)
-
-
-def _plain(text: str) -> str:
-    """Keep square brackets in a message from being read as markup."""
-    return text.replace("[", r"\[")
+def _sentence(error: Exception) -> str | None:
+    """Return what a user is told about an error; None for one that nobody has thought of."""
+    if isinstance(error, DemixError):
+        return str(error)
+    if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY):
+        return (
+            "Memory ran out in the middle of the work; what was finished is kept, and the same "
+            "command goes on after it once there is more."
+        )
+    if isinstance(error, OSError) and error.strerror:
+        place = "the output" if error.filename is None else os.fsdecode(error.filename)
+        return f"Cannot use {place}: {error.strerror}; choose another place or make room."
+    return None

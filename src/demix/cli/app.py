@@ -22,6 +22,9 @@ app = typer.Typer(
 # Commands that the ranks of torchrun run together.
 _ON_RANKS = ("fit", "reproduce")
 
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace an earlier result; an input never is.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else.")]
 
 

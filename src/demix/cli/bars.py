@@ -17,7 +17,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Column
+from rich.text import Text
 
+from demix.cli.console import print_warning, title_column
 from demix.errors import DemixError
 from demix.experiments import Row
 from demix.reproduce import SCORES, Cell, Watcher
@@ -35,10 +37,10 @@ def training_bar(console: Console) -> Progress:
     On a narrow terminal the numbers take a second line: everything else keeps its width.
     """
     return Progress(
-        TextColumn("[bold]{task.description}"),
+        title_column(),
         BarColumn(bar_width=12),
         MofNCompleteColumn(table_column=Column(no_wrap=True)),
-        TextColumn("{task.fields[numbers]}", table_column=Column()),
+        TextColumn("{task.fields[numbers]}", table_column=Column(), markup=False),
         TimeRemainingColumn(table_column=Column(no_wrap=True)),
         console=console,
         auto_refresh=False,
@@ -51,7 +53,7 @@ def training_bar(console: Console) -> Progress:
 def counting_bar(console: Console) -> Iterator[Callable[[int, int, str], None]]:
     """Count what is done on a bar that appears after two seconds and goes away in the end."""
     progress = Progress(
-        TextColumn("[bold]{task.description}"),
+        title_column(),
         BarColumn(bar_width=12),
         MofNCompleteColumn(),
         console=console,
@@ -130,9 +132,7 @@ class TableBars(Watcher):
 
     def warn(self, row: Row, warning: str) -> None:
         """Say for which rows theory promises nothing."""
-        self.progress.console.print(
-            f"[yellow]warning[/]  row {row.number}: {warning}", highlight=False
-        )
+        print_warning(self.progress.console, f"row {row.number}: {warning}")
 
     def step(self, cell: Cell, step: int, steps: int, record: Record) -> None:
         """Move the cell's bar."""
@@ -156,7 +156,8 @@ class TableBars(Watcher):
     def fail(self, cell: Cell, error: DemixError) -> None:
         """Replace the bar by a line that says why."""
         self._end(cell)
-        self.progress.console.print(f"[red]failed[/]   {cell}: {error}", highlight=False)
+        line = Text.assemble(("failed", "red"), f"   {cell}: {error}")
+        self.progress.console.print(line, soft_wrap=True)
 
     def _end(self, cell: Cell) -> None:
         bar = self.bars.pop(str(cell), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 
@@ -15,8 +14,9 @@ from rich.table import Table
 from demix.bench.sizes import FULL, QUICK
 from demix.bench.suite import SECTIONS, run_suite
 from demix.bench.tables import BenchTable, tables_of
-from demix.errors import DemixError
+from demix.cli.console import console, title_column
 from demix.files import write_atomic
+from demix.outputs import claim_file
 
 # Drawing must not become a part of what is measured.
 _REDRAW = 0.2
@@ -47,18 +47,21 @@ class _Bar:
             self.drawn = time.monotonic()
 
 
-def run_bench(json_file: Path | None, *, quick: bool, sections: list[str] | None) -> None:
+def run_bench(
+    json_file: Path | None, *, quick: bool, sections: list[str] | None, overwrite: bool
+) -> None:
     """Measure everything, print the tables and write the file."""
     if json_file is not None:
-        _check_writable(json_file)
-    console = Console()
+        mark = b'"command": "demix bench"'
+        claim_file(json_file, "--json", suffix=".json", start=mark, overwrite=overwrite)
+    terminal = console()
     progress = Progress(
-        TextColumn("[bold]{task.description}"),
+        title_column(),
         BarColumn(bar_width=12),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("{task.fields[what]}"),
-        console=console,
+        console=terminal,
         auto_refresh=False,
         transient=True,
     )
@@ -66,29 +69,19 @@ def run_bench(json_file: Path | None, *, quick: bool, sections: list[str] | None
         with progress:
             data = run_suite(QUICK if quick else FULL, _Bar(progress), sections or SECTIONS)
     except KeyboardInterrupt:
-        Console(stderr=True).print("Interrupted; nothing was written.")
+        console(errors=True).print("Interrupted; nothing was written.")
         raise typer.Exit(130) from None
     for table in tables_of(data).values():
-        _print(console, table)
+        _print(terminal, table)
     if json_file is not None:
         write_atomic(json_file, json.dumps(data, indent=1) + "\n")
         typer.echo(f"Wrote {json_file}")
 
 
-def _check_writable(file: Path) -> None:
-    """Refuse before measuring what could not be written after it."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DemixError(f"--json must name a file that can be written: {error}.") from None
-    if file.is_dir() or not os.access(file.parent, os.W_OK):
-        raise DemixError(f"--json must name a file that can be written, but got {file}.")
-
-
-def _print(console: Console, table: BenchTable) -> None:
+def _print(place: Console, table: BenchTable) -> None:
     shown = Table(*table.header, title=table.title)
     for row in table.rows:
         shown.add_row(*row)
-    console.print(shown)
+    place.print(shown)
     for note in table.notes:
-        console.print(f"- {note}", markup=False, highlight=False)
+        place.print(f"- {note}")

@@ -10,17 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 import typer
-from rich.console import Console
 
 from demix.agreement import Consensus, consensus
 from demix.agreement.verdict import STABLE
 from demix.cli.bars import Bar, training_bar
-from demix.cli.claims import claimed
+from demix.cli.claims import claimed, finish
+from demix.cli.console import console
 from demix.cli.fitted import LATENTS, SHOWN, facts_of, opened
 from demix.cli.options import Options
 from demix.cli.sources import Prepared, prepared
-from demix.cli.warning import warnings_to
-from demix.files import write_atomic
 from demix.provenance import provenance
 from demix.report import Verdict, consensus_page, write_page
 from demix.report.blocks import Kind
@@ -34,19 +32,32 @@ _OWN = ("steps", "training", "seed", "rows")
 
 
 def run_consensus(
-    options: Options, out: Path, *, seeds: int, held_out: float, group: str | None, as_json: bool
+    options: Options,
+    out: Path,
+    *,
+    seeds: int,
+    held_out: float,
+    group: str | None,
+    overwrite: bool,
+    as_json: bool,
 ) -> None:
     """Fit with every seed, and write what the runs agree on."""
-    console = Console(stderr=True)
     found = prepared(options)
     checkpoints = [f"seed-{options.seed + run}.safetensors" for run in range(max(0, seeds))]
     leftovers = [file.name for name in checkpoints for file in checkpoint_files(name)]
     about = {"data file": options.file.name}
     claim = claimed(
-        out, _MARKER, command="demix consensus", about=about, leftovers=[*leftovers, LATENTS]
+        out,
+        _MARKER,
+        command="demix consensus",
+        inputs=options.inputs,
+        overwrite=overwrite,
+        about=about,
+        leftovers=[*leftovers, LATENTS],
+        resumes=True,
     )
     with claim as (folder, origin):
-        with warnings_to(console), training_bar(console) as progress:
+        with training_bar(console(errors=True)) as progress:
             agreed = consensus(
                 found.demixer,
                 found.data,
@@ -63,7 +74,7 @@ def run_consensus(
             model.save(folder / f"seed-{seed}", about=facts)
         write_page(_page(agreed, found, folder, origin), folder / "report.html")
         told = {**agreed.to_dict(), "provenance": {**origin, **provenance()}}
-        write_atomic(folder / _MARKER, json.dumps(told, indent=2) + "\n")
+        finish(folder / _MARKER, told)
         for name in checkpoints:
             remove_checkpoint(folder / name)
     if as_json:

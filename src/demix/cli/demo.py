@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 import typer
-from rich.console import Console
 
 from demix.cli.bars import Bar, training_bar
+from demix.cli.claims import claimed, finish
+from demix.cli.console import console
 from demix.cli.recovery import recovery_report, scores_as_data
 from demix.distributions import Laplace, Uniform
 from demix.encoders import Encoder, save_encoder
-from demix.files import write_atomic
-from demix.locks import held
 from demix.objectives import InfoNCE, contrast, latent_loss
-from demix.outputs import claim_folder
 from demix.processes import LeakyMixing, Process
 from demix.provenance import provenance
 from demix.report import write_page
@@ -28,21 +26,22 @@ from demix.spaces import Box
 from demix.training import Recipe, Record, train
 from demix.validation import check_seed
 
+_MARKER = "scores.json"
 _LATENTS = 5
 _SIMILARITY = 1.0
 _SAMPLES = 20_000
 
 
-def run_demo(out: Path, *, seed: int, as_json: bool) -> None:
+def run_demo(out: Path, *, seed: int, overwrite: bool, as_json: bool) -> None:
     """Recover five factors from a nonlinear mixture and write scores, model and report."""
     check_seed(seed)
-    folder = claim_folder(out, "scores.json", command="demix demo")
-    with held(folder):
+    claim = claimed(out, _MARKER, command="demix demo", inputs=[], overwrite=overwrite)
+    with claim as (folder, _):
         _recover(folder, seed=seed, as_json=as_json)
 
 
 def _recover(folder: Path, *, seed: int, as_json: bool) -> None:
-    console = Console(stderr=as_json)
+    terminal = console(errors=as_json)
     box = Box(_LATENTS)
     process = Process(Uniform(box), Laplace(box, 0.05), LeakyMixing(_LATENTS, seed=seed))
     encoder = Encoder(process.mixing.dim_out, box, scale=8.0)
@@ -61,13 +60,12 @@ def _recover(folder: Path, *, seed: int, as_json: bool) -> None:
         above = float(found) - best[0]  # on the same pairs, so that their noise cancels
         return {"score": 100 * score, "nats_above_optimum": above, "optimum": optimum}
 
-    console.print(
+    terminal.print(
         f"{_LATENTS} independent factors in a box, mixed by a random invertible network; "
         "pairs of observations differ by Laplace noise of the factors.\n"
-        "Recovering the factors from such pairs alone:",
-        highlight=False,
+        "Recovering the factors from such pairs alone:"
     )
-    with training_bar(console) as progress:
+    with training_bar(terminal) as progress:
         bar = Bar(progress, "training", recipe.steps, "R²")
         training = train(
             encoder,
@@ -117,10 +115,9 @@ def _recover(folder: Path, *, seed: int, as_json: bool) -> None:
         seconds=training.seconds,
         provenance=facts["provenance"] | {"seed": seed, "recipe": repr(recipe)},
     )
-    # First, because it says whose folder this is.
-    write_atomic(folder / "scores.json", json.dumps(facts, indent=2) + "\n")
     save_encoder(encoder, folder / "model", about={"seed": seed, "r2": facts["r2"]})
     write_page(page, folder / "report.html")
+    finish(folder / _MARKER, facts)
     if as_json:
         print(json.dumps(facts, indent=2))
         return

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from demix.cli.bars import counting_bar
+from demix.cli.console import console
 from demix.datasets import fetch_dataset
 
 _MEGABYTE = 10**6
@@ -15,7 +15,7 @@ _MEGABYTE = 10**6
 
 def run_download(name: str, *, out: Path, source: str | None, checksum: str | None) -> None:
     """Fetch the files of a data set with a bar, then say what they are for."""
-    with counting_bar(Console(stderr=True)) as count:
+    with counting_bar(console(errors=True)) as count:
 
         def report(done: int, total: int, what: str) -> None:
             count(done // _MEGABYTE, total // _MEGABYTE, f"{what}, MB")

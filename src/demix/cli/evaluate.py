@@ -4,87 +4,109 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from demix.cli.bars import counting_bar
+from demix.cli.claims import claimed_if, finish
+from demix.cli.console import console, print_table
 from demix.cli.recovery import meaning, recovery_report, scores_as_data
 from demix.data import read_data, read_factors
 from demix.errors import DemixError
-from demix.files import file_digest, write_atomic
-from demix.locks import held
-from demix.outputs import claim_folder
+from demix.files import file_digest
 from demix.provenance import provenance
-from demix.report import write_page
+from demix.report import Page, write_page
 from demix.scores import Score, all_scores
-from demix.scores.factors import check_factors
+from demix.scores.factors import Factors, check_factors
 from demix.scores.registry import label
 
+_MARKER = "scores.json"
 _WIDE = 220
 
 
 def run_evaluate(
-    latents: Path, factors: Path, *, categorical: str | None, out: Path | None, as_json: bool
+    latents: Path,
+    factors: Path,
+    *,
+    categorical: str | None,
+    header: str,
+    out: Path | None,
+    overwrite: bool,
+    as_json: bool,
 ) -> None:
     """Score two files against each other; print, and with ``out`` write a report."""
-    known = read_factors(factors)
+    known = read_factors(factors, header=header)
     width = known.values.shape[1] if known.values.ndim == 2 else 0
     names = list(known.names or [f"factor {i + 1}" for i in range(width)])
     found, true = check_factors(
-        _read(latents), known.values, _columns(categorical, known.names, width)
+        _read(latents, header), known.values, _columns(categorical, known.names, width)
     )
-    folder = None if out is None else claim_folder(out, "scores.json", command="demix evaluate")
-    with counting_bar(Console(stderr=True)) as count:
+    about = {
+        "latents": f"{latents.name} sha256 {file_digest(latents)[:16]}",
+        "factors": f"{factors.name} sha256 {file_digest(factors)[:16]}",
+    }
+    claim = claimed_if(
+        out,
+        _MARKER,
+        command="demix evaluate",
+        inputs=[latents, factors],
+        overwrite=overwrite,
+        about=about,
+    )
+    with claim as (folder, origin), counting_bar(console(errors=True)) as count:
         scores = all_scores(
             found,
             true.values,
             categorical=np.flatnonzero(true.categorical).tolist(),
             report=count,
         )
-    origin = {
-        "command": "demix evaluate",
-        "latents": f"{latents.name} sha256 {file_digest(latents)[:16]}",
-        "factors": f"{factors.name} sha256 {file_digest(factors)[:16]}",
-        **provenance(),
-    }
-    data = {
-        "r2": _value(scores, "affine_r2"),
-        "mcc": _value(scores, "mean_correlation"),
-        "accuracy": _value(scores, "linear_accuracy"),
-        "samples": len(found),
-        "categorical": [names[i] for i in np.flatnonzero(true.categorical)],
-        "scores": scores_as_data(scores, names, true.categorical),
-        "provenance": origin,
-    }
-    if folder is not None:
-        numbers = np.flatnonzero(~true.categorical)
-        kinds = f"{len(numbers)} continuous and {true.number - len(numbers)} categorical factors"
-        page = recovery_report(
-            title="Scores of a representation",
-            summary=(
-                f"{found.shape[1]} latents against {kinds} on {len(found)} samples. Whatever is "
-                "fitted is fitted on one half of them and scored on the other."
-            ),
-            latents=found,
-            factors=true.values[:, numbers],
-            scores=scores,
-            history=[],
-            seconds=None,
-            provenance=origin,
-            names=[names[i] for i in numbers],
-        )
-        with held(folder):
-            write_atomic(folder / "scores.json", json.dumps(data, indent=2) + "\n")
+        data: dict[str, Any] = {
+            "r2": _value(scores, "affine_r2"),
+            "mcc": _value(scores, "mean_correlation"),
+            "accuracy": _value(scores, "linear_accuracy"),
+            "samples": len(found),
+            "categorical": [names[i] for i in np.flatnonzero(true.categorical)],
+            "scores": scores_as_data(scores, names, true.categorical),
+            "provenance": {**origin, **provenance()},
+        }
+        if folder is not None:
+            page = _page(found, true, scores, names, data["provenance"])
             write_page(page, folder / "report.html")
+            finish(folder / _MARKER, data)
     if as_json:
         print(json.dumps(data, indent=2))
         return
     _print(scores)
     if folder is not None:
         typer.echo(f"Wrote {folder}/scores.json and report.html")
+
+
+def _page(
+    latents: np.ndarray,
+    factors: Factors,
+    scores: dict[str, Score],
+    names: list[str],
+    origin: dict[str, Any],
+) -> Page:
+    numbers = np.flatnonzero(~factors.categorical)
+    kinds = f"{len(numbers)} continuous and {factors.number - len(numbers)} categorical factors"
+    return recovery_report(
+        title="Scores of a representation",
+        summary=(
+            f"{latents.shape[1]} latents against {kinds} on {len(latents)} samples. Whatever is "
+            "fitted is fitted on one half of them and scored on the other."
+        ),
+        latents=latents,
+        factors=factors.values[:, numbers],
+        scores=scores,
+        history=[],
+        seconds=None,
+        provenance=origin,
+        names=[names[i] for i in numbers],
+    )
 
 
 def _print(scores: dict[str, Score]) -> None:
@@ -98,9 +120,7 @@ def _print(scores: dict[str, Score]) -> None:
             meaning(name, score),
             score.leaves_open,
         )
-    console = Console()
-    # Lines of a file may be longer than those of a terminal.
-    (console if console.is_terminal else Console(width=_WIDE)).print(table)
+    print_table(table, _WIDE)
 
 
 def _columns(text: str | None, names: tuple[str, ...] | None, width: int) -> list[int] | None:
@@ -125,5 +145,5 @@ def _value(scores: dict[str, Score], name: str) -> float | None:
     return float(scores[name]) if name in scores else None
 
 
-def _read(path: Path) -> np.ndarray:
-    return np.concatenate([block.numpy() for _, block in read_data(path).blocks()])
+def _read(path: Path, header: str) -> np.ndarray:
+    return read_data(path, header=header).array()

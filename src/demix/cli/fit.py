@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
 
 from demix.cli.bars import Bar, training_bar
-from demix.cli.claims import claimed
+from demix.cli.claims import claimed, finish
+from demix.cli.console import console
 from demix.cli.fitted import LATENTS, told, write_report
 from demix.cli.options import Options
 from demix.cli.sources import prepared
-from demix.cli.warning import warnings_to
 from demix.errors import DemixWarning
 from demix.estimators import encode
 from demix.estimators.fitting import Report
@@ -27,14 +26,14 @@ from demix.training.checkpoints import checkpoint_files, remove_checkpoint
 _MARKER, _CHECKPOINT = "fit.json", "checkpoint.safetensors"
 
 
-def run_fit(options: Options, out: Path, *, as_json: bool) -> None:
+def run_fit(options: Options, out: Path, *, overwrite: bool, as_json: bool) -> None:
     """Fit the estimator that suits what is given beside the data; nothing is written before.
 
     Of the ranks that `torchrun` has started all train, and rank 0 does the rest.
     """
     with joined() as ranks:
         if ranks.leads:
-            _fit(options, out, as_json=as_json)
+            _fit(options, out, overwrite=overwrite, as_json=as_json)
         else:
             _follow(options)
 
@@ -47,23 +46,33 @@ def _follow(options: Options) -> None:
         found.demixer.fit(found.data, **found.beside)
 
 
-def _fit(options: Options, out: Path, *, as_json: bool) -> None:
-    console = Console(stderr=True)
+def _fit(options: Options, out: Path, *, overwrite: bool, as_json: bool) -> None:
     found = prepared(options)
     data, demixer = found.data, found.demixer
     about = {"data file": options.file.name}
     leftovers = [file.name for file in checkpoint_files(_CHECKPOINT)]
-    claim = claimed(out, _MARKER, command="demix fit", about=about, leftovers=leftovers)
+    claim = claimed(
+        out,
+        _MARKER,
+        command="demix fit",
+        inputs=options.inputs,
+        overwrite=overwrite,
+        about=about,
+        leftovers=leftovers,
+        resumes=True,
+    )
     with claim as (folder, origin):
         checkpoint = folder / _CHECKPOINT
-        with warnings_to(console), training_bar(console) as progress:
+        with training_bar(console(errors=True)) as progress:
             demixer.fit(data, **found.beside, report=_bar(progress), checkpoint=checkpoint)
         with new_array(folder / LATENTS, (len(data), options.n_latents)) as latents:
             encode(demixer.encoder_, data, latents)
         facts = {"origin": origin, "rows": len(data), "time_order": found.in_time}
         demixer.save(folder, about=facts)
-        remove_checkpoint(checkpoint)
         write_report(folder, data=data)
+        finish(folder / _MARKER, {"provenance": origin})
+        # Last: a second try after any trouble on the way need not train again.
+        remove_checkpoint(checkpoint)
     if as_json:
         print(json.dumps(told(folder), indent=2))
         return

@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 import torch
 
+from demix import __version__
 from demix.cli.recovery import matched
-from demix.data import Data
+from demix.data import Data, read_data
+from demix.data.names import table_names
+from demix.data.npy_files import read_npy
 from demix.encoders import Model, open_model
 from demix.errors import DemixError
 from demix.estimators import Gain
 from demix.estimators.assumptions import default_conditional
+from demix.estimators.facts import check_facts
 from demix.report import Section, Verdict, fit_page, recovery_sections, write_page
 from demix.scores import all_scores
 from demix.scores.registry import RECOVERY
@@ -23,6 +27,11 @@ from demix.scores.registry import RECOVERY
 LATENTS = "latents.npy"
 # What is shown of very many rows.
 SHOWN, _IMAGES = 100_000, 2000
+_LEARNT_FROM = {
+    "ContrastiveDemixer": "pairs of rows",
+    "ClassifierDemixer": "class labels",
+    "InstanceDemixer": "rows alone",
+}
 
 
 def opened(folder: Path) -> Model:
@@ -32,18 +41,39 @@ def opened(folder: Path) -> Model:
         raise DemixError(
             f"{folder} holds a bare encoder; expected a folder that 'demix fit' wrote."
         )
+    check_facts(model.about, folder)
+    if model.about["estimator"] not in _LEARNT_FROM:
+        raise DemixError(f"{folder} is of an estimator that demix {__version__} does not know.")
     return model
+
+
+def read_like(
+    model: Model,
+    file: Path,
+    *,
+    key: str | None = None,
+    columns: Sequence[str] | None = None,
+    header: str = "auto",
+) -> Data:
+    """Open rows of the kind that a model was fitted to; columns of a table go by their names."""
+    names = model.about.get("feature_names")
+    if names is not None and columns is None and table_names(file, header=header) is not None:
+        columns = names
+    return read_data(file, key=key, columns=columns, header=header).matching(names)
 
 
 def latents_of(folder: Path) -> np.ndarray:
     """Return the latents of the fitted rows, on disk."""
-    try:
-        latents: np.ndarray = np.load(folder / LATENTS, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
+    if not (folder / LATENTS).exists():
+        raise DemixError(f"Expected {LATENTS} in {folder}; run 'demix fit' again.")
+    latents, dim = read_npy(folder / LATENTS), opened(folder).encoder.space.dim
+    right = latents.ndim == 2 and latents.shape[1] == dim and latents.dtype.kind == "f"
+    parts = range(0, len(latents), SHOWN) if right else ()
+    if not right or not all(np.isfinite(latents[start : start + SHOWN]).all() for start in parts):
         raise DemixError(
-            f"Expected {LATENTS} in {folder}, but it cannot be read: {error}; run 'demix fit' "
-            "again."
-        ) from error
+            f"Expected {dim} finite latents for each row in {folder / LATENTS}, but got "
+            f"{latents.dtype} of shape {latents.shape}; run 'demix fit' again."
+        )
     return latents
 
 
@@ -59,7 +89,7 @@ def facts_of(model: Model) -> dict[str, str]:
     parameters, about = model.about["parameters"], model.about
     conditional = None
     if about["estimator"] == "ContrastiveDemixer":
-        conditional = parameters["conditional"] or default_conditional(model.encoder.space)
+        conditional = parameters.get("conditional") or default_conditional(model.encoder.space)
     facts = {
         "estimator": about["estimator"],
         "space": repr(model.encoder.space),
@@ -144,11 +174,7 @@ def _verdict(gain: Gain) -> Verdict:
 
 def _summary(model: Model, gain: Gain) -> str:
     about = model.about
-    from_what = {
-        "ContrastiveDemixer": "pairs of rows",
-        "ClassifierDemixer": "class labels",
-        "InstanceDemixer": "rows alone",
-    }[about["estimator"]]
+    from_what = _LEARNT_FROM[about["estimator"]]
     return (
         f"{about['estimator']} learnt {model.encoder.space.dim} latents in "
         f"{model.encoder.space!r} from {from_what}. On data that neither training nor the choice "

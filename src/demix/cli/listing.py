@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from rich.console import Console
 from rich.table import Table
 
+from demix.cli.console import console
 from demix.experiments import EXPERIMENTS, varying
 
 
@@ -28,7 +28,7 @@ def run_list(*, as_json: bool) -> None:
         ]
         print(json.dumps(listing, indent=2, ensure_ascii=False))
         return
-    console = Console()
+    terminal = console()
     for experiment in EXPERIMENTS.values():
         table = Table(title=f"{experiment.name} · {experiment.title}", title_justify="left")
         shown = varying(experiment)
@@ -44,5 +44,5 @@ def run_list(*, as_json: bool) -> None:
             ]
             described = [row.cells()[name] for name in shown]
             table.add_row(str(row.number), *described, ", ".join(published) or "–")
-        console.print(table)
-    console.print("Run one with:  demix reproduce NAME --rows 1,2 --out DIR", highlight=False)
+        terminal.print(table)
+    terminal.print("Run one with:  demix reproduce NAME --rows 1,2 --out DIR")

@@ -18,7 +18,13 @@ class Options:
     time: Path | None
     key: str | None
     columns: str | None
+    header: str
     space: str | None
     conditional: str | None
     n_latents: int
     seed: int
+
+    @property
+    def inputs(self) -> tuple[Path | None, ...]:
+        """All files that are read."""
+        return self.file, self.pairs, self.labels, self.time

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from demix.cli.app import AsJson, app
+from demix.cli.app import AsJson, Overwrite, app
 
 # What ``fit`` and ``consensus`` are told.
 DataFile = Annotated[
@@ -34,6 +34,9 @@ Conditional = Annotated[
 ]
 Latents = Annotated[int, typer.Option(help="Number of latents.")]
 Key = Annotated[str | None, typer.Option(help="Which array of an .npz or .zarr file.")]
+Header = Annotated[
+    str, typer.Option(help="Whether the first line of a csv file is a header: auto, yes or no.")
+]
 Columns = Annotated[str | None, typer.Option(help="Which columns of a table, e.g. speed,height.")]
 
 
@@ -52,6 +55,8 @@ def fit(
     seed: Annotated[int, typer.Option(help="Seed of weights, batches and held-out parts.")] = 0,
     key: Key = None,
     columns: Columns = None,
+    header: Header = "auto",
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Recover latents from your own data: from pairs, time order, labels or rows alone.
@@ -72,12 +77,14 @@ def fit(
             time=time,
             key=key,
             columns=columns,
+            header=header,
             space=space,
             conditional=conditional,
             n_latents=n_latents,
             seed=seed,
         ),
         out,
+        overwrite=overwrite,
         as_json=as_json,
     )
 
@@ -108,6 +115,8 @@ def consensus(
     seed: Annotated[int, typer.Option(help="Seed of the first run.")] = 0,
     key: Key = None,
     columns: Columns = None,
+    header: Header = "auto",
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Fit with several seeds, and keep the latents that the runs agree on.
@@ -129,6 +138,7 @@ def consensus(
             time=time,
             key=key,
             columns=columns,
+            header=header,
             space=space,
             conditional=conditional,
             n_latents=n_latents,
@@ -138,6 +148,7 @@ def consensus(
         seeds=seeds,
         held_out=held_out,
         group=group,
+        overwrite=overwrite,
         as_json=as_json,
     )
 
@@ -149,12 +160,14 @@ def transform(
     out: Annotated[Path, typer.Option(help="The .npy file to write.")],
     key: Key = None,
     columns: Columns = None,
+    header: Header = "auto",
+    overwrite: Overwrite = False,
 ) -> None:
     """Write the latents of new rows; data may be larger than memory."""
     from demix.cli.transform import run_transform
 
     chosen = None if columns is None else columns.split(",")
-    run_transform(model, data, out, key=key, columns=chosen)
+    run_transform(model, data, out, key=key, columns=chosen, header=header, overwrite=overwrite)
 
 
 @app.command(epilog="Example:  demix report model --factors true.csv --out report")
@@ -167,11 +180,13 @@ def report(
         Path | None, typer.Option(help="The fitted images, to show examples along each latent.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder; default: the model folder.")] = None,
+    header: Header = "auto",
+    overwrite: Overwrite = False,
 ) -> None:
     """Write report.html of a fit, one file that works offline."""
     from demix.cli.reports import run_report
 
-    run_report(model, factors, data, out)
+    run_report(model, factors, data, out, header=header, overwrite=overwrite)
 
 
 @app.command(epilog="Example:  demix checkup model series.npy --out check")
@@ -183,14 +198,14 @@ def checkup(
         Path | None, typer.Option(help="Row numbers of positives, as for 'demix fit'.")
     ] = None,
     labels: Annotated[Path | None, typer.Option(help="The class of each row.")] = None,
-    key: Annotated[str | None, typer.Option(help="Which array of an .npz or .zarr file.")] = None,
-    columns: Annotated[
-        str | None, typer.Option(help="Which columns of a table, e.g. speed,height.")
-    ] = None,
+    key: Key = None,
+    columns: Columns = None,
+    header: Header = "auto",
     refits: Annotated[
         bool, typer.Option(help="Fit three times more, to check dimension and stability.")
     ] = True,
     seed: Annotated[int, typer.Option(help="Seed of the simulated nulls.")] = 0,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Check the assumptions that a model relies on: pass, warn or fail for each.
@@ -208,8 +223,10 @@ def checkup(
         labels=labels,
         key=key,
         columns=None if columns is None else columns.split(","),
+        header=header,
         refits=refits,
         seed=seed,
+        overwrite=overwrite,
         as_json=as_json,
     )
 
@@ -218,11 +235,12 @@ def checkup(
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Folders that 'demix fit' wrote.")],
     out: Annotated[Path, typer.Option(help="Folder for report.html.")] = Path("comparison"),
+    overwrite: Overwrite = False,
 ) -> None:
     """Put several fits side by side on one page."""
     from demix.cli.reports import run_compare
 
-    run_compare(runs, out)
+    run_compare(runs, out, overwrite=overwrite)
 
 
 @app.command(epilog="Example:  demix evaluate --latents Z.npy --factors F.npy --out scores")
@@ -236,9 +254,11 @@ def evaluate(
             "Default: text, and whole numbers of at most 20 values."
         ),
     ] = None,
+    header: Header = "auto",
     out: Annotated[
         Path | None, typer.Option(help="Folder for scores.json and report.html.")
     ] = None,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Score the representation of any model against known factors.
@@ -248,7 +268,15 @@ def evaluate(
     """
     from demix.cli.evaluate import run_evaluate
 
-    run_evaluate(latents, factors, categorical=categorical, out=out, as_json=as_json)
+    run_evaluate(
+        latents,
+        factors,
+        categorical=categorical,
+        header=header,
+        out=out,
+        overwrite=overwrite,
+        as_json=as_json,
+    )
 
 
 @app.command(
@@ -282,10 +310,12 @@ def probe(
         typer.Option(help="Names of the rows of FEATURES, .txt, .csv or .npy, if it has none."),
     ] = None,
     key: Key = None,
+    header: Header = "auto",
     out: Annotated[
         Path | None, typer.Option(help="Folder for probe.json, figure.svg and report.html.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of parts, null and intervals.")] = 0,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Ask which factors a linear map reads out of any representation, and whether by chance.
@@ -303,8 +333,10 @@ def probe(
         join=join,
         names=names,
         key=key,
+        header=header,
         out=out,
         seed=seed,
+        overwrite=overwrite,
         as_json=as_json,
     )
 
@@ -313,13 +345,13 @@ def probe(
 def export(
     model: Annotated[Path, typer.Argument(help="Model folder, such as demo-output/model.")],
     onnx: Annotated[Path, typer.Option(help="ONNX file to write.")],
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a model as one ONNX file, which runs without demix and torch.
 
     Whitening and the projection to the latent space are part of it; the batch may have any size.
-    An earlier export is replaced, any other file is left alone.
     """
     from demix.cli.export import run_export
 
-    run_export(model, onnx, as_json=as_json)
+    run_export(model, onnx, overwrite=overwrite, as_json=as_json)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from demix.cli.app import AsJson, app
+from demix.cli.app import AsJson, Overwrite, app
 from demix.errors import DemixError
 
 
@@ -16,6 +16,7 @@ from demix.errors import DemixError
 def demo(
     out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("demo-output"),
     seed: Annotated[int, typer.Option(help="Seed of mixing, weights and data.")] = 0,
+    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Mix known factors nonlinearly, recover them, and report how well.
@@ -24,7 +25,7 @@ def demo(
     """
     from demix.cli.demo import run_demo
 
-    run_demo(out, seed=seed, as_json=as_json)
+    run_demo(out, seed=seed, overwrite=overwrite, as_json=as_json)
 
 
 @app.command("list", epilog="Example:  demix list --json")
@@ -127,6 +128,7 @@ def render(
     jobs: Annotated[
         int | None, typer.Option(help="How many processes; default: one for each core.")
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Render images from known latents: 3DIdent and its relatives.
 
@@ -137,7 +139,7 @@ def render(
     from demix.scenes import Order
 
     order = Order(scene, n=n, size=size, seed=seed, pairs=pairs, engine=engine)
-    run_render(order, out=out, preview=preview, jobs=jobs)
+    run_render(order, out=out, preview=preview, jobs=jobs, overwrite=overwrite)
 
 
 @app.command(epilog="Example:  demix calibrate --seeds 0-19 --out calibration")
@@ -169,6 +171,7 @@ def bench(
     sections: Annotated[
         str | None, typer.Option(help="Only some sections, e.g. contrast,step or estimators.")
     ] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Measure losses, steps, samplers, scores and estimators beside their peers.
 
@@ -177,7 +180,8 @@ def bench(
     """
     from demix.cli.benchmark import run_bench
 
-    run_bench(json_file, quick=quick, sections=None if sections is None else sections.split(","))
+    chosen = None if sections is None else sections.split(",")
+    run_bench(json_file, quick=quick, sections=chosen, overwrite=overwrite)
 
 
 def _numbers(text: str, option: str) -> list[int]:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
-import shlex
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from demix.cli.bars import counting_bar
+from demix.cli.claims import claimed_if, finish
+from demix.cli.console import console, print_table, print_warning
 from demix.data import Data, KnownFactors, read_data, read_factors
 from demix.data.matching import listed, match_rows
 from demix.data.names import read_names, table_names
 from demix.errors import DemixError
-from demix.files import file_digest, write_atomic
-from demix.outputs import claim_folder
+from demix.files import file_digest
 from demix.probes import Probe, probe
 from demix.probes.probe import LEVEL, plan
 from demix.probes.table import columns_of
@@ -54,40 +51,48 @@ def run_probe(
     join: str | None,
     names: Path | None,
     key: str | None,
+    header: str,
     out: Path | None,
     seed: int,
+    overwrite: bool,
     as_json: bool,
 ) -> None:
     """Probe features for factors; print, and with ``out`` write numbers, figure and report."""
-    console = Console(stderr=True)
-    joined = _joined(features, factors, join=join, names=names, key=key)
+    terminal = console(errors=True)
+    joined = _joined(features, factors, join=join, names=names, key=key, header=header)
     known = list(joined.columns)
     chosen = None if only is None else [_name(text, known) for text in only.split(",")]
     said, periods = _kinds(kinds, known)
     given: dict[str, Any] = {"only": chosen, "kinds": said, "periods": periods, "seed": seed}
-    rows = _rows(joined.data)
+    rows = joined.data.array().reshape(len(joined.data), -1)  # those of images are their pixels
     # What cannot be probed is refused before anything is written.
     plan(rows, joined.columns, **given)
-    folder = None if out is None else claim_folder(out, _MARKER, command="demix probe")
-    for sentence in joined.unmatched:
-        console.print(f"[yellow]warning[/]  {escape(sentence)}", highlight=False, soft_wrap=True)
-    with counting_bar(console) as count:
-        found = probe(rows, joined.columns, report=count, **given)
-    told = {
-        "features": rows.shape[1],
-        **found.to_dict(),
-        "level": LEVEL,
-        "unmatched": joined.unmatched,
-        "provenance": {
-            "command": shlex.join(["demix", *sys.argv[1:]]),
-            "features": f"{features.name} sha256 {joined.data.digest()[:16]}",
-            "factors": f"{factors.name} sha256 {file_digest(factors)[:16]}",
-            "seed": seed,
-            **provenance(),
-        },
+    about = {
+        "features": f"{features.name} sha256 {joined.data.digest()[:16]}",
+        "factors": f"{factors.name} sha256 {file_digest(factors)[:16]}",
     }
-    if folder is not None:
-        _write(folder, told, features, factors)
+    claim = claimed_if(
+        out,
+        _MARKER,
+        command="demix probe",
+        inputs=[features, factors, names],
+        overwrite=overwrite,
+        about=about,
+    )
+    with claim as (folder, origin):
+        for sentence in joined.unmatched:
+            print_warning(terminal, sentence)
+        with counting_bar(terminal) as count:
+            found = probe(rows, joined.columns, report=count, **given)
+        told = {
+            "features": rows.shape[1],
+            **found.to_dict(),
+            "level": LEVEL,
+            "unmatched": joined.unmatched,
+            "provenance": {**origin, "seed": seed, **provenance()},
+        }
+        if folder is not None:
+            _write(folder, told, features, factors)
     if as_json:
         print(json.dumps(told, indent=2))
         return
@@ -97,9 +102,15 @@ def run_probe(
 
 
 def _joined(
-    features: Path, factors: Path, *, join: str | None, names: Path | None, key: str | None
+    features: Path,
+    factors: Path,
+    *,
+    join: str | None,
+    names: Path | None,
+    key: str | None,
+    header: str,
 ) -> Joined:
-    table = read_factors(factors)
+    table = read_factors(factors, header=header)
     if join is None:
         if names is not None:
             raise DemixError(
@@ -107,7 +118,7 @@ def _joined(
                 "the same."
             )
         _check_shared(features, factors, table)
-        data = read_data(features, key=key)
+        data = read_data(features, key=key, header=header)
         if len(data) != len(table.values):
             raise DemixError(
                 f"{features} has {len(data)} rows, but {factors} has {len(table.values)}; join "
@@ -201,14 +212,6 @@ def _name(text: str, known: list[str]) -> str:
     return text
 
 
-def _rows(data: Data) -> np.ndarray:
-    """Return features ``(N, d)``; those of images are their pixels."""
-    rows = np.empty((len(data), math.prod(data.shape[1:])), dtype=np.float32)
-    for start, block in data.blocks():
-        rows[start : start + len(block)] = block.numpy().reshape(len(block), -1)
-    return rows
-
-
 def _write(folder: Path, told: dict[str, Any], features: Path, factors: Path) -> None:
     write_bars(probe_bars(told["factors"], LEVEL), folder)
     page = probe_page(
@@ -221,7 +224,7 @@ def _write(folder: Path, told: dict[str, Any], features: Path, factors: Path) ->
         provenance=told["provenance"],
     )
     write_page(page, folder / "report.html")
-    write_atomic(folder / _MARKER, json.dumps(told, indent=2) + "\n")
+    finish(folder / _MARKER, told)
 
 
 def _print(found: Probe, told: dict[str, Any]) -> None:
@@ -232,17 +235,15 @@ def _print(found: Probe, told: dict[str, Any]) -> None:
     for factor in sorted(tested, key=lambda factor: (factor["p"], -factor["value"])):
         shade = _COLOURS[found_at(factor, LEVEL)]
         table.add_row(
-            escape(factor["name"]),
+            factor["name"],
             factor["kind"],
             MEASURES[factor["measure"]],
-            f"[{shade}]{number(factor['value'], 3)}[/]",
+            Text(number(factor["value"], 3), style=shade),
             f"{number(factor['low'], 3)} to {number(factor['high'], 3)}",
             number(factor["chance"]["value"], 3),
             *(f"{factor[name]:.2g}" for name in ("p", "bonferroni", "benjamini_hochberg")),
         )
-    console = Console()
-    # Lines of a file may be longer than those of a terminal.
-    (console if console.is_terminal else Console(width=_WIDE)).print(table)
+    print_table(table, _WIDE)
     for one in found.factors:
         if one.reason is not None:
             typer.echo(f"Not testable: {one.factor.name}, {one.reason}.")

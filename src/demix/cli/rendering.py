@@ -8,37 +8,39 @@ import time
 from pathlib import Path
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from demix.cli.console import console, title_column
 from demix.errors import DemixError
+from demix.outputs import claim_file
 from demix.scenes import Order, render_folder, scene_named, write_preview
 
 
-def run_render(order: Order, *, out: Path | None, preview: Path | None, jobs: int | None) -> None:
+def run_render(
+    order: Order, *, out: Path | None, preview: Path | None, jobs: int | None, overwrite: bool
+) -> None:
     """Render a folder with a bar, a contact sheet, or both."""
     if out is None and preview is None:
         raise DemixError("Nothing to render to: give --out DIR, --preview FILE.png, or both.")
     scene_named(order.scene)
     if preview is not None:
-        if preview.suffix.lower() != ".png":
-            raise DemixError(f"--preview takes the name of a .png file, but got {preview}.")
+        claim_file(preview, "--preview", suffix=".png", start=b"\x89PNG", overwrite=overwrite)
         typer.echo(f"Wrote {write_preview(order.scene, preview)}")
     if out is None:
         return
     bar = Progress(
-        TextColumn("[bold]{task.description}"),
+        title_column(),
         BarColumn(bar_width=12),
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console(errors=True),
     )
     command = shlex.join(["demix", *sys.argv[1:]])
     try:
         render_folder(order, out, jobs=jobs, command=command, watch=_Watch(bar, order))
     except KeyboardInterrupt:
-        Console(stderr=True).print("Interrupted; the same command goes on where it stopped.")
+        console(errors=True).print("Interrupted; the same command goes on where it stopped.")
         raise typer.Exit(130) from None
     finally:
         bar.stop()

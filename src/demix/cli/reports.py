@@ -2,44 +2,52 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import typer
 
-from demix.cli.fitted import facts_of, latents_of, opened, write_report
+from demix.cli.claims import claimed, finish
+from demix.cli.fitted import facts_of, latents_of, opened, read_like, write_report
 from demix.data import read_data
 from demix.errors import DemixError
 from demix.estimators import Gain
-from demix.files import write_atomic
-from demix.locks import held
-from demix.outputs import claim_folder
+from demix.outputs import claim_file
 from demix.provenance import provenance
 from demix.report import compare_page, write_page
+from demix.report.page import MARK
 from demix.scores import affine_r2
 from demix.validation import check_matrix
 
 _MARKER = "compare.json"
 
 
-def run_report(model: Path, factors: Path | None, file: Path | None, out: Path | None) -> None:
+def run_report(
+    model: Path,
+    factors: Path | None,
+    file: Path | None,
+    out: Path | None,
+    *,
+    header: str,
+    overwrite: bool,
+) -> None:
     """Write the report of a fit again, beside known factors and images if they are given."""
+    given = [place for place in (factors, file) if place is not None]
+    page = (model if out is None else out) / "report.html"
+    if page.parent.exists():
+        claim_file(page, "--out", suffix=".html", start=MARK, inputs=given, overwrite=overwrite)
     latents = latents_of(model)
     known, names = None, None
     if factors is not None:
-        data = read_data(factors)
+        data = read_data(factors, header=header)
         if data.shape[0] != len(latents) or len(data.shape) != 2:
             raise DemixError(
                 f"Factors must be a matrix with a row for each of the {len(latents)} fitted rows, "
                 f"but {factors} has shape {data.shape}."
             )
-        blocks = [block.numpy() for _, block in data.blocks()]
-        known, names = check_matrix(np.concatenate(blocks), "factors"), data.names
-    images = None if file is None else read_data(file)
+        known, names = check_matrix(data.array(), "factors"), data.names
+    images = None if file is None else read_like(opened(model), file, header=header)
     if images is not None and len(images) != len(latents):
         raise DemixError(
             f"{model} was fitted to {len(latents)} rows, but {file} has {len(images)}; give the "
@@ -48,34 +56,34 @@ def run_report(model: Path, factors: Path | None, file: Path | None, out: Path |
     typer.echo(f"Wrote {write_report(model, out, factors=known, names=names, data=images)}")
 
 
-def run_compare(runs: list[Path], out: Path) -> None:
+def run_compare(runs: list[Path], out: Path, *, overwrite: bool) -> None:
     """Write one page about several fits."""
     if len(runs) < 2:
         raise DemixError("A comparison needs at least 2 runs; name several folders of 'demix fit'.")
     models = [opened(run) for run in runs]
     latents = [latents_of(run) for run in runs]
     names = [run.name if [r.name for r in runs].count(run.name) == 1 else str(run) for run in runs]
+    agreement = _agreement(latents)
     # A marker of its own: a fit has a report.html, too, which must not be lost.
-    folder = claim_folder(out, _MARKER, command="demix compare")
-    origin = {"command": shlex.join(["demix", *sys.argv[1:]])}
-    page = compare_page(
-        f"{len(runs)} fits side by side",
-        [
-            {
-                "name": name,
-                "gain": {**asdict(Gain.from_dict(model.about["gain"])), "level": 0.95},
-                "facts": facts_of(model),
-                "history": model.about["history"],
-            }
-            for name, model in zip(names, models, strict=True)
-        ],
-        summary="Every gain is held out; see the report of each fit for what it rests on.",
-        agreement=_agreement(latents),
-        provenance={**origin, **provenance()},
-    )
-    with held(folder):
-        write_atomic(folder / _MARKER, json.dumps({"provenance": origin}, indent=2) + "\n")
+    claim = claimed(out, _MARKER, command="demix compare", inputs=runs, overwrite=overwrite)
+    with claim as (folder, origin):
+        page = compare_page(
+            f"{len(runs)} fits side by side",
+            [
+                {
+                    "name": name,
+                    "gain": {**asdict(Gain.from_dict(model.about["gain"])), "level": 0.95},
+                    "facts": facts_of(model),
+                    "history": model.about["history"],
+                }
+                for name, model in zip(names, models, strict=True)
+            ],
+            summary="Every gain is held out; see the report of each fit for what it rests on.",
+            agreement=agreement,
+            provenance={**origin, **provenance()},
+        )
         write_page(page, folder / "report.html")
+        finish(folder / _MARKER, {"provenance": origin})
     typer.echo(f"Wrote {folder / 'report.html'}")
 
 

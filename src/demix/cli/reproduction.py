@@ -8,9 +8,9 @@ from concurrent.futures import Executor
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from demix.cli.bars import TableBars, training_bar
+from demix.cli.console import console
 from demix.cli.warning import warnings_to
 from demix.experiments import experiment_named, scale_named
 from demix.ranks import joined
@@ -37,8 +37,8 @@ def run_reproduce(
     try:
         with joined() as ranks:
             leads = ranks.leads
-            console = Console(stderr=as_json, quiet=not leads)
-            with warnings_to(console), training_bar(console) as progress:
+            terminal = console(errors=as_json, quiet=not leads)
+            with warnings_to(terminal), training_bar(terminal) as progress:
                 watcher = TableBars(progress, experiment.score)
                 records = reproduce(
                     experiment,
@@ -51,7 +51,7 @@ def run_reproduce(
                     watcher=watcher,
                 )
     except KeyboardInterrupt:
-        Console(stderr=True).print("Interrupted; what was finished is kept.")
+        console(errors=True).print("Interrupted; what was finished is kept.")
         raise typer.Exit(130) from None
     if not leads:
         return

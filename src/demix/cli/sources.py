@@ -35,7 +35,8 @@ def prepared(options: Options) -> Prepared:
     given = [name for name, x in named if x] + (["--instances"] if o.instances else [])
     if len(given) > 1:
         raise DemixError(f"Pairs come from one source, but got {' and '.join(given)}; choose one.")
-    data = read_data(o.file, key=o.key, columns=None if o.columns is None else o.columns.split(","))
+    columns = None if o.columns is None else o.columns.split(",")
+    data = read_data(o.file, key=o.key, columns=columns, header=o.header)
     _check_time(o.time, data)
     check_data(data)
     common: dict[str, Any] = {"n_latents": o.n_latents, "random_state": o.seed}

@@ -6,27 +6,42 @@ from pathlib import Path
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import Progress
 
-from demix.data import read_data
-from demix.encoders import load_encoder
+from demix.cli.bars import counting_bar
+from demix.cli.console import console
+from demix.cli.fitted import read_like
+from demix.encoders import open_model
 from demix.errors import DemixError
 from demix.estimators import encode
 from demix.estimators.encoding import block_rows
 from demix.files import new_array
 from demix.memory import check_memory
+from demix.outputs import claim_file
 from demix.training.memory import encoding_bytes
 
 
 def run_transform(
-    model: Path, file: Path, out: Path, *, key: str | None, columns: list[str] | None
+    model: Path,
+    file: Path,
+    out: Path,
+    *,
+    key: str | None,
+    columns: list[str] | None,
+    header: str,
+    overwrite: bool,
 ) -> None:
     """Write the latents of every row, block by block."""
-    if out.suffix != ".npy" or not out.parent.is_dir():
-        raise DemixError(f"--out must name an .npy file in an existing folder, but got {out}.")
-    encoder = load_encoder(model)
-    data = read_data(file, key=key, columns=columns)
+    claim_file(
+        out,
+        "--out",
+        suffix=".npy",
+        start=b"\x93NUMPY",
+        inputs=[model, file],
+        overwrite=overwrite,
+    )
+    opened = open_model(model)
+    encoder = opened.encoder
+    data = read_like(opened, file, key=key, columns=columns, header=header)
     features, expected = int(np.prod(data.shape[1:])), int(np.prod(encoder.settings["dim_in"]))
     if features != expected:
         raise DemixError(
@@ -41,8 +56,7 @@ def run_transform(
     )
     with (
         new_array(out, (len(data), encoder.space.dim)) as latents,
-        Progress(console=Console(stderr=True), transient=True) as progress,
+        counting_bar(console(errors=True)) as count,
     ):
-        task = progress.add_task("transform", total=len(data))
-        encode(encoder, data, latents, report=lambda done: progress.update(task, completed=done))
+        encode(encoder, data, latents, report=lambda done: count(done, len(data), "transform"))
     typer.echo(f"Wrote {out}: {len(data)} rows of {encoder.space.dim} latents.")

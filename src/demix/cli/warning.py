@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 
+from demix.cli.console import print_warning
 from demix.errors import DemixWarning
 
 
@@ -21,9 +21,7 @@ def warnings_to(console: Console) -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
             if issubclass(category, DemixWarning):
-                console.print(
-                    f"[yellow]warning[/]  {escape(str(message))}", highlight=False, soft_wrap=True
-                )
+                print_warning(console, str(message))
             else:
                 usual(message, category, *rest, **more)
 

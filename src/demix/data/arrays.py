@@ -10,8 +10,11 @@ import torch
 
 from demix.data.data import Data
 from demix.data.formats import reason
-from demix.data.rows import ZarrRows, array_rows, as_float32
+from demix.data.precision import narrowed
+from demix.data.rows import ZarrRows, array_rows
+from demix.data.zarr_files import check_zarr
 from demix.errors import DemixError
+from demix.validation import refuse_masked
 
 
 def as_data(x: Any) -> Data:
@@ -44,11 +47,7 @@ def as_data(x: Any) -> Data:
         return zarr_data(x, "the zarr array")
     if torch.is_tensor(x):
         return array_data(_from_tensor(x), "the tensor")
-    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        raise DemixError(
-            f"Expected an array without gaps, but {int(x.mask.sum())} of its entries are masked; "
-            "remove the rows or fill them with x.filled(...)."
-        )
+    refuse_masked(x, "rows")
     if isinstance(x, np.ndarray):
         return array_data(x, "the array")
     try:
@@ -74,6 +73,7 @@ def array_data(array: np.ndarray, source: str, names: tuple[str, ...] | None = N
 
 def zarr_data(array: Any, source: str) -> Data:
     """Return a zarr array as :class:`Data`, or say why it cannot be used."""
+    check_zarr(array, source)
     _check(array.shape, array.dtype, source)
     return Data(ZarrRows(array, source), source)
 
@@ -107,7 +107,7 @@ def _from_tensor(x: torch.Tensor) -> np.ndarray:
 
 
 def _from_frame(x: Any, pandas: Any) -> Data:
-    """Return a frame, or a series as its one column, as float32."""
+    """Return a frame, or a series as its one column."""
     source = f"the {type(x).__name__}"
     frame = x.to_frame() if isinstance(x, pandas.Series) else x
     for name, dtype in frame.dtypes.items():
@@ -117,6 +117,5 @@ def _from_frame(x: Any, pandas: Any) -> Data:
                 f"Expected columns of real numbers, but column {str(name)!r} of {source} is of "
                 f"type {dtype}; convert it or leave it out."
             )
-    with np.errstate(over="ignore"):
-        array = as_float32(frame.to_numpy(dtype=np.float32, na_value=np.nan))
+    array = narrowed(frame.to_numpy(dtype=np.float64, na_value=np.nan))
     return array_data(array, source, tuple(map(str, frame.columns)))

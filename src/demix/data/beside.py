@@ -13,6 +13,7 @@ from demix.data.csv_files import read_csv
 from demix.data.formats import reason
 from demix.data.npy_files import is_table, read_npy
 from demix.errors import DemixError, warn
+from demix.validation import refuse_masked
 
 
 def read_pairs(path: str | Path, rows: int) -> Tensor:
@@ -124,6 +125,7 @@ def _read(path: Path, dtype: type[np.generic]) -> np.ndarray:
 
 
 def _array(values: Any, name: str) -> np.ndarray:
+    refuse_masked(values, name)
     if torch.is_tensor(values):
         values = values.detach().cpu()
         # NumPy has no bfloat16.

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from demix.data.data import Data
+from demix.data.precision import loses_precision
 from demix.errors import DemixError, warn
+from demix.memory import check_memory
 
 # Columns whose scales differ more than this are beyond what float32 arithmetic weighs fairly.
 _SCALES = 1e4
+_MOST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,8 @@ class Findings:
         Rows that repeat an earlier one exactly.
     ratio : float
         Largest ``std`` over the smallest, among columns that change.
+    precise : bool
+        Whether some column lies so far from zero that float32 loses what it tells.
     """
 
     source: str
@@ -43,6 +48,7 @@ class Findings:
     constant: tuple[str, ...]
     duplicated: int
     ratio: float
+    precise: bool
 
     def warn(self) -> None:
         """Issue a :class:`DemixWarning` for each thing that makes results worse than they look."""
@@ -78,7 +84,7 @@ class Findings:
 
 
 def check_data(data: Data, *, batch: int | None = None) -> Findings:
-    """Look at all rows once, in the memory of a block and 8 bytes for each row.
+    """Look at all rows once, as they are kept, in the memory of a block and 8 bytes for each row.
 
     Data that nothing can be learnt from are refused: fewer than 2 rows, or than a batch; NaN,
     infinity, or numbers beyond float32; columns that are all constant. What makes results worse is
@@ -122,12 +128,13 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
     names = data.names or tuple(map(str, range(columns)))
     seen, mean, squares = 0, np.zeros(columns), np.zeros(columns)
     low, high = np.full(columns, np.inf), np.full(columns, -np.inf)
+    check_memory(16 * rows, f"Looking at the {rows} rows of {data.source}", "take fewer rows")
     hashes = np.empty(rows, dtype=np.int64)
     bad, first_bad = 0, ""
-    for start, tensor in data.blocks():
+    for start, raw in data.raw_blocks():
         # (B, columns, entries of a column); a matrix has one entry each
-        block = tensor.numpy().reshape(len(tensor), columns, -1)
-        finite = np.isfinite(block).all(axis=2)
+        block = raw.reshape(len(raw), columns, -1)
+        finite = (np.abs(block) <= _MOST).all(axis=2)  # not so for NaN, either
         if not finite.all():
             row, column = np.argwhere(~finite)[0]
             first_bad = first_bad or f"row {start + row}, column {names[column]}"
@@ -154,6 +161,8 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
     if not varies.any():
         raise DemixError(f"Expected columns that change, but all of {data.source} are constant.")
     std = np.where(varies, np.sqrt(squares / seen), 0.0)
+    largest = np.maximum(np.abs(low), np.abs(high))
+    wide = len(data.shape) == 2 and not np.can_cast(data.rows.dtype, np.float32)
     return Findings(
         source=data.source,
         rows=rows,
@@ -163,6 +172,7 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
         constant=tuple(name for name, varied in zip(names, varies, strict=True) if not varied),
         duplicated=rows - len(np.unique(hashes)),
         ratio=float(std[varies].max() / std[varies].min()),
+        precise=wide and bool(loses_precision(largest, std).any()),
     )
 
 
@@ -172,6 +182,7 @@ def _hashes(block: np.ndarray) -> np.ndarray:
     Python hashes bytes with SipHash: 64 bits, so that a million different rows have two alike with
     a chance of 3e-8.
     """
-    flat = block.reshape(len(block), -1) + np.float32(0)  # -0 and 0 are equal, their bytes are not
+    # -0 and 0 are equal, their bytes are not.
+    flat = np.ascontiguousarray(block.reshape(len(block), -1) + block.dtype.type(0))
     rows = flat.view(f"V{flat.shape[1] * flat.itemsize}").ravel().tolist()
     return np.fromiter(map(hash, rows), dtype=np.int64, count=len(rows))

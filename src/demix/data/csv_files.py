@@ -7,25 +7,32 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from demix.data.formats import check_kind, find_column, reason, shortened
-from demix.errors import DemixError
+from demix.errors import DemixError, warn
+from demix.files import open_regular
 from demix.memory import check_memory
 
 _BEGINNING = 2**16
+_HEADERS = ("auto", "yes", "no")
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a csv file is written: its delimiter, its number of columns, and its header if any."""
+    """How a csv file is written: its delimiter, its number of columns, and its header if any.
+
+    ``doubtful`` are the cells of a first line that was taken for numbers but may be a header.
+    """
 
     delimiter: str
     width: int
     names: tuple[str, ...] | None
+    doubtful: tuple[str, ...] = ()
 
     def name(self, column: int) -> str:
         """Return what a message calls a column."""
@@ -34,22 +41,25 @@ class Layout:
 
 
 def read_csv(
-    path: Path, columns: Sequence[str | int] | None = None, dtype: type[np.generic] = np.float32
+    path: Path,
+    columns: Sequence[str | int] | None = None,
+    dtype: type[np.generic] = np.float64,
+    header: str = "auto",
 ) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """Return the numbers ``(N, d)`` of a csv file and the names of their columns.
 
     Parameters
     ----------
     path : Path
-        A file in UTF-8 whose cells are separated by commas, semicolons or tabs. Its first line is
-        a header if most of its cells are not numbers, or if it counts three columns or more from 0
-        above numbers that are not all whole, as pandas writes for columns without names.
+        A file in UTF-8 whose cells are separated by commas, semicolons or tabs.
     columns : sequence of str or int, optional
         The columns to read: their names, or their numbers from 0 where there is no header.
     dtype : type, optional
-        ``np.float32`` or ``np.float64`` for any numbers, ``np.int64`` for whole ones.
+        ``np.float64`` for any numbers, ``np.int64`` for the whole ones of pairs of rows.
+    header : str, optional
+        Whether the first line names the columns; see :func:`csv_layout`.
     """
-    layout = csv_layout(path)
+    layout = csv_layout(path, header)
     chosen = _chosen(path, layout, columns)
     check_memory(
         2 * _lines(path) * len(chosen) * np.dtype(dtype).itemsize,
@@ -72,41 +82,73 @@ def read_csv(
         raise _first_trouble(path, layout, chosen, dtype) or DemixError(
             f"Expected lines of {layout.width} numbers in {path}, but {reason(error)}."
         ) from error
+    # Pairs of rows often begin with 0 and 1.
+    if layout.doubtful and dtype is np.float64:
+        shown = ", ".join(map(shortened, layout.doubtful[:3]))
+        more = ", ..." if len(layout.doubtful) > 3 else ""
+        warn(
+            f"The first line of {path} ({shown}{more}) was read as numbers but may be a header; "
+            "say header='yes' or 'no' (--header on the command line)."
+        )
     names = layout.names
     return numbers, None if names is None else tuple(names[column] for column in chosen)
 
 
 def _lines(path: Path) -> float:
     """Return roughly how many lines a file has, from its beginning."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         start = file.read(_BEGINNING)
     return path.stat().st_size * (start.count(b"\n") + 1) / max(1, len(start))
 
 
 def _even_lines(path: Path, layout: Layout) -> Iterator[str]:
     """Go through the lines, and stop at one that numpy would read with its cells out of place."""
+    gap = False
     with _text(path) as file:
         for line in file:
+            blank = not line.strip("\r\n")
             if '"' in line:
                 cells = len(next(csv.reader([line], delimiter=layout.delimiter)))
             else:
                 cells = line.count(layout.delimiter) + 1
-            if cells != layout.width and line.strip("\r\n"):
+            if cells != layout.width and not blank:
                 raise ValueError(f"a line has {cells} cells")
+            if gap and not blank:
+                raise ValueError("a line is blank")
+            gap = blank and layout.width == 1
             yield line
 
 
-def csv_layout(path: Path) -> Layout:
-    """Return how a csv file is written, from its first two lines."""
+def csv_layout(path: Path, header: str = "auto") -> Layout:
+    """Return how a csv file is written, from its first two lines.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    header : str, optional
+        ``"yes"`` if the first line names the columns, ``"no"`` if it does not. With ``"auto"`` it
+        does if most of its cells are not numbers, or if it counts three columns or more from 0
+        above numbers that are not all whole, as pandas writes for columns without names.
+    """
+    check_header(header)
     delimiter = csv_delimiter(path)
     first, *rest = [cells for _, cells in itertools.islice(csv_lines(path, delimiter), 2)]
     names = tuple(cell.strip() for cell in first)
-    if not _is_header(names, rest[0] if rest else None):
-        return Layout(delimiter, len(first), None)
+    second = rest[0] if rest else None
+    if header == "no" or (header == "auto" and not _is_header(names, second)):
+        doubtful = header == "auto" and _may_be_header(names, second)
+        return Layout(delimiter, len(first), None, names if doubtful else ())
     if not rest:
         raise DemixError(f"Expected lines of numbers, but {path} has only a header.")
     # numpy.savetxt marks its header so.
     return Layout(delimiter, len(first), (names[0].removeprefix("#").strip(), *names[1:]))
+
+
+def check_header(header: str) -> None:
+    """Refuse what does not say whether a csv file has a header."""
+    if header not in _HEADERS:
+        raise DemixError(f"Expected header to be 'auto', 'yes' or 'no', but got {header!r}.")
 
 
 def csv_delimiter(path: Path) -> str:
@@ -120,11 +162,26 @@ def csv_delimiter(path: Path) -> str:
 
 
 def csv_lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Go through the cells of all lines that are not blank, with the number of the line from 1."""
+    """Go through the cells of all lines that are not blank, with the number of the line from 1.
+
+    In a file of one column a blank line is a missing value, which is refused, but for those at the
+    end.
+    """
+    width = blank = 0
     with _text(path) as file:
         reader = csv.reader(file, delimiter=delimiter)
         try:
-            yield from ((reader.line_num, cells) for cells in reader if cells)
+            for cells in reader:
+                width = width or len(cells)
+                if not cells:
+                    blank = blank or reader.line_num
+                elif blank and width == 1:
+                    raise DemixError(
+                        f"Expected a value in every line of {path}, which has one column, but line "
+                        f"{blank} is blank; fill it in or remove it."
+                    )
+                else:
+                    yield reader.line_num, cells
         except csv.Error as error:
             raise DemixError(
                 f"Expected a csv file, but line {reader.line_num} of {path} cannot be read as "
@@ -139,6 +196,15 @@ def _is_header(first: Sequence[str], second: Sequence[str] | None) -> bool:
     # One or two columns of data may well begin at 0 and 1, as time and a cosine do.
     counted = len(first) > 2 and list(first) == [str(column) for column in range(len(first))]
     return counted and second is not None and not all(reads_as(int, cell) for cell in second)
+
+
+def _may_be_header(first: Sequence[str], second: Sequence[str] | None) -> bool:
+    """Whether a line of numbers may be names, such as years: all differ, and go up or stand out."""
+    if len(first) < 2 or not all(reads_as(int, cell) for cell in first):
+        return False
+    steps = {int(right) - int(left) for left, right in itertools.pairwise(first)}
+    alike = len(set(map(int, first))) < len(first)
+    return not alike and (steps == {1} or not all(reads_as(int, cell) for cell in second or ()))
 
 
 def _chosen(path: Path, layout: Layout, columns: Sequence[str | int] | None) -> list[int]:
@@ -202,7 +268,7 @@ def _lines_above(path: Path, layout: Layout) -> int:
 @contextmanager
 def _text(path: Path) -> Iterator[Any]:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as file:
             yield file
     except UnicodeDecodeError as error:
         raise DemixError(

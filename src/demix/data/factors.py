@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from demix.data.csv_files import csv_delimiter, csv_lines, reads_as
+from demix.data.csv_files import check_header, csv_delimiter, csv_lines, reads_as
 from demix.data.formats import shortened
 from demix.data.npy_files import read_npy
 from demix.data.parquet_files import parquet_cells, parquet_text, read_parquet
@@ -36,16 +37,18 @@ class KnownFactors:
     names: tuple[str, ...] | None = None
 
 
-def read_factors(path: str | Path) -> KnownFactors:
+def read_factors(path: str | Path, *, header: str = "auto") -> KnownFactors:
     r"""Read factors of both kinds, numbers and categories.
 
     Parameters
     ----------
     path : str or Path
         Any file that :func:`read_data` opens; besides, an ``.npy`` file of text, and a
-        ``.parquet``, ``.csv`` or ``.tsv`` file some or all of whose columns are text. The first
-        line of the latter two is a header if it holds text above numbers, or nothing that stands
-        below.
+        ``.parquet``, ``.csv`` or ``.tsv`` file some or all of whose columns are text.
+    header : "auto", "yes" or "no"
+        Whether the first line of a csv file names its columns. By default it does as in
+        :func:`read_data`; above columns of text, if it holds text above numbers, or nothing that
+        stands below.
 
     Returns
     -------
@@ -65,20 +68,20 @@ def read_factors(path: str | Path) -> KnownFactors:
     ([[0.5, 'cube'], [0.25, 'ball']], ('size', 'shape'))
     """
     path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix == ".npy" and path.is_file() and (text := read_npy(path)).dtype.kind == "U":
+    check_header(header)
+    suffix = path.suffix.lower() if os.path.isfile(path) else None
+    if suffix == ".npy" and (text := read_npy(path)).dtype.kind == "U":
         return KnownFactors(np.array(text))
-    if suffix in (".csv", ".tsv") and path.is_file():
-        found = _with_text(path)
+    if suffix in (".csv", ".tsv"):
+        found = _with_text(path, header)
         if found is not None:
             return found
-    if suffix == ".parquet" and path.is_file():
+    if suffix == ".parquet":
         is_text = parquet_text(path)
         if any(is_text.values()):
             return _parquet_with_text(path, is_text)
-    data = read_data(path)
-    rows = np.concatenate([block.numpy() for _, block in data.blocks()])
-    return KnownFactors(rows, data.names)
+    data = read_data(path, header=header)
+    return KnownFactors(data.array(), data.names)
 
 
 def _parquet_with_text(path: Path, is_text: dict[str, bool]) -> KnownFactors:
@@ -93,7 +96,7 @@ def _parquet_with_text(path: Path, is_text: dict[str, bool]) -> KnownFactors:
     return KnownFactors(values, tuple(cells))
 
 
-def _with_text(path: Path) -> KnownFactors | None:
+def _with_text(path: Path, header: str) -> KnownFactors | None:
     """Read a csv file with columns of text; None if there are none among the first lines."""
     delimiter = csv_delimiter(path)
     # Most files are numbers, which numpy reads much faster.
@@ -113,10 +116,15 @@ def _with_text(path: Path) -> KnownFactors | None:
     numeric = [all(number[1:]) for number in is_number]
     if all(numeric):
         return None
-    header = any(whole and not number[0] for whole, number in zip(numeric, is_number, strict=True))
-    if not any(numeric):
-        header = not any(column[0] in column[1:] for column in columns)
-    start = 1 if header else 0
+    if header != "auto":
+        named = header == "yes"
+    elif any(numeric):
+        named = any(
+            whole and not number[0] for whole, number in zip(numeric, is_number, strict=True)
+        )
+    else:
+        named = not any(column[0] in column[1:] for column in columns)
+    start = 1 if named else 0
     values = np.empty((len(cells) - start, len(columns)), dtype=object)
     for place, (column, number) in enumerate(zip(columns, is_number, strict=True)):
         wrong = _odd_one(column[start:], number[start:])
@@ -125,7 +133,7 @@ def _with_text(path: Path) -> KnownFactors | None:
             odd = column[start + wrong]
             held = f"holds {shortened(odd)!r}" if odd else "is empty"
             kind = "numbers" if not number[start + wrong] else "text"
-            name = shortened(column[0]) if header else place
+            name = shortened(column[0]) if named else place
             raise DemixError(
                 f"Expected a column of numbers or one of text, but line {line} of {path} {held} in "
                 f"column {name}, which is {kind} elsewhere; mend it or drop the line."
@@ -133,7 +141,7 @@ def _with_text(path: Path) -> KnownFactors | None:
         values[:, place] = (
             [float(cell) for cell in column[start:]] if number[-1] else column[start:]
         )
-    return KnownFactors(values, tuple(column[0] for column in columns) if header else None)
+    return KnownFactors(values, tuple(column[0] for column in columns) if named else None)
 
 
 def _odd_one(cells: Sequence[str], number: Sequence[bool]) -> int | None:

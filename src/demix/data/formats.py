@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from demix.errors import DemixError
+from demix.files import check_regular, open_regular
 
 _BEGINNINGS = {
     b"\x93NUMPY": "a numpy array (.npy)",
@@ -22,12 +24,21 @@ _EMPTY = "an empty file"
 _UNWRITTEN = set(range(32)) - set(b"\t\n\f\r")
 
 
+def is_there(path: Path) -> bool:
+    """Whether there is a file of this name; what is there and is none, as a pipe, is refused."""
+    # Path.exists raises over names that no system can have; they are not there.
+    if not os.path.exists(path):
+        return False
+    check_regular(path)
+    return True
+
+
 def looks_like(path: Path) -> str:
     """Return what the first bytes of a file say it is."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             start = file.read(4096)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         raise DemixError(
             f"Expected a file that can be read, but {path} cannot: {reason(error)}."
         ) from error
@@ -83,9 +94,9 @@ def find_column(column: str, known: Sequence[str], path: Path) -> int:
     """Return the place of a column that is known by this name only."""
     if known.count(column) != 1:
         listed = ", ".join(map(shortened, known[:10])) + (", ..." if len(known) > 10 else "")
-        times = "twice" if column in known else "not"
+        found = "there twice" if column in known else "not there"
         raise DemixError(
-            f"Expected one column {shortened(column)!r} in {path}, but it is there {times}; the "
-            f"columns are {listed}."
+            f"Expected one column {shortened(column)!r} in {path}, but it is {found}; the columns "
+            f"are {listed}."
         )
     return known.index(column)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from demix.data.csv_files import csv_layout
+from demix.data.formats import is_there, reason
 from demix.data.labels import csv_cells
 from demix.data.npy_files import read_npy
 from demix.data.parquet_files import parquet_cells, parquet_names
@@ -13,14 +15,17 @@ from demix.errors import DemixError
 _KNOWN = ".txt, .csv, .parquet or .npy"
 
 
-def table_names(path: Path) -> list[str] | None:
-    """Return the names of the columns of a table; None if it has none, or is no table."""
+def table_names(path: Path, header: str = "auto") -> list[str] | None:
+    """Return the names of the columns of a table; None if it has none, or is no table.
+
+    ``header`` says whether the first line of a csv file names them; see :func:`csv_layout`.
+    """
     suffix = path.suffix.lower()
-    if not path.is_file() or suffix not in (".csv", ".tsv", ".parquet"):
+    if not os.path.isfile(path) or suffix not in (".csv", ".tsv", ".parquet"):
         return None
     if suffix == ".parquet":
         return parquet_names(path)
-    names = csv_layout(path).names
+    names = csv_layout(path, header).names
     return None if names is None else list(names)
 
 
@@ -36,8 +41,9 @@ def read_names(path: Path, column: str | None = None) -> list[str]:
         Which column of a table, if there are several.
     """
     suffix = path.suffix.lower()
-    if not path.is_file() or suffix not in (".csv", ".tsv", ".parquet", ".txt", ".npy"):
-        found = "is neither" if path.is_file() else "is no such file"
+    there = is_there(path)
+    if not there or suffix not in (".csv", ".tsv", ".parquet", ".txt", ".npy"):
+        found = "is neither" if there else "is no such file"
         raise DemixError(
             f"Expected names in a .txt, .csv, .parquet or .npy file, but {path} {found}."
         )
@@ -59,8 +65,11 @@ def read_names(path: Path, column: str | None = None) -> list[str]:
 def _lines(path: Path) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise DemixError(f"Expected names in UTF-8, but {path} is written otherwise.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise DemixError(
+            f"Expected names in UTF-8, but {path} cannot be read as such ({reason(error)}); write "
+            "it again."
+        ) from error
     names = [line.strip() for line in lines]
     while names and not names[-1]:
         names.pop()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import zipfile
+from io import BytesIO
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import numpy as np
 
-from demix.data.formats import check_kind, choose_array, reason, shortened
+from demix.data.formats import check_kind, choose_array, is_there, reason, shortened
 from demix.errors import DemixError
+from demix.files import open_regular
 from demix.memory import check_memory
 
 DEFLATED = 1100
@@ -18,13 +20,30 @@ DEFLATED = 1100
 
 # Letters that exist: up to here, and without the halves of pairs.
 _LETTERS, _HALVES = 0x10FFFF, (0xD800, 0xDFFF)
+# A magic string and two bytes of version, then the length of the header.
+_BEFORE = 8
+_LONGEST = 2**16
+
+
+class Header(NamedTuple):
+    """What stands before the numbers of an array."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype
+
+    @property
+    def size(self) -> int:
+        """How many bytes the numbers take."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 def is_table(path: Path) -> bool:
     """Whether a path names a csv file; otherwise it must name an ``.npy`` file."""
     suffix = path.suffix.lower()
-    if not path.is_file() or suffix not in (".npy", ".csv", ".tsv"):
-        found = "is neither" if path.is_file() else "is no such file"
+    there = is_there(path)
+    if not there or suffix not in (".npy", ".csv", ".tsv"):
+        found = "is neither" if there else "is no such file"
         raise DemixError(f"Expected an .npy or .csv file, but {path} {found}.")
     return suffix != ".npy"
 
@@ -33,6 +52,8 @@ def read_npy(path: Path) -> np.ndarray:
     """Map the array of an ``.npy`` file."""
     check_kind(path, "a numpy array (.npy)")
     try:
+        with open_regular(path) as file:
+            read_header(file)
         array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
         _check_letters(array)
     except Exception as error:  # numpy fails in many ways over a header that is none
@@ -64,7 +85,7 @@ def read_npz(path: Path, key: str | None) -> np.ndarray:
             arrays = [name.removesuffix(".npy") for name in names]
             name = names[arrays.index(choose_array(arrays, key, path))]
             with archive.open(name) as file:
-                size = _claimed(file)
+                size = read_header(file).size
             if size > min(archive.getinfo(name).file_size, DEFLATED * path.stat().st_size):
                 raise ValueError(f"{shortened(name)} claims {size} bytes that are not there")
             check_memory(2 * size, f"Reading {shortened(name)} of {path}", "save it as .npy")
@@ -81,12 +102,22 @@ def read_npz(path: Path, key: str | None) -> np.ndarray:
     return array
 
 
-def _claimed(file: IO[bytes]) -> int:
-    """Return how many bytes an array has by its header."""
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0
-    shape, _, dtype = (read if version[0] == 1 else np.lib.format.read_array_header_2_0)(file)
-    return math.prod(shape) * dtype.itemsize
+def read_header(file: IO[bytes]) -> Header:
+    """Read the header of an array; ``ValueError`` if it is none, or claims more than 64 kB.
+
+    numpy reads as much as the header claims, gigabytes if need be, before it looks at it.
+    """
+    start = file.read(_BEFORE)
+    first_version = start[6:7] == b"\x01"
+    length = file.read(2 if first_version else 4)
+    claimed = int.from_bytes(length, "little")
+    if claimed > _LONGEST:
+        raise ValueError(f"its header claims {claimed} bytes")
+    header = BytesIO(start + length + file.read(claimed))
+    np.lib.format.read_magic(header)
+    if first_version:
+        return Header(*np.lib.format.read_array_header_1_0(header))
+    return Header(*np.lib.format.read_array_header_2_0(header))
 
 
 def _check_letters(array: np.ndarray) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from demix.data.csv_files import find_column
-from demix.data.formats import check_kind, reason, shortened
-from demix.data.rows import as_float32
+from demix.data.formats import check_kind, find_column, reason, shortened
 from demix.errors import DemixError
 from demix.extras import need
 from demix.memory import check_memory
@@ -21,7 +20,7 @@ from demix.memory import check_memory
 def read_parquet(
     path: Path, columns: Sequence[str | int] | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the numbers ``(N, d)`` of a parquet file as float32, and the names of its columns.
+    """Return the numbers ``(N, d)`` of a parquet file as float64, and the names of its columns.
 
     Missing values become NaN, which the checks then find.
     """
@@ -29,15 +28,13 @@ def read_parquet(
     with _opened(path) as file:
         names = _number_columns(path, file.schema_arrow, columns)
         rows = file.metadata.num_rows
-        check_memory(2 * 4 * rows * len(names), f"Reading {path}", "choose fewer columns")
-        numbers = np.empty((rows, len(names)), dtype=np.float32)
+        check_memory(2 * 8 * rows * len(names), f"Reading {path}", "choose fewer columns")
+        numbers = np.empty((rows, len(names)), dtype=np.float64)
         start = 0
         for batch in file.iter_batches(columns=names):
             for place, name in enumerate(names):
                 column = batch.column(name).cast(arrow.float64(), safe=False)
-                numbers[start : start + len(batch), place] = as_float32(
-                    column.to_numpy(zero_copy_only=False)
-                )
+                numbers[start : start + len(batch), place] = column.to_numpy(zero_copy_only=False)
             start += len(batch)
         if start != rows:
             raise ValueError(f"it has {start} rows and claims {rows}")
@@ -84,9 +81,11 @@ def parquet_cells(path: Path, column: str) -> list[str]:
 def _opened(path: Path) -> Iterator[Any]:
     """Open a parquet file; whatever goes wrong with it while it is open is told in one sentence."""
     check_kind(path, "a parquet file")
+    arrow = need("pyarrow", "Reading a .parquet file", "files")
     parquet = need("pyarrow.parquet", "Reading a .parquet file", "files")
     try:
-        with parquet.ParquetFile(path) as file:
+        # As text, pyarrow takes only names in UTF-8.
+        with arrow.OSFile(os.fsencode(path)) as raw, parquet.ParquetFile(raw) as file:
             yield file
     except DemixError:
         raise

@@ -7,19 +7,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from demix.data.arrays import array_data, zarr_data
-from demix.data.csv_files import read_csv
+from demix.data.csv_files import check_header, read_csv
 from demix.data.data import Data
 from demix.data.images import image_data
 from demix.data.npy_files import read_npy, read_npz
 from demix.data.parquet_files import read_parquet
+from demix.data.precision import narrowed
 from demix.data.zarr_files import open_zarr
 from demix.errors import DemixError
+from demix.files import check_regular
 
-_KNOWN = ".npy, .npz, .csv, .tsv, .parquet, .zarr, or a folder of .png or .jpg images"
+_KNOWN = ".npy, .npz, .csv, .tsv, .parquet, .zarr, or a folder of images (.png, .jpg, ...)"
 
 
 def read_data(
-    path: str | Path, *, key: str | None = None, columns: Sequence[str | int] | None = None
+    path: str | Path,
+    *,
+    key: str | None = None,
+    columns: Sequence[str | int] | None = None,
+    header: str = "auto",
 ) -> Data:
     r"""Open a file, a zarr store or a folder of images as :class:`Data`.
 
@@ -31,12 +37,17 @@ def read_data(
     ----------
     path : str or Path
         ``.npy``; ``.npz``; ``.csv`` or ``.tsv`` in UTF-8 with commas, semicolons or tabs, with or
-        without a header, numbers only; ``.parquet``; ``.zarr``; or a folder of ``.png`` and
-        ``.jpg`` images of one size, which are sorted by name and scaled to [0, 1].
+        without a header, numbers only; ``.parquet``; ``.zarr``; or a folder of images
+        (``.png``, ``.jpg``, ``.webp``, ``.tif`` or ``.bmp``) of one size, which are sorted by name
+        and scaled to [0, 1].
     key : str, optional
         Which array of an ``.npz`` archive or a zarr group, if there are several.
     columns : sequence of str or int, optional
         Which columns of a table, by name, or by number from 0 in a csv file without a header.
+    header : "auto", "yes" or "no"
+        Whether the first line of a csv file names its columns. By default it does if most of its
+        cells are not numbers, or if it counts three columns or more from 0 above numbers that are
+        not all whole; a :class:`DemixWarning` says when it may do so nevertheless.
 
     Returns
     -------
@@ -56,6 +67,7 @@ def read_data(
     ((2, 2), ('height', 'mass'))
     """
     path = Path(path)
+    check_header(header)
     kind = _kind(path)
     if key is not None and kind not in (".npz", ".zarr"):
         raise DemixError(f"A key chooses from an .npz or .zarr file, but {path} is neither.")
@@ -71,19 +83,22 @@ def read_data(
         return array_data(read_npz(path, key), str(path))
     if kind == ".zarr":
         return zarr_data(open_zarr(path, key), str(path))
-    table = read_parquet(path, columns) if kind == ".parquet" else read_csv(path, columns)
-    return array_data(table[0], str(path), table[1])
+    csv = kind != ".parquet"
+    table = read_csv(path, columns, header=header) if csv else read_parquet(path, columns)
+    return array_data(narrowed(table[0]), str(path), table[1])
 
 
 def _kind(path: Path) -> str:
     """Return the suffix that says how a path is read, or ``"folder"``."""
-    if not os.access(path, os.R_OK):
-        found = "may not be read" if os.path.lexists(path) else "does not exist"
+    there = os.path.lexists(path)
+    if not there or not os.access(path, os.R_OK):
+        found = "may not be read" if there else "does not exist"
         raise DemixError(f"Expected data to read, but {path} {found}; known are {_KNOWN}.")
     if path.is_dir():
         marks = ("zarr.json", ".zarray", ".zgroup")
-        store = path.suffix.lower() == ".zarr" or any((path / mark).exists() for mark in marks)
+        store = path.suffix.lower() == ".zarr" or any(os.path.exists(path / mark) for mark in marks)
         return ".zarr" if store else "folder"
+    check_regular(path)
     suffix = path.suffix.lower()
     if suffix not in (".npy", ".npz", ".csv", ".tsv", ".parquet", ".zarr"):
         raise DemixError(f"Expected {_KNOWN}, but got {path}; convert it to one of them.")

@@ -1,20 +1,18 @@
-"""Where rows come from: memory, a mapped file or a zarr store."""
+"""Where rows come from: memory, a file or a zarr store."""
 
 from __future__ import annotations
 
 import mmap
+import os
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from demix.data.file_rows import FileRows
 from demix.data.formats import reason
 from demix.errors import DemixError
-
-# One page fault maps up to 64 kB around it, and a mapped page counts as memory until it is let go.
-_FAULT = 2**16
-_MAPPED = 2**25
-# A system may map pages of this size around what is read in order.
-_HUGE = 2**21
+from demix.files import changed, stamp_of
 
 
 class Rows(Protocol):
@@ -26,13 +24,16 @@ class Rows(Protocol):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of what :meth:`read` returns."""
+        """Type of what is read."""
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Return rows ``start..stop - 1`` as they are kept."""
+        """Return rows ``start..stop - 1``."""
 
     def pick(self, index: np.ndarray) -> np.ndarray:
-        """Return the rows at ``index`` ``(B,)``, in its order, as new float32 ``(B, ...)``."""
+        """Return the rows at ``index`` ``(B,)``, in its order, as a new array."""
+
+    def check_unchanged(self) -> None:
+        """Refuse rows that lie in files which were changed since they were opened."""
 
 
 def as_float32(array: np.ndarray, *, copy: bool = True) -> np.ndarray:
@@ -54,74 +55,11 @@ class ArrayRows:
         return self._array[start:stop]
 
     def pick(self, index: np.ndarray) -> np.ndarray:
-        """Return the rows at ``index`` as float32."""
-        return as_float32(self._array[index], copy=False)
+        """Return the rows at ``index``."""
+        return self._array[index]
 
-
-class MappedRows:
-    """Rows of an array whose pages come from a file.
-
-    Pages that were read are let go again: otherwise one pass over a file would hold all of it.
-    """
-
-    def __init__(self, array: np.ndarray, mapping: mmap.mmap) -> None:
-        self._array = array
-        self._mapping = mapping
-        self.shape = array.shape
-        self.dtype = array.dtype
-        # In a column-major file, which frames often become, a row is scattered all over.
-        self._scattered = abs(array.strides[0]) < max(map(abs, array.strides[1:]))
-
-    def read(self, start: int, stop: int) -> np.ndarray:
-        """Return a copy of rows ``start..stop - 1``."""
-        if not self._scattered:
-            rows = self._array[start:stop].copy()
-            self._let_go()
-            return rows
-        rows = np.empty((stop - start, *self.shape[1:]), dtype=self.dtype)
-        step = max(1, _MAPPED // (rows[:, :1].nbytes + _HUGE))
-        places = list(np.ndindex(self.shape[1:]))
-        for number, place in enumerate(places):
-            rows[(slice(None), *place)] = self._array[(slice(start, stop), *place)]
-            if (number + 1) % step == 0 or number + 1 == len(places):
-                self._let_go()
-        return rows
-
-    def pick(self, index: np.ndarray) -> np.ndarray:
-        """Return the rows at ``index`` as float32, read in the order of the file."""
-        order = np.argsort(index)
-        picked = np.empty((len(index), *self.shape[1:]), dtype=np.float32)
-        picked[order] = self._columns(index[order]) if self._scattered else self._rows(index[order])
-        return picked
-
-    def _rows(self, index: np.ndarray) -> np.ndarray:
-        rows = np.empty((len(index), *self.shape[1:]), dtype=np.float32)
-        step = max(1, _MAPPED // (self._array[0].nbytes + _FAULT))
-        for start in range(0, len(index), step):
-            part = slice(start, start + step)
-            rows[part] = as_float32(self._array[index[part]], copy=False)
-            self._let_go()
-        return rows
-
-    def _columns(self, index: np.ndarray) -> np.ndarray:
-        rows = np.empty((len(index), *self.shape[1:]), dtype=np.float32)
-        column = len(self._array) * self.dtype.itemsize
-        step = len(self._array) if column <= _MAPPED else _MAPPED // _FAULT
-        mapped = 0
-        for start in range(0, len(index), step):
-            part = slice(start, start + step)
-            for place in np.ndindex(self.shape[1:]):
-                numbers = self._array[(index[part], *place)]
-                rows[(part, *place)] = as_float32(numbers, copy=False)
-                mapped += min(column, len(numbers) * _FAULT)
-                if mapped >= _MAPPED:
-                    self._let_go()
-                    mapped = 0
-        self._let_go()
-        return rows
-
-    def _let_go(self) -> None:
-        self._mapping.madvise(mmap.MADV_DONTNEED)
+    def check_unchanged(self) -> None:
+        """Do nothing: nobody else writes to our memory."""
 
 
 class ZarrRows:
@@ -132,17 +70,31 @@ class ZarrRows:
         self._source = source
         self.shape: tuple[int, ...] = array.shape
         self.dtype: np.dtype[Any] = array.dtype
+        self._stamp = self._now()
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return rows ``start..stop - 1``."""
         return self._get(slice(start, stop))
 
     def pick(self, index: np.ndarray) -> np.ndarray:
-        """Return the rows at ``index`` as float32, read in the order of the chunks."""
-        picked = np.empty((len(index), *self.shape[1:]), dtype=np.float32)
+        """Return the rows at ``index``, read in the order of the chunks."""
+        picked = np.empty((len(index), *self.shape[1:]), dtype=self.dtype)
         order = np.argsort(index)
-        picked[order] = as_float32(self._get(index[order]), copy=False)
+        picked[order] = self._get(index[order])
         return picked
+
+    def check_unchanged(self) -> None:
+        """Refuse a store whose files were changed."""
+        if self._now() != self._stamp:
+            raise changed(self._source)
+
+    def _now(self) -> str | None:
+        """Return the stamp of all files, if they are files of this machine."""
+        root = getattr(self._array.store, "root", None)
+        if not isinstance(root, str | Path):
+            return None
+        inside = os.walk(Path(root) / self._array.path)
+        return stamp_of(os.path.join(folder, file) for folder, _, names in inside for file in names)
 
     def _get(self, rows: slice | np.ndarray) -> np.ndarray:
         try:
@@ -161,7 +113,7 @@ class PickedRows:
         self._rows, self._index = rows, index
         self._first = int(index[0]) if len(index) and bool((np.diff(index) == 1).all()) else None
         self.shape = (len(index), *rows.shape[1:])
-        self.dtype = np.dtype(np.float32) if self._first is None else rows.dtype
+        self.dtype = rows.dtype
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return rows ``start..stop - 1``."""
@@ -170,25 +122,59 @@ class PickedRows:
         return self._rows.pick(self._index[start:stop])
 
     def pick(self, index: np.ndarray) -> np.ndarray:
-        """Return the rows at ``index`` as float32."""
+        """Return the rows at ``index``."""
         return self._rows.pick(self._index[index])
 
+    def check_unchanged(self) -> None:
+        """Ask the others."""
+        self._rows.check_unchanged()
 
-def array_rows(array: np.ndarray) -> ArrayRows | MappedRows:
+
+class PickedColumns:
+    """Some columns of other rows ``(N, d)``, by their numbers."""
+
+    def __init__(self, rows: Rows, columns: np.ndarray) -> None:
+        self._rows, self._columns = rows, columns
+        self.shape = (rows.shape[0], len(columns))
+        self.dtype = rows.dtype
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return rows ``start..stop - 1``."""
+        return self._rows.read(start, stop)[:, self._columns]
+
+    def pick(self, index: np.ndarray) -> np.ndarray:
+        """Return the rows at ``index``."""
+        return self._rows.pick(index)[:, self._columns]
+
+    def check_unchanged(self) -> None:
+        """Ask the others."""
+        self._rows.check_unchanged()
+
+
+def array_rows(array: np.ndarray) -> ArrayRows | FileRows:
     """Return rows of an array, which may be a view of a mapped file."""
-    mapping = _mapping_below(array)
     plain = np.asarray(array)
-    return ArrayRows(plain) if mapping is None else MappedRows(plain, mapping)
+    found = _file_below(array)
+    if found is None or not plain.size:
+        return ArrayRows(plain)
+    path, start, mapping = found
+    first = np.frombuffer(mapping, dtype=np.uint8).__array_interface__["data"][0]
+    try:
+        return FileRows(path, plain, start + plain.__array_interface__["data"][0] - first)
+    except OSError:  # its name is gone, or may be read no more; the map is still there
+        return ArrayRows(plain)
 
 
-def _mapping_below(array: Any) -> mmap.mmap | None:
-    """Return the mapping that an array is a view of, if its pages may be let go."""
-    shared = False
+def _file_below(array: Any) -> tuple[Path, int, mmap.mmap] | None:
+    """Return the file that an array is a view of, where its map begins, and the map."""
+    file: tuple[Path, int] | None = None
     while array is not None:
         if isinstance(array, np.memmap):
-            # Letting go of a copy-on-write page would undo what the user wrote to it.
-            shared = array.mode in ("r", "r+", "w+")
+            # What a user wrote to a map of his own is in no file.
+            shared = array.mode in ("r", "r+", "w+") and array.filename is not None
+            start = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY
+            file = (Path(str(array.filename)), start) if shared else None
         if isinstance(array, mmap.mmap):
-            return array if shared and hasattr(array, "madvise") else None
+            return None if file is None else (*file, array)
         array = getattr(array, "base", None)
     return None

@@ -1,22 +1,65 @@
-"""Arrays from zarr stores."""
+"""Arrays from zarr stores, whoever wrote them."""
 
 from __future__ import annotations
 
+import json
+import math
+import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from demix.data.formats import choose_array, reason
+import numpy as np
+
+from demix.data.formats import choose_array, reason, shortened
 from demix.errors import DemixError
 from demix.extras import need
+from demix.files import check_regular, kind_of, open_regular
+from demix.memory import check_memory
+
+# Codecs that turn bytes into numbers and do nothing else. Others unpickle what a chunk holds, or
+# are plugins that zarr imports because a file names them; zfpy crashes over a damaged chunk.
+_NUMCODECS = (
+    *("adler32", "astype", "bitround", "blosc", "bz2", "crc32", "crc32c", "delta"),
+    *("fixedscaleoffset", "fletcher32", "gzip", "jenkins_lookup3", "lz4", "lzma", "packbits"),
+    *("pcodec", "quantize", "shuffle", "zlib", "zstd"),
+)
+_CODECS = {
+    2: _NUMCODECS,
+    3: (
+        *("blosc", "bytes", "crc32c", "endian", "gzip", "sharding_indexed", "transpose", "zstd"),
+        *(f"numcodecs.{name}" for name in _NUMCODECS),
+    ),
+}
+# Where a codec says what it decodes to; text of any length would be a way to fill the memory.
+_TYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")
+_INDEX = 16
+"""Bytes of a shard for each chunk, to say where it lies."""
 
 
 def open_zarr(path: Path, key: str | None) -> Any:
-    """Open one array of a zarr store, reading none of its chunks."""
+    """Open one array of a zarr store, reading none of its chunks.
+
+    Its metadata are read here first: zarr loads any installed codec that they name.
+    """
     zarr = need("zarr", "Reading a .zarr store", "files")
     try:
-        node = zarr.open(path, mode="r")
-        if isinstance(node, zarr.Group):
-            return node[choose_array([name for name, _ in node.arrays()], key, path)]
+        folder, metadata = path, _metadata(path)
+        if not metadata:
+            raise ValueError("it has no zarr.json, .zarray or .zgroup")
+        if "shape" not in metadata:
+            arrays = {child.name: _metadata(child) for child in path.iterdir() if child.is_dir()}
+            names = sorted(name for name, about in arrays.items() if "shape" in about)
+            name = choose_array(names, key, path)
+            folder, metadata = path / name, arrays[name]
+        elif key is not None:
+            raise DemixError(f"A key chooses from a zarr group, but {path} holds a single array.")
+        _check_codecs(metadata, str(folder))
+        attributes = folder / ".zattrs"
+        if attributes.exists():
+            check_regular(attributes)
+        return zarr.open_array(folder, mode="r", zarr_format=metadata["zarr_format"])
     except DemixError:
         raise
     except Exception as error:  # which one depends on what is missing
@@ -24,6 +67,112 @@ def open_zarr(path: Path, key: str | None) -> Any:
             f"Expected a zarr store, but {path} cannot be read as one ({reason(error)}); "
             "write it again."
         ) from error
-    if key is not None:
-        raise DemixError(f"A key chooses from a zarr group, but {path} holds a single array.")
-    return node
+
+
+def check_zarr(array: Any, source: str) -> None:
+    """Refuse an array that cannot be decoded safely, or of which a part is missing.
+
+    None of its chunks is read. Those of an array that is not on a disk are not counted.
+    """
+    _check_codecs(array.metadata.to_dict(), source)
+    if 0 in array.chunks:
+        raise DemixError(
+            f"Expected chunks that hold something, but those of {source} have shape "
+            f"{array.chunks}; write the store again."
+        )
+    size = math.prod(array.chunks) * array.dtype.itemsize
+    if array.shards is not None:
+        size += _INDEX * math.prod(array.shards) // math.prod(array.chunks)
+    check_memory(size, f"Reading a chunk of {source}", "write the store again in smaller chunks")
+    if isinstance(array.store, need("zarr.storage", "Reading a zarr array", "files").LocalStore):
+        _check_chunks(array, array.store.root / array.path, source)
+
+
+def _metadata(folder: Path) -> dict[str, Any]:
+    """Return what a folder says of itself; nothing if it is no part of a zarr store."""
+    for name, version in (("zarr.json", 3), (".zarray", 2), (".zgroup", 2)):
+        if (folder / name).exists():
+            with open_regular(folder / name) as file:
+                size = os.fstat(file.fileno()).st_size
+                check_memory(10 * size, f"Reading {folder / name}", "write the store again")
+                return {**json.load(file), "zarr_format": version}
+    return {}
+
+
+def _check_codecs(metadata: dict[str, Any], source: str) -> None:
+    version = metadata["zarr_format"]
+    for name, settings in _codecs(metadata, version):
+        if name not in _CODECS[version]:
+            raise DemixError(
+                f"Expected chunks that are plain or compressed numbers, but those of {source} need "
+                f"the codec {shortened(str(name))!r}, which demix never runs; write the store "
+                "again without it."
+            )
+        types = [settings[key] for key in _TYPES if settings.get(key) is not None]
+        if any(np.dtype(kind).kind not in "biuf" for kind in types):
+            raise DemixError(
+                f"Expected real numbers, but the codec {name!r} of {source} gives something else; "
+                "write the store again without it."
+            )
+
+
+def _codecs(metadata: dict[str, Any], version: int) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Go through all codecs, those inside of shards included: names and settings."""
+    if version == 2:
+        for codec in (metadata.get("compressor"), *(metadata.get("filters") or ())):
+            if codec is not None:
+                yield codec["id"], codec
+        return
+    waiting = list(metadata["codecs"])
+    while waiting:
+        codec = waiting.pop()
+        settings = codec.get("configuration") or {}
+        yield codec["name"], settings
+        waiting += [*settings.get("codecs", ()), *settings.get("index_codecs", ())]
+
+
+def _check_chunks(array: Any, folder: Path, source: str) -> None:
+    """Refuse an array some of whose files are missing: zarr reads them as the fill value."""
+    size = array.shards or array.chunks
+    grid = [-(-length // part) for length, part in zip(array.shape, size, strict=True)]
+
+    def is_chunk(name: str) -> bool:
+        place = tuple(map(int, re.findall(r"\d+", name)))
+        inside = len(place) == len(grid) and all(map(int.__lt__, place, grid))
+        return inside and array.metadata.encode_chunk_key(place) == name
+
+    try:
+        there = sum(map(is_chunk, _files(folder)))
+    except OSError as error:
+        raise DemixError(
+            f"Expected chunks of {source} that can be read, but {error.filename} cannot: "
+            f"{reason(error)}."
+        ) from error
+    total = math.prod(grid)
+    missing = total - there
+    fill = 0 if array.fill_value is None else array.fill_value
+    # A few that read as NaN, the one number that is not itself, are found when numbers are checked.
+    if missing > there or (missing and fill == fill):
+        raise DemixError(
+            f"Expected all {total} chunks of {source}, but it lacks {missing}, which "
+            f"would be read as {fill}; write the store again, with write_empty_chunks=True if "
+            "that is what they hold."
+        )
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Go through the names of all files in a folder and those inside, as zarr writes them."""
+    waiting = [str(folder)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+                elif entry.is_file():
+                    yield entry.path[len(str(folder)) + 1 :].replace(os.sep, "/")
+                else:
+                    kind = kind_of(entry.stat(follow_symlinks=False).st_mode)
+                    raise DemixError(
+                        f"Expected nothing but files in a zarr array, but {entry.path} is {kind}; "
+                        "write the store again."
+                    )

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from demix.data.csv_files import csv_delimiter, csv_lines, reads_as
-from demix.data.formats import check_kind, find_column, reason, shortened
+from demix.data.formats import check_kind, find_column, is_there, reason, shortened
 from demix.errors import DemixError
 
 FACTORS = (
@@ -114,7 +114,7 @@ def imagenet_x(
     if which not in ("multi", "top"):
         raise DemixError(f"which must be 'multi' or 'top', but got {which!r}.")
     path = _of_package(which) if path is None else Path(path)
-    if not path.is_file():
+    if not is_there(path):
         raise DemixError(f"Expected annotations of ImageNet-X (.jsonl), but {path} is no file.")
     check_kind(path, "a text file")
     names, factors, classes = [], [], []

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import io
 import lzma
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 from PIL import Image
 
 from demix.data.formats import reason
-from demix.data.images import SUFFIXES
+from demix.data.images import SUFFIXES, open_image
 from demix.errors import DemixError
+from demix.files import check_regular
 
 # The short side of an image that is cut, in units of what is cut out of it.
 _AROUND = 256 / 224
 _MOST_DAMAGED = 0.01
+# An image so many times as long as wide becomes too large when its short side grows.
+_LONGEST = 100
 _UNREADABLE = (OSError, EOFError, tarfile.TarError, lzma.LZMAError, zlib.error)
-_DAMAGE = (*_UNREADABLE, SyntaxError, ValueError, Image.DecompressionBombError)
+_DAMAGE = (*_UNREADABLE, DemixError)
 
 
 class ImageBatch(NamedTuple):
@@ -75,9 +78,9 @@ class ImageFiles:
         damaged: list[str] = []
         names: list[str] = []
         images: list[np.ndarray] = []
-        for name, read in self._files():
+        for name, file in self._files():
             try:
-                images.append(_decoded(read(), self.side))
+                images.append(_decoded(file, self.side))
                 names.append(name)
             except _DAMAGE as error:
                 damaged.append(name)
@@ -93,21 +96,21 @@ class ImageFiles:
             raise DemixError(
                 f"Expected images that can be decoded, but {len(damaged)} of {len(self)} in "
                 f"{self.source} cannot, which is more than 1 %; the last of them is {damaged[-1]} "
-                f"({reason(error)}); fetch or write them again."
+                f"({reason(error.__cause__ or error)}); fetch or write them again."
             )
 
-    def _files(self) -> Iterator[tuple[str, Callable[[], bytes]]]:
-        """Go through names and what reads their files."""
+    def _files(self) -> Iterator[tuple[str, Path | IO[bytes]]]:
+        """Go through names and files."""
         if self.source.is_dir():
             for name, path in self._members.items():
-                yield name, Path(path).read_bytes
+                yield name, Path(path)
             return
         wanted = {member: name for name, member in self._members.items()}
         # In the order of the archive, which may be compressed.
         with _archive(self.source) as archive:
             for member in archive:
                 if member.name in wanted and (file := archive.extractfile(member)) is not None:
-                    yield wanted[member.name], file.read
+                    yield wanted[member.name], file
 
 
 def open_images(path: str | Path, *, side: int = 224) -> ImageFiles:
@@ -119,8 +122,8 @@ def open_images(path: str | Path, *, side: int = 224) -> ImageFiles:
     Parameters
     ----------
     path : path
-        A folder, with or without folders in it, or a tar archive, compressed or not, of ``.png``
-        and ``.jpg`` files. Nothing is unpacked.
+        A folder, with or without folders in it, or a tar archive, compressed or not, of ``.png``,
+        ``.jpg``, ``.webp``, ``.tif`` and ``.bmp`` files. Nothing is unpacked.
     side : int
         Width and height of the images that are handed out.
 
@@ -159,7 +162,9 @@ def open_images(path: str | Path, *, side: int = 224) -> ImageFiles:
             )
         members[name] = member
     if not members:
-        raise DemixError(f"Expected .jpg, .jpeg or .png images in {path}, but there are none.")
+        raise DemixError(
+            f"Expected .png, .jpg, .webp, .tif or .bmp images in {path}, but there are none."
+        )
     return ImageFiles(path, members, side)
 
 
@@ -173,6 +178,7 @@ def _listed(path: Path) -> list[str]:
 
 def _archive(path: Path) -> tarfile.TarFile:
     try:
+        check_regular(path)
         return tarfile.open(path)
     except _UNREADABLE as error:
         raise _broken(path, error) from error
@@ -185,10 +191,15 @@ def _broken(path: Path, error: BaseException) -> DemixError:
     )
 
 
-def _decoded(data: bytes, side: int) -> np.ndarray:
+def _decoded(file: Path | IO[bytes], side: int) -> np.ndarray:
     """Return the pixels ``(side, side, 3)`` of an image."""
-    with Image.open(io.BytesIO(data)) as file:
-        image = file.convert("RGB")
+    # Going back in a compressed archive would begin it anew.
+    image = open_image(file if isinstance(file, Path) else BytesIO(file.read()), "RGB")
+    if max(image.size) > _LONGEST * min(image.size):
+        raise DemixError(
+            f"Expected images at most {_LONGEST} times as long as wide, but one has "
+            f"{image.width} x {image.height} pixels; cut it."
+        )
     if image.size != (side, side):
         share = round(side * _AROUND) / min(image.size)
         width, height = (max(side, round(length * share)) for length in image.size)

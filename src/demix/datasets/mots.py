@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -10,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from demix.data.formats import reason, shortened
+from demix.data.formats import is_there, reason, shortened
 from demix.datasets.runs import Runs, read_runs
 from demix.errors import DemixError
+from demix.files import open_regular
 from demix.memory import check_memory
 
 _PEDESTRIAN = 2
@@ -59,7 +61,7 @@ def read_mots(path: str | Path) -> list[Video]:
     Voigtlaender et al. (2019), MOTS: Multi-Object Tracking and Segmentation.
     """
     path = Path(path)
-    if not path.exists():
+    if not os.path.isdir(path) and not is_there(path):
         raise DemixError(
             f"Expected a folder, an archive or a .txt file of MOTS annotations, but {path} does "
             "not exist."
@@ -93,11 +95,9 @@ def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
     if path.is_dir():
         for file in sorted(path.rglob("*.txt")):
             if _is_annotation(file.name):
-                _check_size(path, file.stat().st_size)
-                yield str(file), file.read_bytes()
+                yield str(file), _read(file)
     elif path.suffix.lower() == ".txt":
-        _check_size(path, path.stat().st_size)
-        yield str(path), path.read_bytes()
+        yield str(path), _read(path)
     elif zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             for name in sorted(filter(_is_annotation, archive.namelist())):
@@ -115,6 +115,12 @@ def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
             ]
         for name, text in sorted(read):
             yield f"{path}:{name}", text
+
+
+def _read(file: Path) -> bytes:
+    with open_regular(file) as opened:
+        _check_size(file, os.fstat(opened.fileno()).st_size)
+        return opened.read()
 
 
 def _check_size(path: Path, size: int) -> bool:

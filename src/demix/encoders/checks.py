@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +85,19 @@ def check_weights(weights: dict[str, Tensor], expected: dict[str, Tensor]) -> No
     precision = weights["log_scale"].dtype
     for name, value in expected.items():
         wanted_type = precision if value.is_floating_point() else value.dtype
-        if weights[name].dtype != wanted_type or precision not in _PRECISIONS:
+        precise = name == "whitening.mean" and weights[name].dtype == torch.float64
+        if (weights[name].dtype != wanted_type and not precise) or precision not in _PRECISIONS:
             raise DemixError(f"{name} has numbers of type {weights[name].dtype}, unlike a model")
+    check_finite(weights)
+
+
+def check_finite(weights: Mapping[str, Tensor]) -> None:
+    """Refuse weights that are not finite: all that they give is not, either."""
+    for name, value in weights.items():
+        # Channels that never change are divided by infinity.
+        bad = value.isnan() if name == "whitening.deviation" else ~value.isfinite()
+        if bool(bad.any()):
+            raise DemixError(f"{name} has numbers that are not finite; train the model again")
 
 
 def _check_settings(settings: Any) -> None:

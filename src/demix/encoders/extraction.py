@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from demix.data.formats import reason
+from demix.data.formats import is_there, reason
 from demix.data.matching import listed
 from demix.data.names import read_names
 from demix.data.npy_files import read_npy
@@ -113,7 +113,7 @@ def features(
 
 def read_features(path: Path) -> Features:
     """Read features from an ``.npy`` file, and their names from ``names.txt`` beside it."""
-    if not path.is_file():
+    if not is_there(path):
         raise DemixError(f"Expected features (.npy), but {path} is no file.")
     values = read_npy(path)
     if values.ndim != 2 or values.dtype.kind not in "biuf":
@@ -122,7 +122,7 @@ def read_features(path: Path) -> Features:
             f"{values.dtype}."
         )
     beside = path.parent / NAMES
-    if not beside.is_file():
+    if not is_there(beside):
         raise DemixError(
             f"Expected the file names of {path} in {beside}, one in a line, but it is not there."
         )
@@ -165,7 +165,7 @@ def _encoder(model: Any) -> Callable[[Tensor], Any]:
 
 def onnx_encoder(path: Path) -> Callable[[Tensor], np.ndarray]:
     """Return what an ONNX file computes, for batches ``(B, 3, H, W)`` of any size."""
-    if path.suffix.lower() != ".onnx" or not path.is_file():
+    if path.suffix.lower() != ".onnx" or not is_there(path):
         raise DemixError(
             f"Expected a model as an .onnx file, or features as an .npy file, but got {path}."
         )

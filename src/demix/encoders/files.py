@@ -28,7 +28,7 @@ from demix.errors import DemixError
 from demix.files import write_atomic
 
 _SCHEMA = 1
-_MOST_TEXT = 2**20  # bytes of model.json
+_MOST_TEXT = 2**24  # bytes of model.json
 
 
 _HEAD = "head."
@@ -60,7 +60,7 @@ def save_encoder(
     head : mapping of Tensor, optional
         Parameters of the objective that are worth keeping, e.g. the rows of a classifier.
     about : dict, optional
-        Further facts to keep in ``model.json``, as plain data of less than a mebibyte.
+        Further facts to keep in ``model.json``, as plain data of less than 16 MiB.
 
     Examples
     --------

@@ -65,7 +65,7 @@ class ChannelScaling(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Take ``(N, ...)`` to scaled images ``(N, C, H, W)``, channels last in memory."""
-        images = (x.reshape(-1, *self.shape) - self.mean) / self.deviation
+        images = (x.reshape(-1, *self.shape).to(self.mean.dtype) - self.mean) / self.deviation
         return images.contiguous(memory_format=torch.channels_last)
 
 

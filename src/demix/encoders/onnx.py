@@ -16,9 +16,10 @@ from torch import Tensor, nn
 
 from demix import __version__
 from demix.encoders.body import ResidualLayer
+from demix.encoders.checks import check_finite
 from demix.encoders.encoder import Encoder
 from demix.encoders.images import BasicBlock, ChannelScaling, WhatAndWhere
-from demix.errors import DemixError
+from demix.errors import DemixError, warn
 from demix.extras import need
 from demix.files import write_atomic
 from demix.spaces import Box, L1Ball, Product, Real, Space, Sphere
@@ -66,6 +67,12 @@ def export_onnx(encoder: Encoder, path: str | Path) -> Path:
     """
     onnx = _library()
     _check_as_built(encoder)
+    check_finite(encoder.state_dict())
+    if encoder.whitening.mean.dtype == torch.float64 != encoder.log_scale.dtype:
+        warn(
+            "The model was fitted to columns that lie so far from zero that float32, which the "
+            "ONNX file takes, loses part of what they tell; centre the data before the fit."
+        )
     graph = _Graph(onnx)
     white = graph.add("Sub", "x", graph.constant("mean", encoder.whitening.mean))
     if isinstance(encoder.whitening, ChannelScaling):

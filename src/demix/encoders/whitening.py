@@ -50,8 +50,11 @@ class Whitening(nn.Module):
 
         With ``scales`` ``(dim,)``, the known standard deviations of the columns, these are brought
         to one first, so that columns in very different units count alike; where a scale is 0 the
-        column goes to 0.
+        column goes to 0. The mean is kept as precisely as ``x`` comes: in float64, columns may lie
+        far from zero.
         """
+        if x.dtype == torch.float64:
+            self.mean = self.mean.double()
         if scales is None:
             return self._fit(x)
         size = torch.where(scales > 0, scales, 1.0).double().to(x.device)
@@ -79,12 +82,12 @@ class Whitening(nn.Module):
 
     def _fit_largest(self, x: Tensor, kept: int) -> Whitening:
         """Find the directions of the largest variance by a randomised decomposition."""
-        x = x.float()
         mean = x.mean(dim=0)
+        centred = (x - mean).float()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             found = min(kept, *x.shape)
-            _, size, axes = torch.svd_lowrank(x - mean, q=min(found + 10, *x.shape), niter=4)
+            _, size, axes = torch.svd_lowrank(centred, q=min(found + 10, *x.shape), niter=4)
         deviation = size[:found] / math.sqrt(len(x))
         keep = deviation > 1e-5 * deviation.max()
         factor = torch.where(keep, 1 / deviation.clamp_min(1e-30), 0.0)
@@ -94,5 +97,5 @@ class Whitening(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """Whiten ``(N, dim)``."""
-        return (x - self.mean) @ self.matrix
+        """Whiten ``(N, dim)``; what is centred in float64 goes on in the precision of the model."""
+        return (x - self.mean).to(self.matrix.dtype) @ self.matrix

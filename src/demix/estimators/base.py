@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from demix.data import Data, Findings, as_data, check_data
 from demix.encoders import ChannelScaling, Encoder
-from demix.errors import DemixError
+from demix.errors import DemixError, warn
 from demix.estimators.assumptions import assumed_space, encoder_settings
 from demix.estimators.encoding import encode
 from demix.estimators.fitting import Likelihood, Report, Source, default_recipe, fit_encoder
@@ -24,7 +24,7 @@ from demix.estimators.gain import Gain
 from demix.estimators.seeding import seeded
 from demix.spaces import Space
 from demix.training import Recipe, Record
-from demix.validation import check_share
+from demix.validation import check_device, check_share, refuse_masked
 
 
 class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -124,6 +124,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _data(self, X: Any, *, reset: bool) -> Data:
         """Return what was given as rows; scikit-learn looks at plain matrices and frames first."""
+        refuse_masked(X, "rows")
         zarr = sys.modules.get("zarr")
         streamed = isinstance(X, Data) or (zarr is not None and isinstance(X, zarr.Array))
         images = isinstance(X, np.ndarray) and X.ndim > 2
@@ -134,13 +135,17 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
             data = as_data(X)
             self._row_shape = tuple(data.shape[1:])
-            return data
+            return data if reset else data.precisely(self._precise)
         data = as_data(X)
+        if not reset:
+            data = data.matching(self._names).precisely(self._precise)
         self._row_shape = tuple(data.shape[1:])
         features = int(np.prod(data.shape[1:]))
         if reset:
             self.n_features_in_ = features
             self.__dict__.pop("feature_names_in_", None)
+            if data.names is not None:
+                self.feature_names_in_ = np.array(data.names, dtype=object)
         elif features != self.n_features_in_:
             raise DemixError(
                 f"X has {features} features, but {type(self).__name__} is expecting "
@@ -148,11 +153,38 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
         return data
 
-    def _checked(self, data: Data) -> Findings:
-        """Look at all rows, refuse what cannot be used, and warn of what is odd."""
+    @property
+    def _names(self) -> list[str] | None:
+        """The names of the columns that the model was fitted to, if they had any."""
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [str(name) for name in names]
+
+    @property
+    def _precise(self) -> bool:
+        """Whether the encoder takes float64."""
+        encoder = self.encoder_
+        return encoder.whitening.mean.dtype == torch.float64 != encoder.log_scale.dtype
+
+    def _checked(self, data: Data) -> tuple[Data, Findings]:
+        """Look at all rows, refuse what cannot be used, and warn of what is odd.
+
+        Returns
+        -------
+        Data
+            The rows, in float64 if float32 would lose what they tell.
+        Findings
+            What was found.
+        """
+        check_device(self.device)
         found = check_data(data, batch=None if self.recipe is None else self.recipe.batch)
         found.warn()
-        return found
+        dim, latents = int(np.prod(data.shape[1:])), self._space().dim
+        if latents > dim:
+            warn(
+                f"{latents} latents are asked for, but {data.source} has {dim} numbers in a row; "
+                "no theorem recovers more latents than there are numbers."
+            )
+        return data.precisely(data.precise or found.precise), found
 
     def _settings(self) -> dict[str, str]:
         """Return what tells this estimator from others, in the same words in every process."""
@@ -204,6 +236,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_steps_, self.seconds_ = fit.training.steps, fit.training.seconds
         self.notes_ = found.sentences() + _whitened(encoder, found)
         self.digest_ = digest
+        source.data.check_unchanged()
         return self
 
 

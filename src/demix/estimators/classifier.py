@@ -22,6 +22,7 @@ from demix.objectives import Classification
 from demix.objectives.labels import warn_of_single
 from demix.spaces import Space
 from demix.training import Recipe
+from demix.validation import refuse_masked
 
 
 class ClassifierDemixer(ClassifierMixin, Demixer):
@@ -158,7 +159,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         space = self._space()
         data = self._data(X, reset=not goes_on)
         labels = self._labels(y, len(data), classes, goes_on=goes_on)
-        found = self._checked(data)
+        data, found = self._checked(data)
         counts = np.bincount(labels.numpy(), minlength=len(self.classes_))
         warn_of_single(counts)
         if not goes_on:
@@ -191,6 +192,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
             raise DemixError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        refuse_masked(y, "labels")
         y = column_or_1d(y.detach().cpu().numpy() if torch.is_tensor(y) else y, warn=True)
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y")

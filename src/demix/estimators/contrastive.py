@@ -19,6 +19,7 @@ from demix.estimators.views import Augmentation, AugmentedPairs, GivenPairs, Lag
 from demix.objectives import ShapedInfoNCE
 from demix.spaces import Space
 from demix.training import Recipe
+from demix.validation import refuse_masked
 
 # Below this loss in nats positives are told apart almost surely, whatever the latents are.
 _SATURATED = 0.05
@@ -190,7 +191,7 @@ class ContrastiveDemixer(Demixer):
         space = self._space()
         objective = self.objective_ if goes_on else pair_objective(self.conditional, space)
         data, pairs = self._pairs(self._data(X, reset=not goes_on), positives)
-        found = self._checked(data)
+        data, found = self._checked(data)
         source = self._source(data, pairs)
         self._fit(
             self.encoder_ if goes_on else self._new_encoder(space),
@@ -219,6 +220,7 @@ class ContrastiveDemixer(Demixer):
             return data, None
         if self.augmentation is not None:
             raise DemixError("Pairs are given or made by an augmentation, but got both.")
+        refuse_masked(positives, "positives")
         array = positives if torch.is_tensor(positives) else np.asarray(positives)
         if str(array.dtype).replace("torch.", "").startswith(("int", "uint")) and (
             array.ndim != 2 or array.shape[1] == 2 or tuple(array.shape) != data.shape
@@ -229,7 +231,7 @@ class ContrastiveDemixer(Demixer):
                 f"positives must be row numbers (P, 2), or a positive for each row, of shape "
                 f"{data.shape}, but got {array.dtype} of shape {tuple(array.shape)}."
             )
-        both = np.concatenate([data.take(torch.arange(len(data))).numpy(), np.asarray(array)])
+        both = np.concatenate([data.rows.read(0, len(data)), np.asarray(array)])
         rows = torch.arange(len(data))
         return as_data(both), torch.stack([rows, rows + len(data)], dim=1)
 

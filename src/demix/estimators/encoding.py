@@ -81,6 +81,11 @@ def encoded(encoders: Sequence[Encoder], data: Data) -> Iterator[tuple[int, list
         # Not around the loop: whoever takes the blocks would compute without gradients, too.
         with torch.no_grad():
             found = [f(rows.to(device)) for f, device in zip(encoders, devices, strict=True)]
+        if not all(bool(torch.isfinite(latents).all()) for latents in found):
+            raise DemixError(
+                f"The latents of rows {start}..{start + len(rows) - 1} of {data.source} are not "
+                "finite; look for rows far from all that the model was fitted to."
+            )
         yield start, [latents.float().cpu().numpy() for latents in found]
 
 

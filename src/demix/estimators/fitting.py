@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from demix.data import Data
 from demix.encoders import Encoder, Whitening
 from demix.errors import warn
 from demix.estimators.gain import Gain, held_out_gain
@@ -51,6 +52,8 @@ Judged = TypeVar("Judged", bound=Held, contravariant=True)
 
 class Source(Protocol[Drawn]):
     """Where batches come from, with parts that are held out."""
+
+    data: Data
 
     def __len__(self) -> int:
         """Return how many pairs or rows are trained on."""

@@ -119,7 +119,7 @@ class InstanceDemixer(Demixer):
     ) -> Self:
         space = self._space()
         data = self._data(X, reset=not goes_on)
-        found = self._checked(data)
+        data, found = self._checked(data)
         with seeded(self._seed()):
             objective = InstanceDiscrimination(
                 len(data),

@@ -17,12 +17,14 @@ from demix.estimators.assumptions import pair_objective
 from demix.estimators.base import Demixer
 from demix.estimators.classifier import ClassifierDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
+from demix.estimators.facts import check_facts
 from demix.estimators.gain import Gain
 from demix.estimators.instance import InstanceDemixer
 from demix.objectives import Classification
 from demix.provenance import provenance
 from demix.spaces import Space
 from demix.training import Recipe
+from demix.validation import check_device
 
 ESTIMATORS: dict[str, type[Demixer]] = {
     kind.__name__: kind for kind in (ContrastiveDemixer, ClassifierDemixer, InstanceDemixer)
@@ -89,6 +91,8 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
         raise DemixError(
             f"{folder} holds a bare encoder and no estimator; open it with load_encoder."
         )
+    check_facts(about, folder)
+    check_device(device)
     try:
         parameters = {name: _rich(name, value) for name, value in about["parameters"].items()}
         demixer: Any = ESTIMATORS[name](**{**parameters, "device": device})

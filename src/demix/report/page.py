@@ -20,6 +20,9 @@ from demix.report.blocks import Block, Figure, Gallery, Page, Picture, Table
 from demix.report.drawing import inlined
 from demix.report.style import palette_css, palette_variables
 
+MARK = b'<meta name="generator" content="demix">'
+"""What is among the first bytes of every page."""
+
 
 def render(page: Page) -> str:
     r"""HTML of a page; the same page gives the same text.

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
+from demix.data.images import open_image
 from demix.errors import DemixError
 from demix.scenes import three_d_ident as published
 from demix.scenes.teapot import teapot
@@ -92,9 +92,10 @@ class Blender:
 
     def _render(self) -> np.ndarray:
         with tempfile.TemporaryDirectory() as folder, _quiet():
-            self._scene.render.filepath = str(Path(folder) / "image.png")
+            file = Path(folder) / "image.png"
+            self._scene.render.filepath = str(file)
             self._bpy.ops.render.render(write_still=True)
-            return np.asarray(Image.open(self._scene.render.filepath).convert("RGBA"))
+            return np.asarray(open_image(file, "RGBA"))
 
     def _still(self) -> None:
         """Add what never moves: camera, lamp, sun, and a world without light."""

@@ -15,6 +15,7 @@ from demix.datasets.dislib.factor_images import FactorImages, grid
 from demix.datasets.dislib.mat_files import read_mat
 from demix.datasets.dislib.pixels import ArrayPixels, Report, silent
 from demix.errors import DemixError
+from demix.files import open_regular
 
 _AZIMUTHS, _ELEVATIONS = 24, 4
 _CARS = 183
@@ -65,7 +66,8 @@ def _meshes(path: Path) -> Iterator[tuple[str, bytes]]:
     """Go through the files of an archive or a folder; nothing is unpacked to the disk."""
     if path.is_dir():
         for file in sorted([*path.glob("*_mesh.mat"), *path.glob("cars/*_mesh.mat")]):
-            yield file.name, file.read_bytes()
+            with open_regular(file) as mesh:
+                yield file.name, mesh.read()
         return
     try:
         with tarfile.open(path) as archive:

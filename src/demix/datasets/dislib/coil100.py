@@ -7,8 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 
+from demix.data.images import open_image
 from demix.datasets.dislib.columns import FactorColumn
 from demix.datasets.dislib.factor_images import FactorImages
 from demix.datasets.dislib.npz import read_array
@@ -24,7 +24,7 @@ _AT_ONCE = 500
 def open_coil100(path: Path, *, report: Report = silent) -> FactorImages:
     """Open photographs of objects on a turntable.
 
-    The file holds ``data``, images in any format that Pillow reads, one after the other as bytes;
+    The file holds ``data``, PNG, JPEG, WebP, TIFF or BMP images one after the other as bytes;
     ``offset`` ``(N,)`` or ``(N + 1,)``, where each begins; ``object_id`` and ``angle_deg``
     ``(N,)``. They are decoded once. Images that cannot be decoded are left out, with a warning,
     up to one in a hundred.
@@ -75,9 +75,8 @@ def open_coil100(path: Path, *, report: Report = silent) -> FactorImages:
 def _decoded(content: bytes) -> np.ndarray | None:
     """Return an image ``(H, W, 3)``, or None if it is damaged."""
     try:
-        with Image.open(BytesIO(content)) as image:
-            return np.asarray(image.convert("RGB"))
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        return np.asarray(open_image(BytesIO(content), "RGB"))
+    except DemixError:
         return None
 
 

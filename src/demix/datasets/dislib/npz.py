@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 from zlib import error as ZlibError
 
 import numpy as np
-from numpy.lib import format as npy
 
 from demix.data.formats import check_kind, choose_array, reason
-from demix.data.npy_files import DEFLATED
+from demix.data.npy_files import DEFLATED, Header, read_header
 from demix.datasets.dislib.pixels import ArrayPixels, BitPixels, Pixels, Report, silent
 from demix.errors import DemixError
 from demix.memory import check_memory
@@ -23,14 +21,6 @@ _DAMAGE = (OSError, ValueError, EOFError, BadZipFile, ZlibError, RuntimeError)
 # A file in an archive: 26 bytes, then the lengths of its name and of what comes after that.
 _LENGTHS, _LOCAL = 26, 30
 _BLOCK = 64 * 2**20
-
-
-class Header(NamedTuple):
-    """What stands before the numbers of an array."""
-
-    shape: tuple[int, ...]
-    fortran: bool
-    dtype: np.dtype
 
 
 def array_names(path: Path) -> list[str]:
@@ -52,7 +42,7 @@ def read_array(path: Path, key: str) -> np.ndarray:
             # Whole, so that the archive's checksum is compared.
             _check_claim(_header(file, path, key), archive.getinfo(f"{name}.npy"), path)
             file.seek(0)
-            return np.asarray(npy.read_array(file, allow_pickle=False))
+            return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
     except DemixError:
         raise
     except _DAMAGE as error:
@@ -112,9 +102,7 @@ def damaged(path: Path, error: BaseException) -> DemixError:
 
 
 def _header(file: IO[bytes], path: Path, key: str) -> Header:
-    version = npy.read_magic(file)
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    header = Header(*read(file))
+    header = read_header(file)
     if header.dtype.hasobject:
         raise DemixError(
             f"Expected numbers in {key!r} of {path}, but it holds pickled objects, which demix "
@@ -125,11 +113,12 @@ def _header(file: IO[bytes], path: Path, key: str) -> Header:
 
 def _check_claim(header: Header, entry: ZipInfo, path: Path) -> None:
     """Refuse a header that claims more than the archive can hold, or than fits into memory."""
-    size = math.prod(header.shape) * header.dtype.itemsize
-    if size > min(entry.file_size, DEFLATED * path.stat().st_size):
-        raise EOFError(f"an array claims {size} bytes that are not there")
+    if header.size > min(entry.file_size, DEFLATED * path.stat().st_size):
+        raise EOFError(f"an array claims {header.size} bytes that are not there")
     if entry.compress_type != ZIP_STORED:
-        check_memory(size, f"Reading {path}", "save it with numpy.savez, not savez_compressed")
+        check_memory(
+            header.size, f"Reading {path}", "save it with numpy.savez, not savez_compressed"
+        )
 
 
 def _check_images(header: Header, path: Path, key: str) -> None:

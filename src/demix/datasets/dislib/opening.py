@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from demix.data.formats import looks_like
+from demix.data.formats import is_there, looks_like
 from demix.datasets.dislib import coil100, dsprites
 from demix.datasets.dislib.cars3d import is_cars3d, open_cars3d
 from demix.datasets.dislib.coil100 import open_coil100
@@ -53,7 +54,7 @@ def open_factor_images(path: str | Path, *, report: Report = silent) -> FactorIm
     ('sprites', ('shape', 'scale', 'orientation', 'x', 'y'), 'categorical')
     """
     path = Path(path)
-    if not path.exists():
+    if not os.path.isdir(path) and not is_there(path):
         raise DemixError(f"Expected {EXPECTED}, but {path} does not exist.")
     if path.is_dir():
         if (path / META).is_file():

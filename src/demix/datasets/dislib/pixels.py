@@ -31,10 +31,7 @@ class Pixels(Protocol):
 
 
 class ArrayPixels:
-    """Images of an array ``(N, H, W)`` or ``(N, H, W, C)``, in memory or mapped from a file.
-
-    Pages of a mapped file are let go after each read.
-    """
+    """Images of an array ``(N, H, W)`` or ``(N, H, W, C)``, in memory or in a file."""
 
     def __init__(self, array: np.ndarray, *, gain: int = 1) -> None:
         self._rows, self._gain = array_rows(array), gain

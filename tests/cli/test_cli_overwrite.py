@@ -1,0 +1,141 @@
+"""An existing result is replaced only with --overwrite, an input never, by any command."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+def holds(place: Path) -> dict[str, str]:
+    """Return what a folder holds, by checksum."""
+    return {
+        str(file.relative_to(place)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(place.rglob("*"))
+        if file.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, walk) -> Path:
+    """A folder with a walk as `x.npy`, long enough for a check-up."""
+    folder = tmp_path_factory.mktemp("walks")
+    np.save(folder / "x.npy", np.concatenate([walk, walk[::-1]]))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(demix, place) -> Path:
+    """A fit to the walk."""
+    done = demix.run("fit", place / "x.npy", "--n-latents", 2, "--out", place / "model")
+    assert done.returncode == 0, done.stderr
+    shutil.copytree(place / "model", place / "copy")
+    return place / "model"
+
+
+# Each command that makes one result, without where to write, and what it writes.
+RESULTS = {
+    "fit": (["fit", "x.npy", "--n-latents", 2, "--out"], "out"),
+    "transform": (["transform", "model", "x.npy", "--out"], "z.npy"),
+    "export": (["export", "model", "--onnx"], "m.onnx"),
+    "report": (["report", "model", "--out"], "out"),
+    "compare": (["compare", "model", "copy", "--out"], "out"),
+    "evaluate": (["evaluate", "--latents", "x.npy", "--factors", "x.npy", "--out"], "out"),
+    "probe": (["probe", "x.npy", "x.npy", "--out"], "out"),
+    "checkup": (["checkup", "model", "x.npy", "--no-refits", "--out"], "out"),
+    "preview": (["render", "sprites", "--preview"], "sheet.png"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("model")
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_is_replaced_only_if_that_is_asked_for(name, demix, place, tmp_path):
+    arguments, out = RESULTS[name]
+    given = [place / a if a in ("x.npy", "model", "copy") else a for a in arguments]
+    command = [*given, tmp_path / out]
+    first = demix.run(*command)
+    assert first.returncode == 0, first.stderr
+    before = holds(tmp_path)
+    told = demix.refusal(*command)
+    assert "add --overwrite to replace it, or choose" in told
+    assert holds(tmp_path) == before
+    again = demix.run(*command, "--overwrite")
+    assert again.returncode == 0, again.stderr
+    assert set(holds(tmp_path)) == set(before)
+
+
+def test_an_input_is_never_replaced(demix, place, model, tmp_path):
+    own = tmp_path / "own.npy"
+    own.write_bytes((place / "x.npy").read_bytes())
+    os.link(own, tmp_path / "second.npy")
+    before = holds(tmp_path), holds(model)
+    for out in (own, tmp_path / "second.npy", model / "latents.npy"):
+        told = demix.refusal("transform", model, own, "--out", out, "--overwrite")
+        assert "The output must not replace what is read" in told
+    # A folder in which an input lies is not written to, even one of our own.
+    for command in (["fit", model / "latents.npy"], ["fit", own, "--time", model / "latents.npy"]):
+        told = demix.refusal(*command, "--n-latents", 2, "--out", model, "--overwrite")
+        assert "The output must not replace what is read" in told or "moment" in told
+    assert (holds(tmp_path), holds(model)) == before
+
+
+def test_a_link_is_no_place_for_a_result(demix, place, model, tmp_path):
+    victim = tmp_path / "victim.npy"
+    victim.write_bytes(b"\x93NUMPY precious")
+    (tmp_path / "z.npy").symlink_to(victim)
+    told = demix.refusal(
+        "transform", model, place / "x.npy", "--out", tmp_path / "z.npy", "--overwrite"
+    )
+    assert "z.npy is a link; choose another name" in told
+    assert victim.read_bytes() == b"\x93NUMPY precious"
+
+
+@pytest.mark.parametrize("page", ["report.html"])
+def test_a_page_of_the_user_is_left_alone(page, demix, model, tmp_path):
+    (tmp_path / page).write_text("<html>thesis</html>")
+    told = demix.refusal("report", model, "--out", tmp_path, "--overwrite")
+    assert "holds something else (not what demix writes there)" in told
+    assert (tmp_path / page).read_text() == "<html>thesis</html>"
+
+
+def test_the_page_of_a_fit_is_replaced_only_if_that_is_asked_for(demix, model):
+    before = holds(model)
+    assert "add --overwrite" in demix.refusal("report", model)
+    assert holds(model) == before
+
+
+def test_what_was_begun_and_killed_can_be_begun_again(demix, place, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    begun = {"unfinished": True, "provenance": {"command": "demix evaluate --latents x"}}
+    (out / "scores.json").write_text(json.dumps(begun))
+    x = place / "x.npy"
+    done = demix.run("evaluate", "--latents", x, "--factors", x, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "unfinished" not in json.loads((out / "scores.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["fit", "nowhere.npy", "--out"],
+        ["checkup", "nowhere", "nowhere.npy", "--out"],
+        ["compare", "nowhere", "nowhere", "--out"],
+        ["evaluate", "--latents", "nowhere.npy", "--factors", "nowhere.npy", "--out"],
+        ["probe", "nowhere.npy", "nowhere.npy", "--out"],
+        ["consensus", "nowhere.npy", "--out"],
+        ["render", "sprites", "--n", 0, "--out"],
+        ["reproduce", "clica-table1", "--rows", 99, "--out"],
+        ["demo", "--seed", -1, "--out"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_what_is_refused_leaves_no_folder_behind(command, demix, tmp_path):
+    demix.refusal(*command, tmp_path / "a" / "b")
+    assert list(tmp_path.iterdir()) == []

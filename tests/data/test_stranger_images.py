@@ -1,0 +1,218 @@
+"""Images that a stranger made start no program, stand upright, and end in one sentence at worst."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import struct
+import zlib
+from contextlib import suppress
+
+import numpy as np
+import pytest
+import torch
+from PIL import EpsImagePlugin, Image
+
+from demix import DemixError, open_images, read_data
+from demix.datasets.dislib.coil100 import open_coil100
+
+UPRIGHT = np.random.default_rng(0).integers(0, 256, size=(4, 6, 3), dtype=np.uint8)
+# How an upright image is stored so that an orientation of EXIF turns it back.
+STORED = {
+    1: lambda x: x,
+    2: lambda x: x[:, ::-1],
+    3: lambda x: x[::-1, ::-1],
+    4: lambda x: x[::-1],
+    5: lambda x: x.transpose(1, 0, 2),
+    6: lambda x: np.rot90(x, 1),
+    7: lambda x: x[::-1, ::-1].transpose(1, 0, 2),
+    8: lambda x: np.rot90(x, -1),
+}
+POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 4 4\n%%EndComments\nshowpage\n"
+
+
+def written(path, image, **options):
+    image.save(path, **options)
+    return path.parent
+
+
+def oriented(orientation):
+    image = Image.fromarray(np.ascontiguousarray(STORED[orientation](UPRIGHT)))
+    exif = image.getexif()
+    exif[0x0112] = orientation
+    return image, exif
+
+
+def pixels(folder):
+    data = read_data(folder)
+    return data.take(torch.arange(len(data))).numpy()
+
+
+def refusal(folder) -> str:
+    """Read images that cannot be read, and return the one sentence about them."""
+    with pytest.raises(DemixError) as told:
+        pixels(folder)
+    assert str(told.value).endswith(".")
+    assert "\n" not in str(told.value)
+    return str(told.value)
+
+
+def told_of(folder) -> list[str]:
+    """What is told of a folder with one image, by all that read images."""
+    found = []
+    for read in (
+        lambda: pixels(folder),
+        lambda: next(open_images(folder).batches(1)),
+        lambda: open_images(folder / "x.png"),
+    ):
+        with pytest.raises(DemixError) as told:
+            read()
+        found.append(str(told.value))
+    return found
+
+
+@pytest.fixture
+def ghostscript(tmp_path, monkeypatch):
+    """A program gs that leaves a file behind; Pillow is to look for it anew."""
+    programs, ran = tmp_path / "programs", tmp_path / "ran"
+    programs.mkdir()
+    (programs / "gs").write_text(f"#!/bin/sh\ntouch {ran}\n")
+    (programs / "gs").chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    monkeypatch.setattr(EpsImagePlugin, "gs_binary", None)
+    return ran
+
+
+def test_postscript_named_as_an_image_is_refused_and_starts_no_program(tmp_path, ghostscript):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "x.png").write_bytes(POSTSCRIPT)
+    folder, several, archive = told_of(tmp_path / "images")
+    assert "x.png looks like a text file; remove it" in folder
+    assert "1 of 1 in" in several
+    assert "cannot be read as one" in archive
+    data, ones = np.frombuffer(POSTSCRIPT, dtype=np.uint8), np.ones(1, dtype=int)
+    np.savez(tmp_path / "c.npz", data=data, offset=0 * ones, object_id=ones, angle_deg=ones)
+    with pytest.raises(DemixError, match="1 of the 1 in"):
+        open_coil100(tmp_path / "c.npz")
+    assert not ghostscript.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes on this system")
+def test_nobody_waits_for_a_pipe_named_as_an_image(tmp_path):
+    os.mkfifo(tmp_path / "x.png")
+    signal.signal(signal.SIGALRM, lambda *_: pytest.fail("waits for a pipe"))
+    signal.alarm(10)
+    try:
+        assert all("x.png is a pipe" in sentence for sentence in told_of(tmp_path))
+    finally:
+        signal.alarm(0)
+
+
+@pytest.mark.parametrize("kind", ["GIF", "PPM", "PCX", "ICO"])
+def test_other_formats_are_refused_whatever_their_name(tmp_path, kind):
+    Image.fromarray(UPRIGHT).save(tmp_path / "x.png", kind)
+    assert "Expected a PNG, JPEG, WebP, TIFF or BMP image" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("suffix", ["png", "webp", "tif", "tiff", "BMP"])
+def test_formats_without_loss_give_the_pixels_that_were_written(tmp_path, suffix):
+    options = {"lossless": True} if suffix == "webp" else {}
+    found = pixels(written(tmp_path / f"x.{suffix}", Image.fromarray(UPRIGHT), **options))
+    assert np.array_equal(found[0].transpose(1, 2, 0), UPRIGHT.astype(np.float32) / 255)
+
+
+@pytest.mark.parametrize("orientation", STORED)
+@pytest.mark.parametrize(
+    ("suffix", "options"),
+    [
+        ("png", {}),
+        ("webp", {"lossless": True}),
+        ("tif", {}),
+        ("tif", {"compression": "tiff_lzw"}),
+        ("jpg", {"quality": 100, "subsampling": 0}),
+    ],
+)
+def test_images_are_upright_in_size_and_pixels(tmp_path, suffix, options, orientation):
+    image, exif = oriented(orientation)
+    folder = written(tmp_path / f"x.{suffix}", image, exif=exif, **options)
+    found = pixels(folder)[0].transpose(1, 2, 0) * 255
+    assert found.shape == UPRIGHT.shape
+    # The discrete cosine transform of JPEG rounds.
+    assert np.abs(found - UPRIGHT).max() <= (12 if suffix == "jpg" else 1e-4)
+    batch = next(open_images(folder, side=4).batches(1))
+    wide = Image.fromarray(UPRIGHT).resize((8, 5), Image.Resampling.BICUBIC).crop((2, 0, 6, 4))
+    assert np.abs(batch.pixels[0] - np.asarray(wide, dtype=float)).max() <= 12
+
+
+def test_an_orientation_behind_the_pixels_that_changes_the_size_is_told(tmp_path):
+    image, exif = oriented(6)
+    image.save(tmp_path / "x.png")
+    raw, note = (tmp_path / "x.png").read_bytes(), exif.tobytes().removeprefix(b"Exif\0\0")
+    (tmp_path / "x.png").write_bytes(raw[:-12] + chunk(b"eXIf", note) + raw[-12:])
+    assert read_data(tmp_path).shape == (1, 3, 6, 4)
+    assert "4 x 6 pixels in RGB as x.png, but" in refusal(tmp_path)
+
+
+def chunk(kind: bytes, content: bytes) -> bytes:
+    """A part of a PNG file."""
+    check = struct.pack(">I", zlib.crc32(kind + content))
+    return struct.pack(">I", len(content)) + kind + content + check
+
+
+@pytest.mark.parametrize("side", [10_000, 20_000], ids=["Pillow would warn", "Pillow would fail"])
+def test_images_made_to_exhaust_the_memory_are_refused(tmp_path, side):
+    parts = [
+        (b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)),
+        (b"IDAT", zlib.compress(b"")),
+        (b"IEND", b""),
+    ]
+    start = b"\x89PNG\r\n\x1a\n"
+    (tmp_path / "x.png").write_bytes(start + b"".join(chunk(*part) for part in parts))
+    assert "x.png cannot be decoded (Image size" in refusal(tmp_path)
+    with pytest.raises(DemixError, match="1 of 1"):
+        next(open_images(tmp_path).batches(1))
+
+
+@pytest.mark.parametrize("suffix", ["tif", "webp", "png"])
+def test_several_pages_are_no_image(tmp_path, suffix):
+    pages = [Image.fromarray(np.roll(UPRIGHT, shift)) for shift in range(3)]
+    pages[0].save(tmp_path / f"x.{suffix}", save_all=True, append_images=pages[1:])
+    assert f"x.{suffix} cannot be decoded (it has several pages)" in refusal(tmp_path)
+
+
+def test_the_preview_that_a_camera_puts_behind_a_photograph_is_no_page(tmp_path):
+    photograph = Image.fromarray(UPRIGHT)
+    photograph.save(tmp_path / "x.jpg", "MPO", save_all=True, append_images=[photograph])
+    assert pixels(tmp_path).shape == (1, 3, 4, 6)
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "webp", "tif", "bmp"])
+def test_any_damage_ends_in_a_refusal_at_worst(tmp_path, suffix):
+    raw = io.BytesIO()
+    Image.fromarray(UPRIGHT).save(raw, "jpeg" if suffix == "jpg" else suffix.replace("f", "ff"))
+    whole = raw.getvalue()
+    random = np.random.default_rng(0)
+    for _ in range(60):
+        spoilt = bytearray(whole[: int(random.integers(1, len(whole) + 1))])
+        for place in random.integers(len(spoilt), size=3):
+            spoilt[place] = random.integers(256)
+        (tmp_path / f"x.{suffix}").write_bytes(spoilt)
+        with suppress(DemixError):
+            pixels(tmp_path)
+
+
+def test_an_image_many_times_as_long_as_wide_is_not_blown_up(tmp_path):
+    Image.new("L", (1, 60_000)).save(tmp_path / "x.png")
+    with pytest.raises(DemixError, match="at most 100 times as long as wide"):
+        next(open_images(tmp_path).batches(1))
+
+
+def test_images_that_were_changed_are_told(tmp_path):
+    written(tmp_path / "x.png", Image.fromarray(UPRIGHT))
+    data = read_data(tmp_path)
+    data.check_unchanged()
+    written(tmp_path / "x.png", Image.fromarray(UPRIGHT[:, ::-1] // 2))
+    os.utime(tmp_path / "x.png", ns=(0, 0))
+    with pytest.raises(DemixError, match="was changed while it was read"):
+        data.check_unchanged()

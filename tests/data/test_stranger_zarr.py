@@ -1,0 +1,285 @@
+"""Stores that a stranger wrote run nothing, hide no gap and take no memory by a claim."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import numcodecs
+import numpy as np
+import pytest
+import torch
+import zarr
+from numcodecs.registry import codec_registry
+from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, TransposeCodec
+
+from demix import DemixError, as_data, read_data
+
+MATRIX = np.random.default_rng(0).integers(1, 99, size=(50, 4)).astype(np.float32)
+
+
+def store(path, **options):
+    """A store of 5 x 2 chunks."""
+    zarr.create_array(path, data=MATRIX, **{"chunks": (10, 2), **options})
+    return path
+
+
+def change(path: Path, **entries) -> Path:
+    """Write other entries into the metadata of a store."""
+    file = next(path / name for name in ("zarr.json", ".zarray") if (path / name).exists())
+    file.write_text(json.dumps(json.loads(file.read_text()) | entries))
+    return path
+
+
+def refusal(x) -> str:
+    """Return the one sentence about what cannot be read."""
+    with pytest.raises(DemixError) as told:
+        read_data(x) if isinstance(x, Path) else as_data(x)
+    assert str(told.value).endswith(".")
+    assert "\n" not in str(told.value)
+    return str(told.value)
+
+
+def everything(data) -> np.ndarray:
+    return data.take(torch.arange(len(data))).numpy()
+
+
+class Bomb:
+    """Leaves a folder behind when it is unpickled."""
+
+    def __init__(self, left: Path) -> None:
+        self.left = left
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.left),)
+
+
+@pytest.mark.parametrize("place", ["compressor", "filters"])
+def test_a_pickle_in_a_chunk_is_never_opened(tmp_path, place):
+    path, left = tmp_path / "x.zarr", tmp_path / "left"
+    zarr.create_array(path, data=MATRIX, chunks=MATRIX.shape, zarr_format=2, compressors=None)
+    codec = {"id": "pickle", "protocol": 5}
+    change(path, **{place: codec if place == "compressor" else [codec]})
+    (path / "0.0").write_bytes(pickle.dumps(Bomb(left)))
+    assert "x.zarr need the codec 'pickle', which demix never runs" in refusal(path)
+    assert not left.exists()
+
+
+def test_a_pickle_is_never_opened_though_zarr_may_do_so(tmp_path, monkeypatch):
+    # As somebody may set it who trusts stores of his own, and as it was up to numcodecs 0.16.5.
+    monkeypatch.setattr(numcodecs.pickles, "ALLOW_UNSAFE_PICKLE_DECODE", True)
+    path, left = tmp_path / "x.zarr", tmp_path / "left"
+    zarr.create_array(path, shape=(1, 1), chunks=(1, 1), dtype=str, zarr_format=2)
+    change(path, compressor={"id": "pickle", "protocol": 5})
+    (path / "0.0").write_bytes(pickle.dumps(Bomb(left)))
+    array = zarr.open_array(path, mode="r")
+    for x in (path, array):
+        assert "need the codec 'pickle'" in refusal(x)
+    assert not left.exists()
+    with suppress(TypeError):
+        array[:]
+    assert left.exists()
+
+
+def test_a_codec_that_is_installed_is_not_even_made(tmp_path):
+    made = []
+
+    class Installed(numcodecs.Zlib):
+        codec_id = "demix_test"
+
+        @classmethod
+        def from_config(cls, config):
+            made.append(cls)
+            return cls()
+
+        from_dict = from_config
+
+    zarr.registry.register_codec("demix_test", Installed)
+    numcodecs.register_codec(Installed)
+    try:
+        new = change(store(tmp_path / "3.zarr"), codecs=[{"name": "demix_test"}])
+        old = store(tmp_path / "2.zarr", zarr_format=2)
+        change(old, compressor={"id": "demix_test"})
+        for path in (new, old):
+            assert "the codec 'demix_test'" in refusal(path)
+        assert not made
+        zarr.open_array(old, mode="r")
+        assert made
+    finally:
+        del codec_registry["demix_test"]
+
+
+@pytest.mark.parametrize(
+    "name", ["json2", "msgpack2", "vlen-utf8", "vlen-array", "categorize", "base64", "zfpy", "new"]
+)
+def test_a_codec_that_is_not_of_numbers_is_refused_by_name(tmp_path, name):
+    old = change(store(tmp_path / "2.zarr", zarr_format=2), filters=[{"id": name}])
+    assert f"the codec {name!r}" in refusal(old)
+    new = store(tmp_path / "3.zarr", shards=(20, 2))
+    plain, bad = {"name": "bytes"}, {"name": f"numcodecs.{name}", "configuration": {}}
+    for codecs in ([plain, bad], [shard([plain, bad], [plain])], [shard([plain], [plain, bad])]):
+        assert f"the codec 'numcodecs.{name}'" in refusal(change(new, codecs=codecs))
+
+
+def shard(codecs, index_codecs):
+    settings = {"chunk_shape": [10, 2], "codecs": codecs, "index_codecs": index_codecs}
+    return {"name": "sharding_indexed", "configuration": settings}
+
+
+def test_a_codec_that_makes_long_text_of_numbers_is_refused(tmp_path):
+    path = store(tmp_path / "x.zarr", zarr_format=2)
+    text = {"id": "astype", "encode_dtype": "<f4", "decode_dtype": "<U1000000"}
+    assert "the codec 'astype' of" in refusal(change(path, filters=[text]))
+
+
+def wrapped(name, **settings):
+    return {"name": f"numcodecs.{name}", "configuration": settings}
+
+
+@pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"shards": (20, 4)},
+        {"compressors": None},
+        {"compressors": BloscCodec(), "filters": TransposeCodec(order=(1, 0))},
+        {"compressors": GzipCodec(), "serializer": BytesCodec(endian="big")},
+        {"compressors": [wrapped("shuffle"), wrapped("lz4"), wrapped("crc32c")]},
+        {"filters": [wrapped("delta", dtype="<f4")], "compressors": [wrapped("bz2")]},
+        {"zarr_format": 2},
+        {"zarr_format": 2, "compressors": numcodecs.Blosc()},
+        {"zarr_format": 2, "compressors": numcodecs.LZMA(), "chunk_key_encoding": "/"},
+        {
+            "zarr_format": 2,
+            "filters": [numcodecs.FixedScaleOffset(offset=0, scale=1, dtype="<f4", astype="<u1")],
+            "compressors": numcodecs.Zlib(),
+        },
+    ],
+    ids=str,
+)
+def test_codecs_of_numbers_are_read(tmp_path, options):
+    if "chunk_key_encoding" in options:
+        options = options | {"chunk_key_encoding": {"name": "v2", "separator": "/"}}
+    path = store(tmp_path / "x.zarr", **options)
+    assert np.array_equal(everything(read_data(path)), MATRIX)
+    assert np.array_equal(everything(as_data(zarr.open_array(path, mode="r"))), MATRIX)
+
+
+@pytest.mark.parametrize(
+    ("options", "chunk", "number"),
+    [
+        ({}, "c/1/0", 10),
+        ({"shards": (20, 4)}, "c/1/0", 3),
+        ({"chunk_key_encoding": {"name": "default", "separator": "."}}, "c.1.0", 10),
+        ({"zarr_format": 2}, "1.0", 10),
+        ({"zarr_format": 2, "chunk_key_encoding": {"name": "v2", "separator": "/"}}, "1/0", 10),
+    ],
+)
+def test_a_missing_chunk_is_told(tmp_path, options, chunk, number):
+    path = store(tmp_path / "x.zarr", **options)
+    # Neither what is no chunk nor what lies beyond the array takes its place.
+    beyond = path / chunk.replace("1", "9")
+    beyond.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(path / chunk, beyond)
+    (path / "notes 1 0").write_text("none")
+    told = refusal(path)
+    assert f"Expected all {number} chunks of {path}, but it lacks 1, which would be read" in told
+    assert "as 0.0; write the store again, with write_empty_chunks=True" in told
+    assert "it lacks 1" in refusal(zarr.open_array(path, mode="r"))
+
+
+def test_a_missing_chunk_of_a_group_is_told(tmp_path):
+    group = zarr.create_group(tmp_path / "x.zarr", zarr_format=2)
+    group.create_array("a", data=MATRIX, chunks=(10, 4))
+    zarr.consolidate_metadata(group.store)
+    (tmp_path / "x.zarr" / "a" / "0.0").unlink()
+    assert "all 5 chunks" in refusal(tmp_path / "x.zarr")
+
+
+def test_chunks_that_read_as_nan_are_found_later_and_zeros_may_be_meant(tmp_path):
+    path = store(tmp_path / "x.zarr", fill_value=np.nan)
+    (path / "c" / "1" / "0").unlink()
+    assert np.isnan(everything(read_data(path))[10:20, :2]).all()
+    whole = {"write_empty_chunks": True}
+    zarr.create_array(tmp_path / "0.zarr", data=0 * MATRIX, chunks=(10, 2), config=whole)
+    assert not everything(read_data(tmp_path / "0.zarr")).any()
+
+
+@pytest.mark.parametrize("fill", [0.0, np.nan])
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_claim_of_many_rows_is_refused_at_once(tmp_path, version, fill):
+    path = store(tmp_path / "x.zarr", zarr_format=version, fill_value=fill)
+    change(path, shape=[10**9, 4])
+    assert "all 200000000 chunks of" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"zarr_format": 2}, {"shards": (10, 2)}], ids=["3", "2", "shards"]
+)
+def test_a_claim_of_much_in_one_chunk_is_refused_before_it_is_read(tmp_path, options):
+    path = store(tmp_path / "x.zarr", **options)
+    much = [10**13, 2]
+    grid = {"name": "regular", "configuration": {"chunk_shape": much}}
+    change(path, **({"chunks": much} if options.get("zarr_format") == 2 else {"chunk_grid": grid}))
+    assert f"Reading a chunk of {path} needs about" in refusal(path)
+
+
+def test_metadata_longer_than_memory_are_not_read(tmp_path):
+    path = store(tmp_path / "x.zarr")
+    os.truncate(path / "zarr.json", 2**41)
+    assert f"Reading {path / 'zarr.json'} needs about" in refusal(path)
+
+
+def test_chunks_without_numbers_are_refused(tmp_path):
+    path = change(store(tmp_path / "x.zarr", zarr_format=2), chunks=[0, 2])
+    assert "chunks that hold something" in refusal(path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "7", "{}", '{"shape": 7, "codecs": ["bytes"]}'])
+@pytest.mark.parametrize("name", ["zarr.json", ".zarray"])
+def test_metadata_that_are_none_are_told(tmp_path, name, text):
+    (tmp_path / "x.zarr").mkdir()
+    (tmp_path / "x.zarr" / name).write_text(text)
+    assert refusal(tmp_path / "x.zarr").startswith("Expected")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes on this system")
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [(3, "zarr.json"), (3, "c/1/0"), (2, ".zarray"), (2, ".zattrs"), (2, "1.0")],
+)
+@pytest.mark.parametrize("link", [False, True])
+def test_nobody_waits_for_a_pipe(tmp_path, version, name, link):
+    path = store(tmp_path / "x.zarr", zarr_format=version)
+    (path / name).unlink()
+    pipe = tmp_path / "pipe" if link else path / name
+    os.mkfifo(pipe)
+    if link:
+        (path / name).symlink_to(pipe)
+    signal.signal(signal.SIGALRM, lambda *_: pytest.fail("waits for a pipe"))
+    signal.alarm(10)
+    try:
+        told = refusal(path)
+    finally:
+        signal.alarm(0)
+        # Lets a thread go that waits nevertheless.
+        with suppress(OSError):
+            os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    assert f"{path / name} is a " in told
+
+
+def test_links_to_files_are_followed(tmp_path):
+    path = store(tmp_path / "x.zarr")
+    for name in ("zarr.json", "c/1/0"):
+        shutil.move(path / name, tmp_path / "kept")
+        (path / name).symlink_to((tmp_path / "kept").rename(tmp_path / name.replace("/", "")))
+    (tmp_path / "link.zarr").symlink_to(path)
+    assert np.array_equal(everything(read_data(tmp_path / "link.zarr")), MATRIX)
+    (tmp_path / "c10").unlink()
+    assert f"{path / 'c' / '1' / '0'} is a link" in refusal(path)

@@ -1,0 +1,149 @@
+"""Models that a stranger wrote and sealed: refused in one sentence, by every command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load, save
+
+from demix import ContrastiveDemixer, DemixError, Encoder, Sphere, export_onnx, load_model
+from demix.encoders import load_encoder, save_encoder
+from faults.forging import sealed
+
+
+@pytest.fixture(scope="module")
+def honest(demix, tmp_path_factory) -> Path:
+    """A folder with data and the fit to them."""
+    folder = tmp_path_factory.mktemp("honest")
+    angle = np.cumsum(np.random.default_rng(0).normal(0, 0.5, 1000))
+    np.save(folder / "x.npy", np.stack([np.cos(angle), np.sin(angle)], axis=1).astype("f4"))
+    done = demix.run("fit", folder / "x.npy", "--n-latents", 2, "--out", folder / "model")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def forged(honest: Path, place: Path, *, about: dict | None = None, weights=None) -> Path:
+    """Copy the model with other facts or weights, and checksums that fit."""
+    shutil.copytree(honest / "model", place, dirs_exist_ok=True)
+    raw = (place / "model.safetensors").read_bytes()
+    if weights is not None:
+        raw = save({name: weights(name, value) for name, value in load(raw).items()})
+        (place / "model.safetensors").write_bytes(raw)
+    description = json.loads((place / "model.json").read_text())
+    description["about"] |= about or {}
+    (place / "model.json").write_bytes(sealed(description, raw))
+    return place
+
+
+WRONG = [None, True, -1, 1e400, "text", [], [1], [["a"]], {}, {"a": {}}, {"bits": "many"}, [None]]
+FACTS = ["parameters", "gain", "history", "best_step", "steps", "seconds", "notes", "data"]
+FACTS += ["provenance", "feature_names", "classes", "origin", "rows", "time_order", "estimator"]
+
+
+@pytest.mark.parametrize("fact", FACTS)
+def test_facts_of_wrong_types_end_in_a_sentence_or_change_nothing(fact, demix, honest, tmp_path):
+    for number, wrong in enumerate(WRONG):
+        model = forged(honest, tmp_path / str(number), about={fact: wrong})
+        commands = {
+            "report": ["report", model, "--out", tmp_path / f"{number}-report"],
+            "transform": [
+                "transform",
+                model,
+                honest / "x.npy",
+                "--out",
+                tmp_path / f"{number}.npy",
+            ],
+        }
+        for name, command in commands.items():
+            done = demix.run(*command)
+            assert done.returncode in (0, 2), (fact, wrong, name, done.stderr[-600:])
+            assert "Traceback" not in done.stderr, (fact, wrong, name, done.stderr[-600:])
+        with suppress(DemixError):  # anything else fails
+            load_model(model)
+
+
+def test_compare_and_checkup_refuse_them_too(demix, honest, tmp_path):
+    model = forged(honest, tmp_path / "model", about={"history": [{"loss": "low"}]})
+    for command in (
+        ["compare", honest / "model", model, "--out", tmp_path / "out"],
+        ["checkup", model, honest / "x.npy", "--out", tmp_path / "out"],
+    ):
+        assert "Expected records of numbers as history in" in demix.refusal(*command)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_weights_that_are_not_finite_are_refused(bad, demix, honest, tmp_path):
+    def spoil(name, value):
+        value = value.clone()
+        if name == "body.0.weight":
+            value[0, 0] = bad
+        return value
+
+    model = forged(honest, tmp_path / "model", weights=spoil)
+    for open_it in (load_model, load_encoder):
+        with pytest.raises(DemixError, match=r"body\.0\.weight has numbers that are not finite"):
+            open_it(model)
+    for command in (
+        ["transform", model, honest / "x.npy", "--out", tmp_path / "z.npy"],
+        ["export", model, "--onnx", tmp_path / "m.onnx"],
+    ):
+        assert "are not finite; train the model again" in demix.refusal(*command)
+
+
+def test_an_encoder_that_is_not_finite_is_not_exported(tmp_path):
+    encoder = Encoder(3, Sphere(2))
+    with torch.no_grad():
+        encoder.body[0].weight[0, 0] = float("nan")
+    with pytest.raises(DemixError, match="are not finite"):
+        export_onnx(encoder, tmp_path / "m.onnx")
+    assert not any(tmp_path.iterdir())
+
+
+def test_latents_that_are_not_finite_are_not_written(demix, honest, tmp_path):
+    # Finite weights, so large that what they give is not.
+    model = forged(
+        honest,
+        tmp_path / "model",
+        weights=lambda name, value: torch.full_like(value, 3e38) if "weight" in name else value,
+    )
+    told = demix.refusal("transform", model, honest / "x.npy", "--out", tmp_path / "z.npy")
+    assert "The latents of rows 0..999 of" in told
+    assert "are not finite" in told
+    assert not (tmp_path / "z.npy").exists()
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("body", ["mlp", "compact"])
+def test_models_of_any_precision_are_used(kind, body, demix, tmp_path):
+    shape = 4 if body == "mlp" else (1, 16, 16)
+    encoder = Encoder(shape, Sphere(2), body=body)
+    x = np.random.default_rng(0).random((20, *np.atleast_1d(shape))).astype("f4")
+    np.save(tmp_path / "x.npy", x)
+    save_encoder(encoder.to(kind), tmp_path / "model")
+    done = demix.run(
+        "transform", tmp_path / "model", tmp_path / "x.npy", "--out", tmp_path / "z.npy"
+    )
+    assert done.returncode == 0, done.stderr
+    with torch.no_grad():
+        wide = encoder.double()(torch.from_numpy(x).double()).numpy()
+    np.testing.assert_allclose(np.load(tmp_path / "z.npy"), wide, atol=0.1)
+    done = demix.run("export", tmp_path / "model", "--onnx", tmp_path / "m.onnx")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_device_that_is_not_there_is_refused(honest):
+    x = np.load(honest / "x.npy")
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    for device in ("cuda", "cuda:3", "gpu", "meta", ""):
+        with pytest.raises(DemixError, match="Expected a device that torch can use here"):
+            ContrastiveDemixer(2, device=device).fit(x)
+        with pytest.raises(DemixError, match="Expected a device that torch can use here"):
+            load_model(honest / "model", device=device)
