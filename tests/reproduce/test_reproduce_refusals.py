@@ -84,7 +84,7 @@ def test_finished_cells_of_two_runs_into_one_folder_are_all_kept(tmp_path):
         Store(tmp_path, TABLE, scale_named("smoke")),
     )
     for row, store in enumerate([first, second, first], start=1):
-        store.add(RECORD | {"row": row})
+        store.add(RECORD | {"row": row, "model": "unsupervised"})
     assert [record["row"] for record in Store(tmp_path, TABLE, scale_named("smoke")).records] == [
         1,
         2,
@@ -104,3 +104,13 @@ def test_results_of_another_scale_are_refused(tmp_path):
     (tmp_path / "results.json").write_text(json.dumps([{**RECORD, "scale": "laptop"}]))
     with pytest.raises(DemixError, match=r"clica-table1 at laptop scale, not of .* smoke scale"):
         run(tmp_path)
+
+
+def test_records_that_make_no_table_are_refused_before_cells_are_run(demix, tmp_path):
+    record = {"experiment": "clica-table1", "row": 1, "seed": 0, "scale": "smoke"}
+    record |= {"model": "identity"}
+    (tmp_path / "results.json").write_text(json.dumps([record]))
+    scale = ["--rows", 2, "--scale", "smoke"]
+    told = demix.refusal("reproduce", "clica-table1", *scale, "--out", tmp_path)
+    assert "make no table (KeyError" in told
+    assert json.loads((tmp_path / "results.json").read_text()) == [record]

@@ -117,7 +117,7 @@ def test_a_preview_has_a_row_for_each_latent(demix, tmp_path):
 def test_refusals_are_one_sentence(demix, tmp_path):
     out = ["--out", tmp_path / "out"]
     assert "give --out DIR, --preview FILE.png, or both" in demix.refusal("render", "3dident")
-    assert "takes the name of a .png file" in demix.refusal(
+    assert "--preview must name a new .png file" in demix.refusal(
         "render", "3dident", "--preview", tmp_path / "sheet.gif"
     )
     assert "Unknown scene 'moon'" in demix.refusal("render", "moon", *out)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from scipy import stats
 
 from demix.assumptions import checkup
+from demix.assumptions.check import Verdict
 from demix.assumptions.refits import SCORES
-from demix.calibration.processes import Process
+from demix.assumptions.supported import Supported
+from demix.calibration.processes import PROCESSES, Process
 from demix.errors import DemixWarning
 
 _NEW = 2000
@@ -54,6 +57,42 @@ def run_process(process: Process, seed: int, *, rows: int = 6000) -> dict[str, A
         "relied_on": found.relied_on,
         "truth": truth,
     }
+
+
+def is_run(run: Any) -> bool:
+    """Whether plain data are what :func:`run_process` returns, and ``seconds``.
+
+    Examples
+    --------
+    >>> from demix.calibration.run import is_run
+    >>> is_run({"process": "sphere, vMF", "seed": 0})
+    False
+    """
+    match run:
+        case {
+            "process": name,
+            "seed": int(seed),
+            "kept": bool(kept),
+            "breaks": breaks,
+            "verdicts": dict(verdicts),
+            "statistics": dict(statistics),
+            "supported": supported,
+            "relied_on": relied_on,
+            "truth": truth,
+            "seconds": float(seconds),
+        }:
+            numbers = [x for x in (seconds, truth, *statistics.values()) if x is not None]
+            return (
+                (name, kept, breaks) in [(p.name, p.kept, list(p.breaks)) for p in PROCESSES]
+                and not isinstance(seed, bool)
+                and seed >= 0
+                and all(verdict in get_args(Verdict) for verdict in verdicts.values())
+                and statistics.keys() == verdicts.keys()
+                and all(group in get_args(Supported) for group in (supported, relied_on))
+                and (truth is None) == (supported == "none")
+                and all(isinstance(x, float) and math.isfinite(x) for x in numbers)
+            )
+    return False
 
 
 def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 
 from demix.calibration import PROCESSES, calibration_table, run_process, summary
+from demix.calibration.run import is_run
+from demix.cli.console import console
 from demix.errors import DemixError
 from demix.files import write_atomic
 from demix.locks import held
-from demix.outputs import claim_folder
+from demix.outputs import claim_folder, read_marker
 from demix.provenance import provenance
+from demix.validation import check_seed
 from demix.workers import Workers, completed, threads
 
 _MARKER, _COMMAND = "calibration.json", "demix calibrate"
@@ -31,6 +33,7 @@ def run_calibrate(
     unknown = [name for name in only or [] if name not in known]
     if unknown:
         raise DemixError(f"Unknown process {unknown[0]!r}; known are {'; '.join(known)}.")
+    seeds = [check_seed(seed) for seed in seeds]
     folder = claim_folder(out, _MARKER, command=_COMMAND)
     with held(folder):
         runs = _calibrated(folder / _MARKER, seeds, rows, only or list(known), jobs)
@@ -48,7 +51,7 @@ def _calibrated(
     runs = _known(file, rows)
     done = {(run["process"], run["seed"]) for run in runs}
     cells = [(name, seed) for seed in seeds for name in names if (name, seed) not in done]
-    with Progress(console=Console(stderr=True)) as progress:
+    with Progress(console=console(errors=True)) as progress:
         task = progress.add_task("calibrate", total=len(cells))
         with Workers(jobs, preload=[__name__, "torch._dynamo"]) as workers:
             for _, future in completed(workers, partial(_run, rows), cells):
@@ -62,18 +65,18 @@ def _known(file: Path, rows: int) -> list[dict[str, Any]]:
     """Return the runs of as many rows that a file holds."""
     if not file.exists():
         return []
-    try:
-        before = json.loads(file.read_text(encoding="utf-8"))
-        runs = list(before["runs"])
-        _ = [(run["process"], run["seed"]) for run in runs]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise DemixError(f"{file} is damaged ({error}); choose a new folder.") from error
-    if before["rows"] != rows:
-        raise DemixError(
-            f"{file} holds runs of {before['rows']} rows, but got --rows {rows}; choose a new "
-            "folder."
-        )
-    return runs
+    match read_marker(file):
+        case {"rows": int(before), "runs": list(runs)} if all(map(is_run, runs)):
+            if before != rows:
+                raise DemixError(
+                    f"{file} holds runs of {before} rows, but got --rows {rows}; choose a new "
+                    "folder."
+                )
+            return runs
+    raise DemixError(
+        f"Expected runs of '{_COMMAND}' in {file}, but it is damaged or of another version; choose "
+        "a new folder."
+    )
 
 
 def _run(rows: int, cell: tuple[str, int]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from demix.datasets import imagenet_x
 from demix.encoders import Features, read_features
 from demix.errors import DemixError, warn
 from demix.experiments import Model
+from demix.outputs import read_marker
 
 ABOUT = "about.json"
 MODELS = ("trained", "random", "pixels")
@@ -99,9 +100,12 @@ def feature_files(path: Path) -> dict[Model, Path]:
 
 
 def told_of(folder: Path) -> dict[str, Any]:
-    """Return what a folder of features tells of itself, if anything."""
+    """Return what a folder of features tells of itself, if that is anything that can be used."""
+    told = read_marker(folder / ABOUT)
     try:
-        told = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        top1 = told.get("top1") or {}
+        numbers = [*told.get("seconds", {}).values(), *top1.values()]
+        usable = isinstance(told.get("encoder", ""), str) and all(map(math.isfinite, numbers))
+    except (AttributeError, TypeError, OverflowError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return told if usable and set(top1) in (set(), {"share", "images"}) else {}

@@ -27,6 +27,7 @@ from demix.errors import DemixError
 from demix.experiments import Model
 from demix.files import write_atomic
 from demix.reproduce.annotated import ABOUT, MODELS, AnnotatedFeatures, feature_files, told_of
+from demix.reproduce.progress import check_folder
 
 Report = Callable[[int, int, str], None]
 """Told how much is encoded, of how much, and by what."""
@@ -94,6 +95,7 @@ class Photographs:
 
         The folder can be given in place of the images from then on.
         """
+        check_folder(folder)
         origin, told = self._origin(), told_of(folder)
         if told and not origin.items() <= told.items():
             raise DemixError(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -12,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from demix.errors import DemixError
+from demix.files import is_trouble, kind_of, open_own
+from demix.outputs import read_marker
 from demix.training import Record
 
 _EVERY = 0.25
@@ -29,14 +33,7 @@ class Board:
     """
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.folder = folder / f"sweep-{name}"
-        try:
-            self.folder.mkdir(parents=True)
-        except OSError as error:
-            reason = error.strerror or error
-            raise DemixError(
-                f"Cannot write to {folder}: {reason}; choose a folder you may write to."
-            ) from error
+        self.folder = made_folder(folder, f"sweep-{name}")
 
     def note(self, cell: str) -> Note:
         """Return what the cell is to be told with."""
@@ -45,24 +42,52 @@ class Board:
     def read(self) -> Iterator[tuple[str, int, int, Record]]:
         """Yield name, step, steps and latest record of every running cell."""
         for file in sorted(self.folder.glob("*.json")):
-            # One that is being written is read the next time.
-            with suppress(OSError, ValueError):
-                yield file.stem, *json.loads(file.read_text(encoding="utf-8"))
+            match read_marker(file):  # None of one that is being written
+                case [int(step), int(steps), dict(record)]:
+                    yield file.stem, step, steps, record
 
     def wipe(self, cell: str) -> None:
         """Remove the note of a cell that is finished."""
-        (self.folder / f"{cell}.json").unlink(missing_ok=True)
+        with suppress(OSError):
+            (self.folder / f"{cell}.json").unlink()
 
     def close(self) -> None:
         """Take the board away; cells that are still running end when they miss it."""
         remove_boards(self.folder.parent)
 
 
+def made_folder(parent: Path, name: str) -> Path:
+    """Return the folder ``name`` in a folder of our own; both are made."""
+    folder = parent / name
+    check_folder(parent)
+    check_folder(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise DemixError(
+            f"Cannot write to {parent}: {reason}; choose a folder you may write to."
+        ) from error
+    return folder
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse what stands in the place of a folder of our own, a link to elsewhere among them."""
+    with suppress(FileNotFoundError):
+        kind = kind_of(folder.lstat().st_mode) or "a file"
+        if kind != "a folder":
+            raise DemixError(
+                f"Expected {folder} to be a folder of demix, but it is {kind}; remove it or choose "
+                "another folder."
+            )
+
+
 def remove_boards(folder: Path) -> None:
     """Take away all boards in a folder: of a sweep that ends, and of earlier ones that were killed.
 
-    Whoever still writes on one has nobody to read it.
+    Whoever still writes on one has nobody to read it. Links that bear their names lead nowhere.
     """
+    check_folder(folder)
     for board in folder.glob("sweep-*"):
         gone = board.with_name(f"gone-{board.name}")
         with suppress(OSError):
@@ -89,8 +114,11 @@ class Note:
             return
         self.written = time.monotonic()
         try:
-            self.file.write_text(json.dumps([step, steps, record]), encoding="utf-8")
-        except FileNotFoundError:
-            raise KeyboardInterrupt from None
-        except OSError:
-            pass  # a full disk, for example: the cell goes on unseen
+            opened = open_own(self.file, os.O_CREAT)
+        except DemixError as error:
+            if is_trouble(error, errno.ENOENT):
+                raise KeyboardInterrupt from None
+            return  # a full disk, for example: the cell goes on unseen
+        with suppress(OSError), os.fdopen(opened, "w", encoding="utf-8") as file:
+            file.truncate()
+            file.write(json.dumps([step, steps, record]))

@@ -90,6 +90,8 @@ def reproduce(
     store = Store(out, experiment, scale)
     sweep = Sweep(experiment, scale, tuple(Path(p).resolve() for p in data), store, watcher)
     with held(store.folder):
+        # What others may have written there is found out now, not when all cells have run.
+        write_tables(experiment, store.records, store.folder)
         cells = [
             Cell(row, seed, model, store.has(row.number, seed, model))
             for row in chosen

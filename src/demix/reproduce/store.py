@@ -8,13 +8,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from demix.data.formats import reason, shortened
 from demix.errors import DemixError
 from demix.experiments import Experiment, Model, Row, Scale
-from demix.files import write_atomic
+from demix.files import open_regular, write_atomic
 from demix.outputs import claim_folder
+from demix.reproduce.progress import check_folder, made_folder
+from demix.validation import check_seed
 
 FILE = "results.json"
 _UNFINISHED = "unfinished"
+# What results are at the most, in bytes; a stranger's file may be any size.
+_MOST = 2**24
 
 
 class Store:
@@ -38,32 +43,53 @@ class Store:
         # Absolute: workers may have been started in another folder.
         self.unfinished = self.folder.resolve() / _UNFINISHED
         self.content = f"{experiment.name} at {scale.name} scale"
+        self._models = {row.number: row.models for row in experiment.rows}
         self.records: list[dict[str, Any]] = []
         if self.path.exists():
             self.records = self._read()
         else:
             self._write()
+        check_folder(self.unfinished)
         if self.unfinished.exists():
             for record in self.records:  # one that was killed in between may have left some
                 self._tidy(record)
 
     def _read(self) -> list[dict[str, Any]]:
         try:
-            records = json.loads(self.path.read_text(encoding="utf-8"))
+            with open_regular(self.path) as file:
+                raw = file.read(_MOST + 1)
+            if len(raw) > _MOST:
+                raise TypeError(f"it is larger than {_MOST >> 20} MB")
+            records = json.loads(raw.decode("utf-8"))
             if not isinstance(records, list):
                 raise TypeError(f"it holds {type(records).__name__}")
             held = {f"{record['experiment']} at {record['scale']} scale" for record in records}
-            _ = [_key(record) for record in records]
+            json.dumps(records, allow_nan=False)  # as they are to be written again
+            strange = [record for record in records if not self._is_cell(*_key(record))]
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise DemixError(
-                f"{self.path} is not a list of demix results ({error}); choose a new folder."
+                f"{self.path} is not a list of demix results ({reason(error)}); choose a new "
+                "folder."
             ) from error
         if held - {self.content}:
             raise DemixError(
-                f"{self.folder} holds results of {', '.join(sorted(held))}, not of "
+                f"{self.folder} holds results of {shortened(', '.join(sorted(held)), 200)}, not of "
                 f"{self.content}; choose another folder."
             )
+        if strange:
+            named = shortened("row {}, seed {}, model {}".format(*_key(strange[0])), 100)
+            raise DemixError(
+                f"Expected results of cells of {self.content} in {self.path}, but found {named}; "
+                "choose another folder."
+            )
         return records
+
+    def _is_cell(self, row: Any, seed: Any, model: Any) -> bool:
+        """Whether a record names a cell of the experiment; folders are made of these names."""
+        with suppress(DemixError):
+            whole = type(row) is int and type(seed) is int
+            return whole and check_seed(seed) == seed and model in self._models.get(row, ())
+        return False
 
     def has(self, row: int, seed: int, model: Model) -> bool:
         """Tell whether a cell is finished."""
@@ -87,24 +113,15 @@ class Store:
 
     def begin(self, row: int, seed: int, model: Model) -> Path:
         """Return the folder, which is made, for what is kept of a cell until it is finished."""
-        folder = self._kept(row, seed, model)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            reason = error.strerror or error
-            raise DemixError(
-                f"Cannot write to {self.folder}: {reason}; choose a folder you may write to."
-            ) from error
-        return folder
+        return made_folder(self.unfinished, _name(row, seed, model))
 
     def _tidy(self, record: dict[str, Any]) -> None:
         """Remove what was kept of a cell until it was finished."""
-        shutil.rmtree(self._kept(*_key(record)), ignore_errors=True)
+        check_folder(self.unfinished)
+        # Which goes through no link.
+        shutil.rmtree(self.unfinished / _name(*_key(record)), ignore_errors=True)
         with suppress(OSError):  # others are kept there
             self.unfinished.rmdir()
-
-    def _kept(self, row: int, seed: int, model: Model) -> Path:
-        return self.unfinished / f"{row}-{seed}-{model}"
 
     def _write(self) -> None:
         write_atomic(self.path, json.dumps(self.records, indent=1, allow_nan=False) + "\n")
@@ -112,3 +129,7 @@ class Store:
 
 def _key(record: dict[str, Any]) -> tuple[int, int, str]:
     return record["row"], record["seed"], record["model"]
+
+
+def _name(row: int, seed: int, model: Model) -> str:
+    return f"{row}-{seed}-{model}"

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from demix.data.formats import reason
+from demix.errors import DemixError
 from demix.experiments import Experiment, FactorRow, Model, ReadOutRow, Row, varying
 from demix.files import write_atomic
 from demix.report import table_markdown, table_page, write_page
@@ -38,8 +40,19 @@ _ORDER = ("supervised", "identity")
 
 def write_tables(experiment: Experiment[Row], records: Records, folder: Path) -> None:
     """Write ``table.md``, ``table.html`` and, for a figure, its files into ``folder``."""
-    if not records:
-        return
+    try:
+        if records:
+            _write(experiment, records, folder)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, DemixError):
+            raise
+        raise DemixError(
+            f"The results in {folder} make no table ({type(error).__name__}: {reason(error)}); "
+            "choose another folder."
+        ) from error
+
+
+def _write(experiment: Experiment[Row], records: Records, folder: Path) -> None:
     title = f"{experiment.title} ({records[0]['scale']} scale)"
     rows = by_row(experiment, records)
     factors = [(row, cells) for row, cells in rows if isinstance(row, ReadOutRow)]

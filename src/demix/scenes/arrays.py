@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from demix.files import open_own, open_regular
+
 
 def allocate(file: Path, shape: tuple[int, ...]) -> None:
     """Make an ``.npy`` file of zeros; it takes no room before it is filled.
@@ -28,11 +30,9 @@ def allocate(file: Path, shape: tuple[int, ...]) -> None:
     ...     np.load(file).tolist()
     [[0, 0], [7, 8], [0, 0]]
     """
-    if is_allocated(file, shape):
-        return
     header = _header(shape)
     # What else it holds stays, as far as it goes.
-    with file.open("r+b" if file.is_file() else "w+b") as begun:
+    with os.fdopen(open_own(file, os.O_CREAT), "r+b") as begun:
         begun.write(header)
         begun.truncate(len(header) + math.prod(shape))
 
@@ -42,7 +42,7 @@ def is_allocated(file: Path, shape: tuple[int, ...]) -> bool:
     header = _header(shape)
     if not file.is_file() or file.stat().st_size != len(header) + math.prod(shape):
         return False
-    with file.open("rb") as opened:
+    with open_regular(file) as opened:
         return opened.read(len(header)) == header
 
 
@@ -50,7 +50,7 @@ def read(file: Path, shape: tuple[int, ...], first: int, last: int) -> bytes:
     """Return the bytes of rows ``first..last - 1`` of an allocated file; fewer if there are not."""
     row = math.prod(shape[1:])
     try:
-        with file.open("rb") as opened:
+        with open_regular(file) as opened:
             opened.seek(len(_header(shape)) + first * row)
             return opened.read((last - first) * row)
     except OSError:
@@ -62,7 +62,7 @@ def fill(file: Path, first: int, rows: np.ndarray) -> None:
 
     Not through a memory map: on a full disk, that ends the process without a word.
     """
-    with file.open("r+b") as opened:
+    with os.fdopen(open_own(file, 0), "r+b") as opened:
         np.lib.format.read_magic(opened)
         np.lib.format.read_array_header_1_0(opened)
         opened.seek(first * rows[0].size, os.SEEK_CUR)

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from demix.data.formats import shortened
 from demix.errors import DemixError, warn
 from demix.files import is_full, write_atomic
 from demix.locks import held
@@ -124,16 +125,16 @@ def _begun(path: Path, order: Order) -> Sums:
     claim_folder(path, META, command=_COMMAND)
     found = read_meta(path)
     try:
-        before, sums, _ = dict(found["order"]), Sums.of(found), dict(found["renderer"])
-    except (KeyError, TypeError) as error:
+        before, _ = dict(found["order"]), dict(found["renderer"])
+        if before == asdict(order):
+            return Sums.of(found, order)
+    except (ValueError, KeyError, TypeError) as error:
         raise DemixError(f"{path / META} is damaged; render into a new folder.") from error
-    if before != asdict(order):
-        names = [name for name, value in asdict(order).items() if before.get(name) != value]
-        raise DemixError(
-            f"{path} holds images of {_told(before, names)}, but got "
-            f"{_told(asdict(order), names)}; choose a new folder."
-        )
-    return sums
+    names = [name for name, value in asdict(order).items() if before.get(name) != value]
+    raise DemixError(
+        f"{path} holds images of {_told(before, names)}, but got "
+        f"{_told(asdict(order), names)}; choose a new folder."
+    )
 
 
 def _check_renderer(path: Path) -> None:
@@ -147,7 +148,7 @@ def _check_renderer(path: Path) -> None:
 
 
 def _told(values: dict[str, Any], names: list[str]) -> str:
-    return ", ".join(f"{name} {values.get(name, 'none')}" for name in names)
+    return shortened(", ".join(f"{name} {values.get(name, 'none')}" for name in names), 200)
 
 
 def _renderer() -> dict[str, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from demix.data.npy_files import read_npy
 from demix.errors import DemixError, warn
 from demix.scenes.order import Order
 from demix.scenes.sums import META, Sums, read_meta
@@ -68,9 +69,13 @@ def open_rendered(folder: str | Path, *, verify: bool = False) -> Rendered:
         )
     about = read_meta(path)
     try:
-        order, done, sums = Order(**about["order"]), int(about["rendered"]), Sums.of(about)
-        names, categories = tuple(about["latents"]), dict(about["categories"])
-    except (ValueError, KeyError, TypeError) as error:
+        order, done = Order(**about["order"]), int(about["rendered"])
+        order.check()
+        if not 0 <= done <= order.n:
+            raise ValueError("it holds another number of images")
+        sums, names = Sums.of(about, order), tuple(map(str, about["latents"]))
+        categories = dict(about["categories"])
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise DemixError(f"{path / META} is damaged; render the folder anew.") from error
     found: dict[str, np.ndarray] = {}
     for latents, images in order.files.items():
@@ -99,10 +104,10 @@ def open_rendered(folder: str | Path, *, verify: bool = False) -> Rendered:
 
 def _mapped(file: Path, shape: tuple[int, ...], kind: str) -> np.ndarray:
     if not file.is_file():
-        raise DemixError(f"{file} is missing; render the folder anew.")
+        raise DemixError(f"{file} is missing or no file; render the folder anew.")
     try:
-        array: np.ndarray = np.load(file, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        array = read_npy(file)
+    except DemixError as error:
         raise DemixError(
             f"Expected a whole .npy file, but {file} is truncated or damaged; render the folder "
             "anew."

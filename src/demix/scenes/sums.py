@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from demix.errors import DemixError
+from demix.files import file_digest
+from demix.outputs import read_marker
 from demix.scenes.arrays import is_allocated, read
 from demix.scenes.order import Order
 from demix.scenes.workers import checksum, shard_rows
@@ -33,11 +35,16 @@ class Sums:
     shards: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, about: Mapping[str, Any]) -> Sums:
-        """Take what a folder says of itself."""
+    def of(cls, about: Mapping[str, Any], order: Order) -> Sums:
+        """Take what a folder of an order says of itself."""
         # Folders from before there were any have none, and are rendered again.
         found = about.get("sha256", {"latents": {}, "shards": []})
-        return cls(dict(found["latents"]), list(found["shards"]))
+        sums = cls(dict(found["latents"]), list(found["shards"]))
+        if not sums.latents.keys() <= {f"{name}.npy" for name in order.files}:
+            raise ValueError("it holds checksums of other files")
+        if (len(sums.shards) - 1) * shard_rows(order) >= order.n:
+            raise ValueError("it holds checksums of more images")
+        return sums
 
     def count(self, order: Order) -> int:
         """Return how many images are rendered."""
@@ -66,12 +73,12 @@ class Sums:
 def read_meta(folder: Path) -> dict[str, Any]:
     """Return what a folder says of itself, if that is as it was written."""
     try:
-        about = json.loads((folder / META).read_text(encoding="utf-8"))
+        about = dict(read_marker(folder / META))
         if "sha256" in about and about["seal"] != sealed(about)["seal"]:
             raise ValueError("its checksum is another")
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DemixError(f"{folder / META} is damaged; render into a new folder.") from error
-    return dict(about)
+    return about
 
 
 def sealed(about: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,4 +89,5 @@ def sealed(about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sum(file: Path) -> str | None:
-    return checksum(file.read_bytes()) if file.is_file() else None
+    # As `checksum` gives it, of a file of any size.
+    return file_digest(file)[:16] if file.is_file() else None

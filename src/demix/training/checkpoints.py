@@ -16,7 +16,7 @@ from torch import Tensor, uint8
 
 from demix.data.formats import reason
 from demix.errors import DemixError, warn
-from demix.files import write_atomic
+from demix.files import open_regular, refused, write_atomic
 
 if TYPE_CHECKING:
     from demix.training.state import State
@@ -62,7 +62,10 @@ class Checkpoints:
                 f"{self.path} is the checkpoint of another training; remove it to start anew, or "
                 "give the settings, data and seed that it was started with."
             )
-        state.take(tensors, facts["state"])
+        try:
+            state.take(tensors, facts["state"])
+        except ValueError as error:
+            raise _damaged(self.path, error) from error
         self._kept, self._begun = state.step, state.seconds
 
     def save(self, state: State, *, last: bool = False) -> None:
@@ -116,19 +119,27 @@ def _newest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             f"{found[1]['state']['step']} steps."
         )
         # In its place, or the next one would make the damaged one the last good one.
-        before.replace(last)
+        try:
+            before.replace(last)
+        except OSError as problem:
+            raise refused(last, problem) from problem
         return found
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return tensors and facts of a checkpoint whose checksum is right."""
     try:
-        raw = path.read_bytes()
+        with open_regular(path) as file:
+            raw = file.read()
         (length,) = struct.unpack("<Q", raw[:8])
         sealed = json.loads(json.loads(raw[8 : 8 + length])["__metadata__"]["demix"])
         tensors, facts = load(raw), sealed["facts"]
         if sealed["sha256"] != _digest(tensors, facts):
             raise ValueError("its checksum is another")
+        if type(facts["state"]["step"]) is not int or not {"schema", "about"} <= facts.keys():
+            raise ValueError("it holds other facts")
+    except DemixError:
+        raise
     except (
         OSError,
         SafetensorError,
@@ -136,13 +147,16 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         KeyError,
         TypeError,
         ValueError,
-        RecursionError,
+        RuntimeError,  # RecursionError among them
     ) as error:
-        raise DemixError(
-            f"{path} is damaged or no checkpoint of demix ({reason(error)}); remove it to start "
-            "anew."
-        ) from error
+        raise _damaged(path, error) from error
     return tensors, facts
+
+
+def _damaged(path: Path, error: Exception) -> DemixError:
+    return DemixError(
+        f"{path} is damaged or no checkpoint of demix ({reason(error)}); remove it to start anew."
+    )
 
 
 def _sealed(tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> bytes:

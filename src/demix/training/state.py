@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from demix.encoders import Encoder
+from demix.training.muon import Muon
 from demix.training.record import Record
 
 
@@ -80,13 +82,21 @@ class State:
 
     @torch.no_grad()
     def take(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-        """Take back what :meth:`given` returned for the same training."""
+        """Take back what :meth:`given` returned for the same training.
+
+        ``ValueError`` says what it cannot have returned; no weight is changed then.
+        """
+        _check_facts(facts)
+        _check_tensors(tensors, self._likes(tensors, best=bool(facts["best"])))
+        for key, generator in self.generators.items():
+            try:
+                generator.set_state(tensors[f"random.{key}"])
+            except RuntimeError as error:
+                raise ValueError(f"random.{key} is no state of a generator") from error
         for key, weight in self.weights().items():
             weight.copy_(tensors[f"now.{key}"])
         best = {k.removeprefix("best."): v for k, v in tensors.items() if k.startswith("best.")}
         self.best_weights = best
-        for key, generator in self.generators.items():
-            generator.set_state(tensors[f"random.{key}"])
         self._take_moments(tensors)
         self.step, self.seconds, self.total = facts["step"], facts["seconds"], facts["total"]
         self.history, self.best = facts["history"], facts["best"]
@@ -100,6 +110,23 @@ class State:
             for name, value in memory.items()
         }
 
+    def _likes(self, names: Container[str], *, best: bool) -> dict[str, Tensor]:
+        """Return all that :meth:`given` may name, with tensors of the same shapes and types."""
+        times = ("now", "best") if best else ("now",)
+        likes = {f"{time}.{key}": w for time in times for key, w in self.weights().items()}
+        likes |= {f"random.{key}": g.get_state() for key, g in self.generators.items()}
+        for i, optimizer in enumerate(self.optimizers):
+            parameters = [p for group in optimizer.param_groups for p in group["params"]]
+            counted = torch.tensor(0 if isinstance(optimizer, torch.optim.SparseAdam) else 0.0)
+            for j, parameter in enumerate(parameters):
+                like = {"momentum_buffer": parameter}
+                if not isinstance(optimizer, Muon):
+                    like = {"step": counted, "exp_avg": parameter, "exp_avg_sq": parameter}
+                own = {f"moment.{i}.{j}.{name}": value for name, value in like.items()}
+                # A parameter that never had a gradient has none.
+                likes |= own if any(name in names for name in own) else {}
+        return likes
+
     def _take_moments(self, tensors: Mapping[str, Tensor]) -> None:
         for i, optimizer in enumerate(self.optimizers):
             state = optimizer.state_dict()
@@ -107,6 +134,52 @@ class State:
             for key, value in tensors.items():
                 if key.startswith(f"moment.{i}."):
                     _, _, parameter, name = key.split(".")
-                    plain = name == "step" and optimizer.__class__.__name__ == "SparseAdam"
+                    plain = name == "step" and isinstance(optimizer, torch.optim.SparseAdam)
                     memory.setdefault(int(parameter), {})[name] = value.item() if plain else value
             optimizer.load_state_dict({**state, "state": memory})
+
+
+def _check_facts(facts: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` over facts that are none of a training in progress."""
+    match facts:
+        case {
+            "step": int(step),
+            "seconds": float(seconds),
+            "total": float(total),
+            "history": list(history),
+            "best": dict(best),
+        }:
+            looks = all(_is_record(look, step, "seconds", "loss") for look in history)
+            known = not best or _is_record(best, step, "value")
+            if looks and known and step >= 0 and math.isfinite(seconds + total):
+                return
+    raise ValueError("its facts are none of a training")
+
+
+def _is_record(record: Any, last: int, *names: str) -> bool:
+    """Whether something holds numbers, these among them, of a step up to the last one."""
+    return (
+        isinstance(record, dict)
+        and all(value is None or isinstance(value, int | float) for value in record.values())
+        and all(isinstance(record.get(name), float) for name in names)
+        and type(record.get("step")) is int
+        and 0 < record["step"] <= last
+    )
+
+
+def _check_tensors(tensors: Mapping[str, Tensor], likes: Mapping[str, Tensor]) -> None:
+    """Raise ``ValueError`` unless there are those tensors, and no others, of these kinds."""
+    if tensors.keys() != likes.keys():
+        name = min(tensors.keys() ^ likes.keys())
+        raise ValueError(f"{name} is {'unknown' if name in tensors else 'missing'}")
+    for name, like in likes.items():
+        found = tensors[name]
+        if found.shape != like.shape or found.dtype != like.dtype:
+            raise ValueError(
+                f"{name} has shape {tuple(found.shape)} of {found.dtype} instead of "
+                f"{tuple(like.shape)} of {like.dtype}"
+            )
+        if found.is_floating_point() and bool(found.isnan().any()):
+            raise ValueError(f"{name} holds NaN")
+        if name.startswith("moment.") and name.endswith(".step") and found.item() < 0:
+            raise ValueError(f"{name} is negative")

@@ -1,0 +1,256 @@
+"""A checkpoint that somebody else sealed, or a pipe in its place, ends in a sentence."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+
+import pytest
+import torch
+
+from demix import (
+    Classification,
+    ClusterProcess,
+    DemixError,
+    DemixWarning,
+    Encoder,
+    InstanceDiscrimination,
+    LeakyMixing,
+    Recipe,
+    Sphere,
+    Uniform,
+    VonMisesFisher,
+    cluster_vectors,
+    train,
+)
+from demix.training.checkpoints import _read, _sealed, checkpoint_files
+
+SPHERE = Sphere(2)
+LABELS = ClusterProcess(
+    cluster_vectors(Uniform(SPHERE), 20, seed=0),
+    VonMisesFisher(SPHERE, 10.0),
+    LeakyMixing(2, seed=0, draws=10),
+)
+OBJECTIVES = {
+    False: lambda: Classification(20, 2),
+    True: lambda: InstanceDiscrimination(20, 2, sampled=5),
+}
+
+
+@pytest.fixture(autouse=True)
+def in_time(monkeypatch):
+    """Write a checkpoint at every look, and end a test that waits for a pipe."""
+
+    def late(*_):
+        pytest.fail("It waits.")
+
+    monkeypatch.setattr("demix.training.checkpoints._SHARE", math.inf)
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(20)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def run(path=None, *, stop_at: int | None = None, lazy: bool = False) -> torch.Tensor:
+    """Train for 12 steps, or for some of them, and return all weights."""
+
+    def cut(step, record):
+        if step == stop_at:
+            raise KeyboardInterrupt
+
+    encoder = Encoder(2, SPHERE, hidden=(4, 4))
+    train(
+        encoder,
+        LABELS.sample,
+        OBJECTIVES[lazy](),
+        Recipe(steps=12, batch=8, lazy_rows=lazy),
+        looks=4,
+        report=cut,
+        validate=lambda encoder: float(encoder.body[0].weight.square().sum()),
+        checkpoint=path,
+    )
+    return torch.cat([value.flatten() for value in encoder.state_dict().values()])
+
+
+@pytest.fixture
+def cut(tmp_path):
+    """The checkpoint of a training that was cut off after its third look."""
+    path = tmp_path / "checkpoint.safetensors"
+    run(path, stop_at=10)
+    return path
+
+
+def forge(path, change) -> None:
+    """Change the tensors and facts of a checkpoint, and seal them again."""
+    tensors, facts = _read(path)
+    facts = change(tensors, facts) or facts
+    path.write_bytes(_sealed(tensors, facts))
+
+
+def first(tensors, start: str, end: str = "") -> str:
+    return min(name for name in tensors if name.startswith(start) and name.endswith(end))
+
+
+def test_a_checkpoint_that_is_sealed_again_as_it_was_is_taken(cut):
+    forge(cut, lambda tensors, facts: None)
+    assert torch.equal(run(cut), run())
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_so_is_that_of_rows_that_are_updated_lazily(tmp_path, lazy):
+    path = tmp_path / "checkpoint.safetensors"
+    run(path, stop_at=10, lazy=lazy)
+    assert torch.equal(run(path, lazy=lazy), run(lazy=lazy))
+
+
+def put(start: str, value, end: str = ""):
+    """Return a change of the first tensor of that name; ``value`` may be made of the old one."""
+
+    def change(tensors, facts):
+        name = first(tensors, start, end)
+        tensors[name] = value(tensors[name]) if callable(value) else value
+
+    return change
+
+
+def drop(start: str, end: str = ""):
+    def change(tensors, facts):
+        del tensors[first(tensors, start, end)]
+
+    return change
+
+
+def state(**changes):
+    return lambda tensors, facts: facts["state"].update(changes)
+
+
+LOOK = {"step": 3, "seconds": 0.1, "loss": 1.0}
+TENSORS = {
+    "weight missing": drop("now."),
+    "best weight missing": drop("best."),
+    "random state missing": drop("random."),
+    "moment missing": drop("moment.", "exp_avg_sq"),
+    "step missing": drop("moment.", ".step"),
+    "all missing": lambda tensors, facts: tensors.clear(),
+    "unknown": lambda tensors, facts: tensors.update({"later.x": torch.zeros(1)}),
+    "unknown moment": lambda tensors, facts: tensors.update({"moment.9.x.y.z": torch.zeros(1)}),
+    "moment of nobody": lambda tensors, facts: tensors.update({"moment.0.99.a": torch.zeros(1)}),
+    "weight of one number": put("now.", torch.ones(1)),
+    "weight turned": put("now.", lambda old: old[None]),
+    "weight of whole numbers": put("now.", lambda old: old.long()),
+    "weight of float64": put("now.", lambda old: old.double()),
+    "best weight of another shape": put("best.", torch.ones(3, 3)),
+    "moment of another shape": put("moment.", torch.ones(3, 3), "exp_avg"),
+    "momentum of another shape": put("moment.", torch.ones(3, 3), "momentum_buffer"),
+    "step that is no number": put("moment.", torch.ones(2), ".step"),
+    "step that is a truth": put("moment.", torch.tensor(True), ".step"),
+    "step below zero": put("moment.", torch.tensor(-1.0), ".step"),
+    "step that is none": put("moment.", torch.tensor(math.nan), ".step"),
+    "random state of one byte": put("random.", torch.zeros(1, dtype=torch.uint8)),
+    "random state of zeros": put("random.", lambda old: torch.zeros_like(old)),
+    "random state of ones": put("random.", lambda old: torch.full_like(old, 255)),
+    "random state of floats": put("random.", lambda old: old.float()),
+    "weight of NaN": put("now.", lambda old: old * math.nan),
+    "best weight of NaN": put("best.", lambda old: old * math.nan),
+    "moment of NaN": put("moment.", lambda old: old * math.nan, "exp_avg"),
+}
+FACTS = {
+    "step of text": state(step="9"),
+    "step of half": state(step=9.5),
+    "step of truth": state(step=True),
+    "step below zero": state(step=-1, history=[], best={}),
+    "seconds huge": state(seconds=10**400),
+    "seconds of text": state(seconds="1"),
+    "seconds of NaN": state(seconds=math.nan),
+    "total of nothing": state(total=None),
+    "total infinite": state(total=math.inf),
+    "history of nothing": state(history=None),
+    "history of numbers": state(history=[1]),
+    "history of empty looks": state(history=[{}]),
+    "history of text": state(history=[LOOK | {"loss": "1"}]),
+    "history of lists": state(history=[LOOK | {"score": [1]}]),
+    "history of the future": state(history=[LOOK | {"step": 12}]),
+    "best of nothing": state(best=None),
+    "best without value": state(best={"step": 3}),
+    "best of text": state(best={"step": 3, "value": "1"}),
+    "best of the future": state(best={"step": 99, "value": 1.0}),
+    "best without weights": lambda tensors, facts: [
+        tensors.pop(name) for name in list(tensors) if name.startswith("best.")
+    ][:0],
+    "weights without best": state(best={}),
+    "no state": lambda tensors, facts: facts.pop("state") and None,
+    "no about": lambda tensors, facts: facts.pop("about") and None,
+    "no schema": lambda tensors, facts: facts.pop("schema") and None,
+    "state of a list": lambda tensors, facts: facts | {"state": [1]},
+    "state that is empty": lambda tensors, facts: facts | {"state": {}},
+    "facts of a list": lambda tensors, facts: [facts],
+}
+
+
+@pytest.mark.parametrize("change", [*TENSORS.values(), *FACTS.values()], ids=[*TENSORS, *FACTS])
+def test_what_no_training_can_have_left_is_refused(cut, change):
+    checkpoint_files(cut)[1].unlink()
+    forge(cut, change)
+    before = cut.read_bytes()
+    with pytest.raises(
+        DemixError, match=r"is damaged or no checkpoint of demix \(.*\); .* anew\.$"
+    ):
+        run(cut)
+    assert cut.read_bytes() == before
+
+
+def test_refused_weights_leave_the_encoder_as_it_was(cut):
+    forge(cut, put("moment.", lambda old: old * math.nan, "exp_avg"))
+    encoder = Encoder(2, SPHERE, hidden=(4, 4))
+    weights = {name: value.clone() for name, value in encoder.state_dict().items()}
+    with pytest.raises(DemixError, match="holds NaN"):
+        train(
+            encoder,
+            LABELS.sample,
+            Classification(20, 2),
+            Recipe(steps=12, batch=8),
+            looks=4,
+            validate=lambda encoder: 1.0,
+            checkpoint=cut,
+        )
+    assert all(torch.equal(value, weights[name]) for name, value in encoder.state_dict().items())
+
+
+@pytest.mark.parametrize("plant", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_refused(tmp_path, plant):
+    path = tmp_path / "checkpoint.safetensors"
+    for file in checkpoint_files(path):
+        plant(file)
+        with pytest.raises(DemixError, match=r"^Expected a file, but .*\.$"):
+            run(path)
+
+
+def test_a_pipe_in_the_place_of_the_last_one_gives_way_to_the_one_before(cut):
+    cut.unlink()
+    os.mkfifo(cut)
+    with pytest.warns(DemixWarning, match=r"is damaged; .* before it, after 6 steps"):
+        assert torch.equal(run(cut), run())
+    assert cut.is_file()
+
+
+def test_a_folder_in_the_place_of_the_last_one_ends_in_a_sentence(cut):
+    cut.unlink()
+    cut.mkdir()
+    with (
+        pytest.warns(DemixWarning, match="is damaged"),
+        pytest.raises(DemixError, match=r"^Cannot write .*checkpoint\.safetensors: .*\.$"),
+    ):
+        run(cut)
+
+
+def test_nothing_is_written_through_links(cut, tmp_path):
+    thesis = tmp_path / "thesis.tex"
+    for file in checkpoint_files(cut):
+        thesis.write_bytes(file.read_bytes())
+        file.unlink()
+        file.symlink_to(thesis)
+        before = thesis.read_bytes()
+        run(cut)
+        assert thesis.read_bytes() == before
