@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 ARRAY = np.arange(24, dtype=np.float32).reshape(8, 3) / 7
 
 
-def npy(array: np.ndarray = ARRAY) -> bytes:
+def npy(array: np.ndarray = ARRAY, version: tuple[int, int] | None = None) -> bytes:
     raw = io.BytesIO()
-    np.save(raw, array)
+    np.lib.format.write_array(raw, array, version=version)
     return raw.getvalue()
 
 
@@ -105,12 +105,26 @@ def coil() -> bytes:
     return raw.getvalue()
 
 
-def png() -> bytes:
+def image(kind: str) -> bytes:
     from PIL import Image
 
-    raw = io.BytesIO()
-    Image.fromarray((ARRAY * 50).astype(np.uint8)).save(raw, "PNG")
+    raw, about = io.BytesIO(), Image.Exif()
+    about[0x0112] = 6  # lies on its side
+    Image.fromarray((ARRAY * 50).astype(np.uint8)).save(raw, kind, exif=about)
     return raw.getvalue()
+
+
+def zarr_json(version: int) -> bytes:
+    """Return the metadata of an array, which a folder of chunks goes with."""
+    import tempfile
+    from pathlib import Path
+
+    import zarr
+
+    with tempfile.TemporaryDirectory() as folder:
+        plain = {"zarr_format": version, "compressors": None, "overwrite": True}
+        zarr.create_array(folder, data=ARRAY, chunks=(4, 3), **plain)
+        return Path(folder, "zarr.json" if version == 3 else ".zarray").read_bytes()
 
 
 @st.composite

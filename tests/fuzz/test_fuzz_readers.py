@@ -12,6 +12,7 @@ from files import (
     csv,
     files,
     h5,
+    image,
     jsonl,
     mat,
     mots,
@@ -20,8 +21,8 @@ from files import (
     npy,
     npz,
     parquet,
-    png,
     words,
+    zarr_json,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,9 +41,19 @@ def pictures(path) -> None:
     found.read(range(min(8, len(found))))
 
 
+def chunks(path) -> None:
+    """Read an array whose metadata lie in a folder without chunks, which may be put there."""
+    keys = ("c/0/0", "c/1/0") if (path / "zarr.json").exists() else ("0.0", "1.0")
+    for key in keys:
+        (path / key).parent.mkdir(parents=True, exist_ok=True)
+        (path / key).write_bytes(ARRAY[:4].tobytes())
+    rows(path)
+
+
 # A valid file, the name it has, and who reads it.
 READERS = {
     "npy": (npy(), "a.npy", rows),
+    "npy, version 2": (npy(version=(2, 0)), "a.npy", rows),
     "npy, columns first": (npy(np.asfortranarray(ARRAY)), "a.npy", rows),
     "npy of factors": (npy(np.array([["a"], ["bc"]])), "a.npy", demix.read_factors),
     "npy of labels": (npy(np.arange(9)), "a.npy", demix.read_labels),
@@ -55,6 +66,7 @@ READERS = {
     "npz": (npz(), "a.npz", lambda path: rows(path, key="x")),
     "npz, compressed": (npz(compressed=True), "a.npz", lambda path: rows(path, key="x")),
     "csv": (csv(), "a.csv", rows),
+    "csv, a header": (csv(), "a.csv", lambda path: rows(path, header="yes")),
     "csv of factors": (words(), "a.csv", demix.read_factors),
     "csv of labels": (words(), "a.csv", lambda path: demix.read_labels(path, column="shape")),
     "parquet": (parquet(), "a.parquet", rows),
@@ -70,7 +82,12 @@ READERS = {
     ),
     "npz of pictures": (coil(), "a.npz", pictures),
     "jsonl": (jsonl(), "a.jsonl", demix.imagenet_x),
-    "image": (png(), "images/a.png", lambda path: rows(path.parent)),
+    **{
+        f"image, {kind}": (image(kind), f"images/a.{kind}", lambda path: rows(path.parent))
+        for kind in ("png", "jpeg", "webp", "tiff", "bmp")
+    },
+    "zarr 3": (zarr_json(3), "x.zarr/zarr.json", lambda path: chunks(path.parent)),
+    "zarr 2": (zarr_json(2), "x.zarr/.zarray", lambda path: chunks(path.parent)),
 }
 every_reader = pytest.mark.parametrize("name", READERS)
 

@@ -75,7 +75,7 @@ def open_rendered(folder: str | Path, *, verify: bool = False) -> Rendered:
             raise ValueError("it holds another number of images")
         sums, names = Sums.of(about, order), tuple(map(str, about["latents"]))
         categories = dict(about["categories"])
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise DemixError(f"{path / META} is damaged; render the folder anew.") from error
     found: dict[str, np.ndarray] = {}
     for latents, images in order.files.items():
