@@ -21,7 +21,8 @@ from rich.console import Console
 from rich.text import Text
 
 from demix import DemixError
-from demix.cli.bars import TableBars, training_bar
+from demix.cli.bars import training_bar
+from demix.cli.table_bars import TableBars
 from demix.experiments import Distribution, Experiment, experiment_named, scale_named
 from demix.reproduce import Cell, Watcher, reproduce
 from demix.reproduce.progress import Board

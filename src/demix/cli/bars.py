@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -17,12 +16,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Column
-from rich.text import Text
 
-from demix.cli.console import print_warning, title_column
-from demix.errors import DemixError
-from demix.experiments import Row
-from demix.reproduce import SCORES, Cell, Watcher
+from demix.cli.console import title_column
 from demix.training import Record
 
 # What is done sooner shows no bar.
@@ -100,72 +95,3 @@ class Bar:
             self.progress.update(self.task, completed=step, numbers=numbers(record, self.score))
             self.progress.refresh()
             self.drawn = time.monotonic()
-
-
-class TableBars(Watcher):
-    """A bar for each running cell of a table, a line when it is finished, and a bar for all."""
-
-    def __init__(self, progress: Progress, score: str) -> None:
-        self.progress, self.score = progress, score
-        self.bars: dict[str, Bar] = {}
-        self.all: TaskID | None = None
-        self.reading: TaskID | None = None
-
-    def read(self, done: int, total: int, what: str) -> None:
-        """Show how much is read."""
-        if self.reading is None:
-            self.reading = self.progress.add_task("", numbers="")
-        self.progress.update(self.reading, description=what, completed=done, total=total)
-        if done == total:
-            self.progress.remove_task(self.reading)
-            self.reading = None
-        self.progress.refresh()
-
-    def plan(self, cells: Sequence[Cell]) -> None:
-        """Say how much is to be done."""
-        done = sum(cell.done for cell in cells)
-        self.progress.console.print(f"{len(cells)} cells, {done} of them finished already.")
-        if len(cells) > done + 1:
-            self.all = self.progress.add_task(
-                "all cells", total=len(cells), completed=done, numbers=""
-            )
-
-    def warn(self, row: Row, warning: str) -> None:
-        """Say for which rows theory promises nothing."""
-        print_warning(self.progress.console, f"row {row.number}: {warning}")
-
-    def step(self, cell: Cell, step: int, steps: int, record: Record) -> None:
-        """Move the cell's bar."""
-        title = str(cell)
-        if title not in self.bars:
-            self.bars[title] = Bar(self.progress, title, steps, SCORES[self.score])
-        self.bars[title].step(step, record)
-
-    def finish(self, cell: Cell, record: dict[str, Any]) -> None:
-        """Replace the bar by a line with ours and the paper's score."""
-        self._end(cell)
-        paper = record["paper_mean"]
-        beside = "" if paper is None else f" (paper {100 * paper:.2f})"
-        value = record[self.score]
-        told = "not testable" if value is None else f"{100 * value:.2f}"
-        self.progress.console.print(
-            f"row {cell.row.number:2d}  seed {cell.seed}  {cell.model:12s} "
-            f"{SCORES[self.score]} {told}{beside}  {record['seconds']:.0f} s"
-        )
-
-    def fail(self, cell: Cell, error: DemixError) -> None:
-        """Replace the bar by a line that says why."""
-        self._end(cell)
-        line = Text.assemble(("failed", "red"), f"   {cell}: {error}")
-        self.progress.console.print(line, soft_wrap=True)
-
-    def _end(self, cell: Cell) -> None:
-        bar = self.bars.pop(str(cell), None)
-        if bar is not None:
-            self.progress.remove_task(bar.task)
-        if self.all is not None:
-            self.progress.advance(self.all)
-            if self.progress.tasks[0].finished:
-                self.progress.remove_task(self.all)
-                self.all = None
-        self.progress.refresh()

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import typer
 
-from demix.cli.bars import TableBars, training_bar
+from demix.cli.bars import training_bar
 from demix.cli.console import console
+from demix.cli.table_bars import TableBars
 from demix.cli.warning import warnings_to
 from demix.experiments import experiment_named, scale_named
 from demix.ranks import joined

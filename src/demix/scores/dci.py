@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import norm, rankdata
-from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
 from demix.scores.factors import Factors, check_factors
 from demix.scores.held import Held, Parts, explained, halves, mean_of, over, scored_each
@@ -158,6 +157,9 @@ class _Forest:
         seed: int,
     ) -> None:
         self.categorical = bool(factors.categorical[column])
+        # Here, because it takes half a second, which every command would wait.
+        from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+
         maker = ExtraTreesClassifier if self.categorical else ExtraTreesRegressor
         # A leaf of 5 samples smooths; much smaller data need finer ones.
         leaf = min(_LEAF, max(1, len(fit) // 20))
