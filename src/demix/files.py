@@ -18,8 +18,8 @@ import numpy as np
 
 from demix.errors import DemixError
 
-LOCK = ".lock"
-"""The file of a folder that says who writes to it."""
+LOCK = ".demix.lock"
+"""The file of a folder that says who writes to it; no other program has one of this name."""
 
 # Names of temporary files say who writes them, and cannot be guessed.
 _TORN = re.compile(r"\.demix-(?P<host>.*)-(?P<process>\d+)-[0-9a-f]{16}\.tmp")
@@ -246,7 +246,11 @@ def is_full(error: BaseException | None) -> bool:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of what a file holds."""
+    """Return the SHA-256 of what a file holds, or of all files of a folder and their names."""
+    if path.is_dir():
+        inside = sorted(file for file in path.rglob("*") if file.is_file())
+        parts = [f"{file.relative_to(path)} {file_digest(file)}\n" for file in inside]
+        return hashlib.sha256("".join(parts).encode(errors="replace")).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

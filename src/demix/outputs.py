@@ -144,11 +144,38 @@ def claim_file(
         raise DemixError(
             f"{file} is there already; add --overwrite to replace it, or choose another name."
         )
+    refuse_other(file, start)
+
+
+def refuse_other(file: Path, start: bytes) -> None:
+    """Refuse a file, if it is there, without some bytes at its beginning that demix writes."""
+    if not os.path.lexists(file):
+        return
     with open_regular(file) as old:
         if start not in old.read(4096):
             raise DemixError(
                 f"{file} holds something else (not what demix writes there); choose another name."
             )
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse what stands in the place of a folder of our own, a link to elsewhere among them."""
+    with suppress(FileNotFoundError):
+        kind = kind_of(folder.lstat().st_mode) or "a file"
+        if kind != "a folder":
+            raise DemixError(
+                f"Expected {folder} to be a folder of demix, but it is {kind}; remove it or choose "
+                "another folder."
+            )
+
+
+def remove_only(folder: Path, pattern: str) -> None:
+    """Remove files of such names from a folder, and the folder unless it holds anything else."""
+    for file in folder.glob(pattern):
+        with suppress(OSError):
+            file.unlink()
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def read_marker(file: Path) -> Any:

@@ -65,18 +65,38 @@ def refuse_masked(array: Any, name: str) -> None:
         )
 
 
+def as_numpy(array: Any, name: str) -> Any:
+    """Return a tensor as an array of NumPy; anything else as it is, unless it is masked.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix.validation import as_numpy
+    >>> as_numpy(torch.empty(2, device="meta"), "labels")
+    Traceback (most recent call last):
+    demix.errors.DemixError: Expected labels that NumPy can hold, but got a tensor ...
+    """
+    refuse_masked(array, name)
+    if not hasattr(array, "detach"):
+        return array
+    try:
+        tensor = array.detach().cpu().resolve_conj().resolve_neg()
+        # NumPy has no bfloat16.
+        return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError) as error:
+        kind = f"{array.dtype} on {array.device}, {array.layout}"
+        raise DemixError(
+            f"Expected {name} that NumPy can hold, but got a tensor of {kind}; convert it, e.g. "
+            "with .to_dense().float()."
+        ) from error
+
+
 def check_matrix(array: Any, name: str, *, keep_float32: bool = False) -> np.ndarray:
     """Return ``array`` as a finite float64 matrix ``(N, d)``, or say what is wrong with it.
 
     With ``keep_float32`` a matrix of float32 is returned as it is, which saves two copies.
     """
-    refuse_masked(array, name)
-    if hasattr(array, "detach"):
-        array = array.detach().cpu()
-        # NumPy has no bfloat16.
-        if array.is_floating_point() and not (keep_float32 and array.dtype.itemsize == 4):
-            array = array.double()
-        array = array.numpy()
+    array = as_numpy(array, name)
     try:
         matrix = np.asarray(array)
         if matrix.dtype.kind not in "biuf":

@@ -104,11 +104,12 @@ def test_what_there_is_not_is_refused_with_what_there_is(demix, tmp_path, argume
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("rows", ["one", "1,7-5"])
-def test_rows_that_are_no_numbers_are_refused(demix, tmp_path, rows):
+@pytest.mark.parametrize("rows", ["one", "1,7-5", "1-999999999", "1-9" + 30 * "9", "1-9999,1,2"])
+def test_rows_that_are_no_numbers_or_too_many_are_refused(demix, tmp_path, rows):
     options = ["--rows", rows, "--scale", "smoke", "--out", tmp_path / "new"]
     told = demix.refusal("reproduce", "clica-table1", *options)
-    assert f"--rows takes whole numbers such as 1,2,5-7, but got {rows!r}." in told
+    words = "--rows takes whole numbers such as 1,2,5-7, at most 10000 of them, but got"
+    assert f"{words} {rows!r}." in told
     assert list(tmp_path.iterdir()) == []
 
 

@@ -68,8 +68,8 @@ def test_labels_give_an_affine_consensus_for_programs(demix, walk, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--seeds", 1], "at least 2 runs, but n_seeds is 1"),
-        (["--seeds", -3], "at least 2 runs"),
+        (["--seeds", 1], "--seeds must be from 2 to 1000, but got 1"),
+        (["--seeds", -3], "--seeds must be from 2"),
         (["--held-out", 0.01], "held-out rows"),
         (["--held-out", 2], "held_out must be a share"),
         (["--group", "unitary"], "A group is one of"),

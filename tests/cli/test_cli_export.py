@@ -84,7 +84,7 @@ def damage(model: Path, kind: str) -> Path:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("no folder", "is not a demix model folder"),
+        ("no folder", "nowhere does not exist"),
         ("truncated", "do not match their checksum"),
         ("oversized", "too many for what model.json describes"),
         ("edited", "do not match their checksum"),

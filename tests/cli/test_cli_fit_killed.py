@@ -78,7 +78,7 @@ def test_the_checkpoint_of_another_fit_is_refused(demix, walk, labels, tmp_path)
     out, command = tmp_path / "model", ["fit", tmp_path / "x.npy", "--n-latents", 2, "--labels"]
     checkpoint = out / "checkpoint.safetensors"
     kill_when(demix, checkpoint.exists, *command, tmp_path / "y.npy", "--out", out)
-    (out / ".lock").unlink()  # it holds nothing any more
+    (out / ".demix.lock").unlink()  # it holds nothing any more
     before = {file.name: file.read_bytes() for file in out.iterdir()}
     for change in (
         [*command, tmp_path / "y.npy", "--seed", 1],

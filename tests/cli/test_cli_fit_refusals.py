@@ -112,7 +112,7 @@ BAD = {
     "long lag": (plain("--lag", "200"), "at least 606 rows"),
     "lag": (plain("--lag", "1:x"), "--lag takes a number or a range such as 1:5, but got '1:x'"),
     "lag of 0": (plain("--lag", "0"), "lag must be a whole number >= 1"),
-    "no latents": (plain("--n-latents", "0"), "n_latents must be a whole number >= 1"),
+    "no latents": (plain("--n-latents", "0"), "n_latents must be a whole number from 1"),
     "space": (plain("--space", "torus"), "torus"),
     "conditional": (plain("--conditional", "cauchy"), "conditional must be"),
     "low shape": (plain("--conditional", "0.5"), "conditional must be"),

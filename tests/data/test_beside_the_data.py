@@ -50,7 +50,7 @@ def test_pairs_become_int64(pairs):
         ([], "of shape (0,)"),
         ([[0, 1], [2]], "pairs as an array"),
         ([[0.0, 1.0]], "of type float64; convert them"),
-        (torch.zeros(2, 2, dtype=torch.bfloat16), "of type float64; convert them"),
+        (torch.zeros(2, 2, dtype=torch.bfloat16), "of type float32; convert them"),
         ([[0, 1], [1, 4], [-1, 2]], "rows 0..3, but 2 of 3 point outside the data, the first of"),
         ([[0, 1], [1, 4]], "pair 1, (1, 4)"),
         ([[0, 0], [1, 1], [0, 1]], "67% of 3 pair a row with itself"),

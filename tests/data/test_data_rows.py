@@ -188,7 +188,7 @@ def test_data_stay_what_they_are(tmp_path):
         ([[1, 2], [3]], "rows of equally many numbers"),
         ("x.npy", "but got str; files are read with read_data"),
         (None, "but got NoneType"),
-        (torch.eye(2).to_sparse(), "use x.to_dense()"),
+        (torch.eye(2).to_sparse(), "with .to_dense()"),
         (np.ma.masked_less(np.eye(2), 0.5), "2 of their entries are masked"),
         (pd.DataFrame({"a": [1], "b": ["x"]}), "column 'b' of the DataFrame is of type str"),
         (pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])}), "column 'when'"),

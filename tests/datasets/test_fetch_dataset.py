@@ -88,6 +88,7 @@ def test_a_part_that_is_whole_already_is_taken(server, tmp_path):
     data = server.files[NAME] = some_bytes()
     for server.ranges in (True, False):
         (tmp_path / f"{NAME}.part").write_bytes(data)
+        (tmp_path / f"{NAME}.part.tag").touch()
         assert fetch_dataset("mpi3d_real", tmp_path, source=server.address).read_bytes() == data
         (tmp_path / NAME).unlink()
 

@@ -48,7 +48,15 @@ def server() -> Iterator[FileServer]:
 def part(tmp_path) -> Path:
     path = tmp_path / f"{NAME}.part"
     path.write_bytes(PART)
+    (tmp_path / f"{NAME}.part.tag").touch()
     return path
+
+
+def test_a_part_of_another_program_is_left_alone(server, tmp_path):
+    (tmp_path / f"{NAME}.part").write_text("my notes")
+    assert "to be begun by demix, but it is not; move it away" in refusal(server, tmp_path)
+    assert (tmp_path / f"{NAME}.part").read_text() == "my notes"
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 @pytest.fixture
@@ -132,6 +140,7 @@ def test_a_part_that_is_longer_than_the_file_is_left_to_its_owner(server, part):
 
 def test_a_part_that_is_whole_by_the_known_length_needs_no_network(tmp_path, known):
     (tmp_path / f"{NAME}.part").write_bytes(DATA)
+    (tmp_path / f"{NAME}.part.tag").touch()
     assert fetch_dataset("mpi3d_real", tmp_path).read_bytes() == DATA
 
 
@@ -157,7 +166,8 @@ def test_what_a_killed_call_left_beside_a_part_is_used_if_it_is_longer(server, p
     server.scripts = [says("503 Busy")]
     assert "503 Busy); what came is kept" in refusal(server, part.parent)
     assert part.read_bytes() == PART
-    assert [file.name for file in part.parent.iterdir()] == [part.name]
+    names = sorted(file.name for file in part.parent.iterdir())
+    assert names == [part.name, f"{part.name}.tag"]
     beside.write_bytes(DATA[: 6 * CHUNK])
     tag.write_text('"of this version"')
     server.scripts = [says("503 Busy")]
@@ -229,6 +239,7 @@ def test_no_trap_is_stepped_into(server, tmp_path, suffix, trap, begun):
     folder.mkdir()
     if begun:
         (folder / f"{NAME}.part").write_bytes(PART)
+        (folder / f"{NAME}.part.tag").touch()
         server.ranges = False
     planted = folder / f"{NAME}{suffix}"
     planted.unlink(missing_ok=True)

@@ -147,3 +147,48 @@ def test_a_device_that_is_not_there_is_refused(honest):
             ContrastiveDemixer(2, device=device).fit(x)
         with pytest.raises(DemixError, match="Expected a device that torch can use here"):
             load_model(honest / "model", device=device)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_latents": 10**9},
+        {"n_latents": 2**63},
+        {"space": {"kind": "Box", "dim": 10**9, "low": 0.0, "high": 1.0}},
+        {"random_state": -1},
+        {"random_state": "x"},
+        {"conditional": 10**400},
+        {"recipe": {"batch": 3.5}},
+    ],
+    ids=str,
+)
+def test_parameters_that_cannot_be_are_refused(change, demix, honest, tmp_path):
+    about = json.loads((honest / "model" / "model.json").read_text())["about"]
+    model = forged(honest, tmp_path / "m", about={"parameters": about["parameters"] | change})
+    told = demix.refusal(
+        "checkup", model, honest / "x.npy", "--no-refits", "--out", tmp_path / "out"
+    )
+    assert "does not describe a fitted ContrastiveDemixer" in told
+
+
+def test_other_facts_that_cannot_be_are_refused(demix, honest, tmp_path):
+    changes = [{"feature_names": ["a", "a"]}, {"seconds": 10**400}, {"rows": 7}, {"rows": 0}]
+    for number, change in enumerate(changes):
+        model = forged(honest, tmp_path / str(number), about=change)
+        demix.refusal("report", model, "--out", tmp_path / "out")
+
+
+def test_latents_of_other_rows_are_refused(demix, honest, tmp_path):
+    model = forged(honest, tmp_path / "m")
+    np.save(model / "latents.npy", np.zeros((7, 2), dtype="f4"))
+    assert "for each of 1000 rows" in demix.refusal("report", model, "--out", tmp_path / "out")
+
+
+def test_a_model_that_float32_cannot_hold_is_not_exported(demix, honest, tmp_path):
+    model = forged(
+        honest,
+        tmp_path / "m",
+        weights=lambda name, value: torch.full_like(value, 1000) if name == "log_scale" else value,
+    )
+    told = demix.refusal("export", model, "--onnx", tmp_path / "m.onnx")
+    assert "whose numbers fit into float32, but its scale does not" in told

@@ -26,7 +26,7 @@ from demix.estimators.gain import Gain, held_out_gain
 from demix.estimators.split import PARTS, Part
 from demix.objectives import InfoNCE, ShapedInfoNCE
 from demix.spaces import Space
-from demix.validation import refuse_masked
+from demix.validation import check_matrix, check_seed
 
 # Held-out samples that are looked at.
 _MOST = 4096
@@ -77,6 +77,7 @@ def checkup(
     >>> checkup(model, x, refits=False)["positives informative"].verdict
     'pass'
     """
+    check_seed(seed)
     say = say or (lambda what: None)
     rows = as_data(data).matching(getattr(model, "_names", None))
     beside: dict[str, Any] = {}
@@ -135,10 +136,8 @@ def checkup_pairs(
     >>> found.supported, found["shape"].verdict
     ('orthogonal', 'pass')
     """
-    for side in (z, z_tilde):
-        refuse_masked(side, "embeddings")
-    first, second = (np.asarray(side, dtype=np.float64) for side in (z, z_tilde))
-    if first.ndim != 2 or first.shape != second.shape:
+    first, second = (check_matrix(side, "embeddings") for side in (z, z_tilde))
+    if first.shape != second.shape:
         raise DemixError(
             f"Paired embeddings must be two arrays (M, n), but got {first.shape} and "
             f"{second.shape}."
@@ -146,7 +145,7 @@ def checkup_pairs(
     assumed = assumed_space(space, first.shape[1])
     objective = pair_objective(conditional, assumed)
     pairs = paired(first, second, assumed, p=_shape(objective))
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(check_seed(seed))
     checks = [_told_apart(pairs, random), *pair_checks(pairs, random)]
     if x is not None:
         checks.append(injectivity(np.asarray(x).reshape(len(first), -1), pairs.z))

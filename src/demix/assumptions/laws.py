@@ -200,5 +200,6 @@ class BoxLaw(Law):
         if np.isfinite(self.sides).any():
             left, right = self._reach(z)
             within = float(np.log((left + right).clip(_LEAST)).mean())
-        constant = math.log(self.scale) + math.lgamma(1 + 1 / self.p)
-        return float(np.mean((np.abs(z_tilde - z) / self.scale) ** self.p) + within + constant)
+        scale = max(self.scale, _LEAST)  # latents that have collapsed do not differ at all
+        constant = math.log(scale) + math.lgamma(1 + 1 / self.p)
+        return float(np.mean((np.abs(z_tilde - z) / scale) ** self.p) + within + constant)

@@ -80,7 +80,7 @@ def _run(
         file = Path(folder) / "latents.npy"
         task = json.dumps([data, method, seed, rows, iterations, budget, str(file)])
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-m", "demix.bench.estimators", task],
+            [sys.executable, "-P", "-W", "ignore", "-m", "demix.bench.estimators", task],
             capture_output=True,
             text=True,
             env=os.environ,

@@ -40,7 +40,7 @@ def extra_memory(
     """
     task = json.dumps([prepare.__module__, prepare.__name__, arguments, tiny])
     done = subprocess.run(
-        [sys.executable, "-m", "demix.bench.memory", task],
+        [sys.executable, "-P", "-m", "demix.bench.memory", task],
         capture_output=True,
         text=True,
         env=os.environ | MALLOC,

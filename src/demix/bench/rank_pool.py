@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import tempfile
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from torch import distributed as dist
 
 from demix.bench.memory import MALLOC
 from demix.errors import DemixError
+from demix.workers import beginning
 
 
 class Pool:
@@ -37,9 +37,7 @@ class Pool:
         store = (Path(self._folder.name) / "store").as_uri()
         self._ends: list[Connection] = []
         self._processes = []
-        before = dict(os.environ)
-        os.environ.update(MALLOC)
-        try:
+        with beginning(**MALLOC):
             for rank in range(count):
                 ours, theirs = context.Pipe()
                 process = context.Process(
@@ -49,10 +47,6 @@ class Pool:
                 theirs.close()
                 self._ends.append(ours)
                 self._processes.append(process)
-        finally:
-            for name in MALLOC:
-                os.environ.pop(name)
-            os.environ.update(before)
 
     def __enter__(self) -> Self:
         return self

@@ -47,7 +47,7 @@ def _command(workers: int, sizes: Sizes) -> None:
     """Sweep in a process of its own, as a user does."""
     with tempfile.TemporaryDirectory() as folder:
         task = json.dumps([workers, sizes.swept, sizes.swept_steps, folder])
-        command = [sys.executable, "-m", "demix.bench.sweeps", task]
+        command = [sys.executable, "-P", "-m", "demix.bench.sweeps", task]
         done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]

@@ -22,21 +22,34 @@ def main() -> None:
     from demix.cli.warning import warnings_to
 
     show_every_letter()
+    _mend_environment()
     try:
         try:
+            os.getcwd()  # without which libraries end the process in words of their own
             with warnings_to(console(errors=True)):
                 app()
         finally:
             finish_output()
+    except KeyboardInterrupt:
+        print_error("Interrupted.")
+        sys.exit(130)
     except (DemixError, MemoryError, RuntimeError, OSError, ImportError) as error:
         sentence = _sentence(error)
         if sentence is None:
             raise
         # All ranks refuse the same things. If rank 0 does, torchrun ends the others meanwhile.
-        if int(os.environ.get("RANK", "0")):
+        if os.environ.get("RANK", "0") != "0":
             time.sleep(_GRACE)
         print_error(sentence)
         sys.exit(2)
+
+
+def _mend_environment() -> None:
+    """Forget sizes of a terminal that are no numbers, over which rich stumbles."""
+    for name in ("COLUMNS", "LINES"):
+        size = os.environ.get(name, "")
+        if not (size.isascii() and size.isdecimal()):
+            os.environ.pop(name, None)
 
 
 def _sentence(error: Exception) -> str | None:
@@ -49,6 +62,8 @@ def _sentence(error: Exception) -> str | None:
             "command goes on after it once there is more."
         )
     if isinstance(error, OSError) and error.strerror:
+        if isinstance(error, FileNotFoundError) and error.filename is None:
+            return "The current folder is gone; change to one that exists."
         place = "the output" if error.filename is None else os.fsdecode(error.filename)
         return f"Cannot use {place}: {error.strerror}; choose another place or make room."
     return None

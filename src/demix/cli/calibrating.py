@@ -22,6 +22,7 @@ from demix.provenance import provenance
 from demix.validation import check_seed
 from demix.workers import Workers, completed, threads
 
+_LEAST = 1000
 _MARKER, _COMMAND = "calibration.json", "demix calibrate"
 
 
@@ -34,6 +35,8 @@ def run_calibrate(
     if unknown:
         raise DemixError(f"Unknown process {unknown[0]!r}; known are {'; '.join(known)}.")
     seeds = [check_seed(seed) for seed in seeds]
+    if rows < _LEAST:
+        raise DemixError(f"--rows must be at least {_LEAST}, but got {rows}.")
     folder = claim_folder(out, _MARKER, command=_COMMAND)
     with held(folder):
         runs = _calibrated(folder / _MARKER, seeds, rows, only or list(known), jobs)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from demix.assumptions import Checkup, checkup
 from demix.cli.bars import counting_bar
-from demix.cli.claims import claimed, finish
+from demix.cli.claims import begin, claimed, finish
 from demix.cli.console import console
 from demix.cli.fitted import opened, read_like
 from demix.data import read_labels, read_pairs
@@ -74,6 +74,7 @@ def run_checkup(
         told = {**found.to_dict(), "provenance": {**origin, **provenance()}}
         title = f"Check-up of {folder.name}"
         page = checkup_page(found.to_dict(), title=title, provenance=told["provenance"])
+        begin(place / _MARKER, origin)
         write_page(page, place / "checkup.html")
         finish(place / _MARKER, told)
     if as_json:

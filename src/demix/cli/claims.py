@@ -46,7 +46,8 @@ def claimed(
     out : Path
         The folder.
     marker : str
-        The JSON file that tells whose folder it is; to be written last, by :func:`finish`.
+        The JSON file that tells whose folder it is; marked by :func:`begin` before the first file
+        of the result is written, and written by :func:`finish` after the last.
     command : str
         The command, such as ``demix fit``.
     inputs : sequence of Path
@@ -64,14 +65,16 @@ def claimed(
     with tidied(out):
         folder = claim_folder(out, marker, command=command, inputs=given)
         with held(folder):
-            before = _before(folder, marker, command, overwrite, leftovers)
+            before = _before(folder, marker, command, overwrite)
+            new = [name for name in (marker, *leftovers) if not (folder / name).exists()]
             origin = _origin(about or {})
-            finish(folder / marker, {_UNFINISHED: True, "provenance": origin})
+            if before is None:
+                begin(folder / marker, origin)
             try:
                 yield folder, origin
             except KeyboardInterrupt:
                 if not resumes:
-                    _restore(folder, marker, before, leftovers)
+                    _restore(folder, marker, before, new)
                 told = "the same command goes on where it stopped" if resumes else "nothing is new"
                 console(errors=True).print(f"Interrupted; {told}.")
                 raise Exit(130) from None
@@ -79,7 +82,7 @@ def claimed(
                 raise
             except DemixError as error:
                 if not is_trouble(error):
-                    _restore(folder, marker, before, leftovers)
+                    _restore(folder, marker, before, new)
                 raise
 
 
@@ -95,6 +98,15 @@ def claimed_if(
         yield found
 
 
+def begin(marker: Path, origin: Mapping[str, str]) -> None:
+    """Mark a result as unfinished, before the first of its files is written.
+
+    A result that is to be replaced stays what it is until then, and its numbers until the end.
+    """
+    before = read_marker(marker)
+    finish(marker, {"provenance": origin, **(before or {}), _UNFINISHED: True})
+
+
 def finish(marker: Path, data: Mapping[str, Any]) -> None:
     """Write the marker of a folder: the last of its files, when all the others are there."""
     write_atomic(marker, json.dumps(data, indent=2) + "\n")
@@ -104,31 +116,22 @@ def _origin(about: Mapping[str, str]) -> dict[str, str]:
     return {"command": shlex.join(["demix", *sys.argv[1:]]), **about}
 
 
-def _before(
-    folder: Path, marker: str, command: str, overwrite: bool, leftovers: Sequence[str]
-) -> bytes | None:
+def _before(folder: Path, marker: str, command: str, overwrite: bool) -> bytes | None:
     """Return what the marker held; a finished result is refused unless it is to be replaced."""
     file = folder / marker
     if not file.exists():
         return None
-    if _UNFINISHED not in read_marker(file):
-        if not overwrite:
-            raise DemixError(
-                f"{folder} holds a finished result of '{command}'; add --overwrite to replace it, "
-                "or choose a new folder."
-            )
-        _remove(folder, leftovers)  # nothing goes on from what is finished
+    if _UNFINISHED not in read_marker(file) and not overwrite:
+        raise DemixError(
+            f"{folder} holds a finished result of '{command}'; add --overwrite to replace it, or "
+            "choose a new folder."
+        )
     return file.read_bytes()
 
 
-def _restore(folder: Path, marker: str, before: bytes | None, leftovers: Sequence[str]) -> None:
+def _restore(folder: Path, marker: str, before: bytes | None, new: Sequence[str]) -> None:
     """Leave the folder as it was."""
     if before is not None:
         write_atomic(folder / marker, before)
-        return
-    _remove(folder, (marker, *leftovers))
-
-
-def _remove(folder: Path, names: Sequence[str]) -> None:
-    for name in names:
+    for name in new:
         (folder / name).unlink(missing_ok=True)

@@ -14,11 +14,14 @@ import typer
 from demix.agreement import Consensus, consensus
 from demix.agreement.verdict import STABLE
 from demix.cli.bars import Bar, training_bar
-from demix.cli.claims import claimed, finish
+from demix.cli.claims import begin, claimed, finish
 from demix.cli.console import console
 from demix.cli.fitted import LATENTS, SHOWN, facts_of, opened
 from demix.cli.options import Options
 from demix.cli.sources import Prepared, prepared
+from demix.data import Data
+from demix.errors import DemixError
+from demix.outputs import check_folder
 from demix.provenance import provenance
 from demix.report import Verdict, consensus_page, write_page
 from demix.report.blocks import Kind
@@ -27,12 +30,14 @@ from demix.training.checkpoints import checkpoint_files, remove_checkpoint
 
 _MARKER = "consensus.json"
 _COMPARED = 2000
+_MOST_SEEDS = 1000
 # Facts of one run that are not those of all.
 _OWN = ("steps", "training", "seed", "rows")
 
 
 def run_consensus(
     options: Options,
+    data: Data,
     out: Path,
     *,
     seeds: int,
@@ -42,7 +47,9 @@ def run_consensus(
     as_json: bool,
 ) -> None:
     """Fit with every seed, and write what the runs agree on."""
-    found = prepared(options)
+    if not 2 <= seeds <= _MOST_SEEDS:
+        raise DemixError(f"--seeds must be from 2 to {_MOST_SEEDS}, but got {seeds}.")
+    found = prepared(options, data)
     checkpoints = [f"seed-{options.seed + run}.safetensors" for run in range(max(0, seeds))]
     leftovers = [file.name for name in checkpoints for file in checkpoint_files(name)]
     about = {"data file": options.file.name}
@@ -57,6 +64,9 @@ def run_consensus(
         resumes=True,
     )
     with claim as (folder, origin):
+        begin(folder / _MARKER, origin)
+        for seed in range(options.seed, options.seed + seeds):
+            check_folder(folder / f"seed-{seed}")
         with training_bar(console(errors=True)) as progress:
             agreed = consensus(
                 found.demixer,

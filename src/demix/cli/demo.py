@@ -11,12 +11,13 @@ import torch
 import typer
 
 from demix.cli.bars import Bar, training_bar
-from demix.cli.claims import claimed, finish
+from demix.cli.claims import begin, claimed, finish
 from demix.cli.console import console
 from demix.cli.recovery import recovery_report, scores_as_data
 from demix.distributions import Laplace, Uniform
 from demix.encoders import Encoder, save_encoder
 from demix.objectives import InfoNCE, contrast, latent_loss
+from demix.outputs import check_folder
 from demix.processes import LeakyMixing, Process
 from demix.provenance import provenance
 from demix.report import write_page
@@ -36,11 +37,12 @@ def run_demo(out: Path, *, seed: int, overwrite: bool, as_json: bool) -> None:
     """Recover five factors from a nonlinear mixture and write scores, model and report."""
     check_seed(seed)
     claim = claimed(out, _MARKER, command="demix demo", inputs=[], overwrite=overwrite)
-    with claim as (folder, _):
-        _recover(folder, seed=seed, as_json=as_json)
+    with claim as (folder, origin):
+        check_folder(folder / "model")
+        _recover(folder, origin, seed=seed, as_json=as_json)
 
 
-def _recover(folder: Path, *, seed: int, as_json: bool) -> None:
+def _recover(folder: Path, origin: dict[str, str], *, seed: int, as_json: bool) -> None:
     terminal = console(errors=as_json)
     box = Box(_LATENTS)
     process = Process(Uniform(box), Laplace(box, 0.05), LeakyMixing(_LATENTS, seed=seed))
@@ -115,6 +117,7 @@ def _recover(folder: Path, *, seed: int, as_json: bool) -> None:
         seconds=training.seconds,
         provenance=facts["provenance"] | {"seed": seed, "recipe": repr(recipe)},
     )
+    begin(folder / _MARKER, origin)
     save_encoder(encoder, folder / "model", about={"seed": seed, "r2": facts["r2"]})
     write_page(page, folder / "report.html")
     finish(folder / _MARKER, facts)

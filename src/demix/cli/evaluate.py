@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from demix.cli.bars import counting_bar
-from demix.cli.claims import claimed_if, finish
+from demix.cli.claims import begin, claimed_if, finish
 from demix.cli.console import console, print_table
 from demix.cli.recovery import meaning, recovery_report, scores_as_data
 from demix.data import read_data, read_factors
@@ -74,6 +74,7 @@ def run_evaluate(
         }
         if folder is not None:
             page = _page(found, true, scores, names, data["provenance"])
+            begin(folder / _MARKER, origin)
             write_page(page, folder / "report.html")
             finish(folder / _MARKER, data)
     if as_json:
@@ -131,7 +132,7 @@ def _columns(text: str | None, names: tuple[str, ...] | None, width: int) -> lis
     for part in (part.strip() for part in text.split(",")):
         if names is not None and names.count(part) == 1:
             columns.append(names.index(part))
-        elif part.isdecimal() and int(part) < width:
+        elif part.isdecimal() and len(part) < 10 and int(part) < width:
             columns.append(int(part))
         else:
             listed = ", ".join(names or [f"0 to {width - 1}"])

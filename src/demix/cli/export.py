@@ -8,14 +8,13 @@ from pathlib import Path
 import typer
 
 from demix.encoders import export_onnx, load_encoder
+from demix.encoders.onnx import MARK
 from demix.outputs import claim_file
 
 
 def run_export(model: Path, file: Path, *, overwrite: bool, as_json: bool) -> None:
     """Write the encoder in the folder ``model`` to an ONNX file; say what goes in and out."""
-    # The second entry of an ONNX file is its producer: a mark, the length, the name.
-    mark = b"\x12\x05demix"
-    claim_file(file, "--onnx", suffix=".onnx", start=mark, inputs=[model], overwrite=overwrite)
+    claim_file(file, "--onnx", suffix=".onnx", start=MARK, inputs=[model], overwrite=overwrite)
     encoder = load_encoder(model)
     export_onnx(encoder, file)
     dim_in, n = encoder.settings["dim_in"], encoder.space.dim

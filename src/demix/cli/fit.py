@@ -10,11 +10,12 @@ from typing import Any
 import typer
 
 from demix.cli.bars import Bar, training_bar
-from demix.cli.claims import claimed, finish
+from demix.cli.claims import begin, claimed, finish
 from demix.cli.console import console
 from demix.cli.fitted import LATENTS, told, write_report
 from demix.cli.options import Options
 from demix.cli.sources import prepared
+from demix.data import Data
 from demix.errors import DemixWarning
 from demix.estimators import encode
 from demix.estimators.fitting import Report
@@ -26,29 +27,29 @@ from demix.training.checkpoints import checkpoint_files, remove_checkpoint
 _MARKER, _CHECKPOINT = "fit.json", "checkpoint.safetensors"
 
 
-def run_fit(options: Options, out: Path, *, overwrite: bool, as_json: bool) -> None:
+def run_fit(options: Options, data: Data, out: Path, *, overwrite: bool, as_json: bool) -> None:
     """Fit the estimator that suits what is given beside the data; nothing is written before.
 
     Of the ranks that `torchrun` has started all train, and rank 0 does the rest.
     """
     with joined() as ranks:
         if ranks.leads:
-            _fit(options, out, overwrite=overwrite, as_json=as_json)
+            _fit(options, data, out, overwrite=overwrite, as_json=as_json)
         else:
-            _follow(options)
+            _follow(options, data)
 
 
-def _follow(options: Options) -> None:
+def _follow(options: Options, data: Data) -> None:
     """Take part in the training, and leave no trace."""
-    found = prepared(options)
+    found = prepared(options, data)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DemixWarning)
         found.demixer.fit(found.data, **found.beside)
 
 
-def _fit(options: Options, out: Path, *, overwrite: bool, as_json: bool) -> None:
-    found = prepared(options)
-    data, demixer = found.data, found.demixer
+def _fit(options: Options, data: Data, out: Path, *, overwrite: bool, as_json: bool) -> None:
+    found = prepared(options, data)
+    demixer = found.demixer
     about = {"data file": options.file.name}
     leftovers = [file.name for file in checkpoint_files(_CHECKPOINT)]
     claim = claimed(
@@ -65,11 +66,12 @@ def _fit(options: Options, out: Path, *, overwrite: bool, as_json: bool) -> None
         checkpoint = folder / _CHECKPOINT
         with training_bar(console(errors=True)) as progress:
             demixer.fit(data, **found.beside, report=_bar(progress), checkpoint=checkpoint)
+        begin(folder / _MARKER, origin)
         with new_array(folder / LATENTS, (len(data), options.n_latents)) as latents:
             encode(demixer.encoder_, data, latents)
         facts = {"origin": origin, "rows": len(data), "time_order": found.in_time}
         demixer.save(folder, about=facts)
-        write_report(folder, data=data)
+        write_report(folder, data=data, unfinished=True)
         finish(folder / _MARKER, {"provenance": origin})
         # Last: a second try after any trouble on the way need not train again.
         remove_checkpoint(checkpoint)

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from demix import __version__
-from demix.cli.recovery import matched
 from demix.data import Data, read_data
 from demix.data.names import table_names
 from demix.data.npy_files import read_npy
@@ -21,8 +20,6 @@ from demix.estimators import Gain
 from demix.estimators.assumptions import default_conditional
 from demix.estimators.facts import check_facts
 from demix.report import Section, Verdict, fit_page, recovery_sections, write_page
-from demix.scores import all_scores
-from demix.scores.registry import RECOVERY
 
 LATENTS = "latents.npy"
 # What is shown of very many rows.
@@ -34,9 +31,9 @@ _LEARNT_FROM = {
 }
 
 
-def opened(folder: Path) -> Model:
-    """Open the folder of a fit."""
-    model = open_model(folder)
+def opened(folder: Path, *, unfinished: bool = False) -> Model:
+    """Open the folder of a fit, whose other files may still be missing if it is ``unfinished``."""
+    model = open_model(folder, unfinished=unfinished)
     if "gain" not in model.about:
         raise DemixError(
             f"{folder} holds a bare encoder; expected a folder that 'demix fit' wrote."
@@ -62,17 +59,18 @@ def read_like(
     return read_data(file, key=key, columns=columns, header=header).matching(names)
 
 
-def latents_of(folder: Path) -> np.ndarray:
+def latents_of(folder: Path, model: Model) -> np.ndarray:
     """Return the latents of the fitted rows, on disk."""
     if not (folder / LATENTS).exists():
         raise DemixError(f"Expected {LATENTS} in {folder}; run 'demix fit' again.")
-    latents, dim = read_npy(folder / LATENTS), opened(folder).encoder.space.dim
-    right = latents.ndim == 2 and latents.shape[1] == dim and latents.dtype.kind == "f"
+    latents, dim = read_npy(folder / LATENTS), model.encoder.space.dim
+    rows = model.about.get("rows", len(latents))
+    right = latents.shape == (rows, dim) and latents.dtype.kind == "f" and rows > 0
     parts = range(0, len(latents), SHOWN) if right else ()
     if not right or not all(np.isfinite(latents[start : start + SHOWN]).all() for start in parts):
         raise DemixError(
-            f"Expected {dim} finite latents for each row in {folder / LATENTS}, but got "
-            f"{latents.dtype} of shape {latents.shape}; run 'demix fit' again."
+            f"Expected {dim} finite latents for each of {rows} rows in {folder / LATENTS}, but "
+            f"got {latents.dtype} of shape {latents.shape}; run 'demix fit' again."
         )
     return latents
 
@@ -112,10 +110,11 @@ def write_report(
     factors: np.ndarray | None = None,
     names: Sequence[str] | None = None,
     data: Data | None = None,
+    unfinished: bool = False,
 ) -> Path:
     """Write ``report.html`` of a fit, with known factors and examples of images if given."""
-    model = opened(folder)
-    about, latents = model.about, latents_of(folder)
+    model = opened(folder, unfinished=unfinished)
+    about, latents = model.about, latents_of(folder, model)
     gain = Gain.from_dict(about["gain"])
     rows = np.arange(len(latents))
     if len(rows) > SHOWN:
@@ -123,6 +122,11 @@ def write_report(
     shown = np.asarray(latents[rows])
     recovery: list[Section] = []
     if factors is not None:
+        # Here, because they take half a second, which every command would wait.
+        from demix.cli.recovery import matched
+        from demix.scores import all_scores
+        from demix.scores.registry import RECOVERY
+
         found = np.asarray(latents, dtype=float)
         scores = all_scores(found, factors, categorical=[], only=RECOVERY)
         recovery = recovery_sections(**matched(found, factors, scores, names))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from demix.cli.app import AsJson, Overwrite, app
+from demix.cli.given import check_given
 
 # What ``fit`` and ``consensus`` are told.
 DataFile = Annotated[
@@ -64,25 +65,31 @@ def fit(
     Part of the data is held out; the model is compared with permuted pairs or labels. Writes a
     model folder with latents.npy and report.html. A killed run goes on where it stopped.
     """
-    from demix.cli.fit import run_fit
+    check_given(data, pairs, labels, time)
     from demix.cli.options import Options
+    from demix.cli.rows import read_rows
+
+    options = Options(
+        data,
+        pairs=pairs,
+        lag=lag,
+        labels=labels,
+        instances=instances,
+        time=time,
+        key=key,
+        columns=columns,
+        header=header,
+        space=space,
+        conditional=conditional,
+        n_latents=n_latents,
+        seed=seed,
+    )
+    rows = read_rows(options)
+    from demix.cli.fit import run_fit
 
     run_fit(
-        Options(
-            data,
-            pairs=pairs,
-            lag=lag,
-            labels=labels,
-            instances=instances,
-            time=time,
-            key=key,
-            columns=columns,
-            header=header,
-            space=space,
-            conditional=conditional,
-            n_latents=n_latents,
-            seed=seed,
-        ),
+        options,
+        rows,
         out,
         overwrite=overwrite,
         as_json=as_json,
@@ -125,25 +132,31 @@ def consensus(
     others. Writes consensus.json, latents.npy, report.html and a model folder for each run. A
     killed command goes on where it stopped.
     """
-    from demix.cli.consensus import run_consensus
+    check_given(data, pairs, labels, time)
     from demix.cli.options import Options
+    from demix.cli.rows import read_rows
+
+    options = Options(
+        data,
+        pairs=pairs,
+        lag=lag,
+        labels=labels,
+        instances=instances,
+        time=time,
+        key=key,
+        columns=columns,
+        header=header,
+        space=space,
+        conditional=conditional,
+        n_latents=n_latents,
+        seed=seed,
+    )
+    rows = read_rows(options)
+    from demix.cli.consensus import run_consensus
 
     run_consensus(
-        Options(
-            data,
-            pairs=pairs,
-            lag=lag,
-            labels=labels,
-            instances=instances,
-            time=time,
-            key=key,
-            columns=columns,
-            header=header,
-            space=space,
-            conditional=conditional,
-            n_latents=n_latents,
-            seed=seed,
-        ),
+        options,
+        rows,
         out,
         seeds=seeds,
         held_out=held_out,
@@ -164,6 +177,7 @@ def transform(
     overwrite: Overwrite = False,
 ) -> None:
     """Write the latents of new rows; data may be larger than memory."""
+    check_given(model, data)
     from demix.cli.transform import run_transform
 
     chosen = None if columns is None else columns.split(",")
@@ -184,6 +198,7 @@ def report(
     overwrite: Overwrite = False,
 ) -> None:
     """Write report.html of a fit, one file that works offline."""
+    check_given(model, factors, data)
     from demix.cli.reports import run_report
 
     run_report(model, factors, data, out, header=header, overwrite=overwrite)
@@ -213,6 +228,7 @@ def checkup(
     Ends with the equivalence class that is supported, by which theorem, and the sentence for a
     paper. Looks at held-out rows only.
     """
+    check_given(model, data, pairs, labels)
     from demix.cli.checking import run_checkup
 
     run_checkup(
@@ -238,6 +254,7 @@ def compare(
     overwrite: Overwrite = False,
 ) -> None:
     """Put several fits side by side on one page."""
+    check_given(*runs)
     from demix.cli.reports import run_compare
 
     run_compare(runs, out, overwrite=overwrite)
@@ -266,6 +283,7 @@ def evaluate(
     R², MCC, DCI, MIG, SAP, modularity, explicitness, InfoMEC, beta-VAE and FactorVAE scores, and
     linear accuracy for categories; each with an interval, its chance level and what it certifies.
     """
+    check_given(latents, factors)
     from demix.cli.evaluate import run_evaluate
 
     run_evaluate(
@@ -323,6 +341,7 @@ def probe(
     Numbers by ridge regression, categories by logistic regression, on rows held out; each with an
     interval, an exact permutation null, and Bonferroni and Benjamini-Hochberg control.
     """
+    check_given(features, factors, names)
     from demix.cli.probing import run_probe
 
     run_probe(
@@ -352,6 +371,7 @@ def export(
 
     Whitening and the projection to the latent space are part of it; the batch may have any size.
     """
+    check_given(model)
     from demix.cli.export import run_export
 
     run_export(model, onnx, overwrite=overwrite, as_json=as_json)

@@ -11,6 +11,9 @@ import typer
 from demix.cli.app import AsJson, Overwrite, app
 from demix.errors import DemixError
 
+# Rows or seeds that may be asked for at once; each is some seconds of work at least.
+_MOST = 10_000
+
 
 @app.command(epilog="Example:  demix demo --out demo-output")
 def demo(
@@ -191,11 +194,12 @@ def _numbers(text: str, option: str) -> list[int]:
         for part in text.split(","):
             first, dash, last = part.strip().partition("-")
             span = range(int(first), int(last if dash else first) + 1)
-            if not span:
+            if not span or span[-1] - span[0] + len(numbers) >= _MOST:
                 raise ValueError(part)
             numbers += span
     except ValueError:
         raise DemixError(
-            f"{option} takes whole numbers such as 1,2,5-7, but got {text!r}."
+            f"{option} takes whole numbers such as 1,2,5-7, at most {_MOST} of them, but got "
+            f"{text!r}."
         ) from None
     return numbers

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from demix.cli.bars import counting_bar
-from demix.cli.claims import claimed_if, finish
+from demix.cli.claims import begin, claimed_if, finish
 from demix.cli.console import console, print_table, print_warning
 from demix.data import Data, KnownFactors, read_data, read_factors
 from demix.data.matching import listed, match_rows
@@ -92,6 +92,7 @@ def run_probe(
             "provenance": {**origin, "seed": seed, **provenance()},
         }
         if folder is not None:
+            begin(folder / _MARKER, origin)
             _write(folder, told, features, factors)
     if as_json:
         print(json.dumps(told, indent=2))
@@ -117,7 +118,7 @@ def _joined(
                 f"--names are those of {features}; say with --join which column of {factors} holds "
                 "the same."
             )
-        _check_shared(features, factors, table)
+        _check_shared(features, factors, table, header)
         data = read_data(features, key=key, header=header)
         if len(data) != len(table.values):
             raise DemixError(
@@ -125,7 +126,7 @@ def _joined(
                 "them by a column of names with --join."
             )
         return Joined(data, columns_of(table), [])
-    data, called = _named_rows(features, join, names, key)
+    data, called = _named_rows(features, join, names, key, header)
     matched = match_rows(
         called, _names_of(factors, table, join), called=(str(features), str(factors))
     )
@@ -142,9 +143,9 @@ def _joined(
     return Joined(data.only(torch.from_numpy(matched.first)), columns, unmatched)
 
 
-def _check_shared(features: Path, factors: Path, table: KnownFactors) -> None:
+def _check_shared(features: Path, factors: Path, table: KnownFactors, header: str) -> None:
     """Point out a column of text that both files have: it names their rows."""
-    shared = set(table_names(features) or ()) & set(table.names or ())
+    shared = set(table_names(features, header) or ()) & set(table.names or ())
     for place, name in enumerate(table.names or ()):
         if name in shared and isinstance(table.values[0, place], str):
             raise DemixError(
@@ -154,17 +155,17 @@ def _check_shared(features: Path, factors: Path, table: KnownFactors) -> None:
 
 
 def _named_rows(
-    features: Path, join: str, names: Path | None, key: str | None
+    features: Path, join: str, names: Path | None, key: str | None, header: str
 ) -> tuple[Data, list[str]]:
     """Return features and the names of their rows, which are a column or in a file beside them."""
-    columns = table_names(features)
+    columns = table_names(features, header)
     if names is None and columns is None:
         raise DemixError(
             f"Rows are joined by name, but {features} has no columns with names; give a file with "
             "the name of each of its rows with --names."
         )
     if names is not None:
-        data, called = read_data(features, key=key), read_names(names)
+        data, called = read_data(features, key=key, header=header), read_names(names)
     else:
         called = read_names(features, join)
         data = read_data(features, columns=[name for name in columns or () if name != join])
@@ -195,6 +196,10 @@ def _kinds(texts: list[str], known: list[str]) -> tuple[dict[str, str], dict[str
                 "--kind takes a factor and its kind, such as shape=categorical or "
                 f"angle=periodic:360, but got {text!r}."
             )
+        if _name(name, known) in kinds:
+            raise DemixError(
+                f"--kind gives the kind of {_name(name, known)!r} twice; give it once."
+            )
         kinds[_name(name, known)] = kind
         if colon:
             try:
@@ -207,7 +212,7 @@ def _kinds(texts: list[str], known: list[str]) -> tuple[dict[str, str], dict[str
 def _name(text: str, known: list[str]) -> str:
     """Return the factor that is meant: its name, or its number from 0 where that is no name."""
     text = text.strip()
-    if text not in known and text.isdecimal() and int(text) < len(known):
+    if text not in known and text.isdecimal() and len(text) < 10 and int(text) < len(known):
         return known[int(text)]
     return text
 

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from demix.cli.console import console, title_column
 from demix.errors import DemixError
 from demix.outputs import claim_file
-from demix.scenes import Order, render_folder, scene_named, write_preview
+from demix.scenes import Order, render_folder, write_preview
 
 
 def run_render(
@@ -22,7 +22,7 @@ def run_render(
     """Render a folder with a bar, a contact sheet, or both."""
     if out is None and preview is None:
         raise DemixError("Nothing to render to: give --out DIR, --preview FILE.png, or both.")
-    scene_named(order.scene)
+    order.check()
     if preview is not None:
         claim_file(preview, "--preview", suffix=".png", start=b"\x89PNG", overwrite=overwrite)
         typer.echo(f"Wrote {write_preview(order.scene, preview)}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from demix.cli.claims import claimed, finish
+from demix.cli.claims import begin, claimed, finish
 from demix.cli.fitted import facts_of, latents_of, opened, read_like, write_report
 from demix.data import read_data
 from demix.errors import DemixError
@@ -37,7 +37,8 @@ def run_report(
     page = (model if out is None else out) / "report.html"
     if page.parent.exists():
         claim_file(page, "--out", suffix=".html", start=MARK, inputs=given, overwrite=overwrite)
-    latents = latents_of(model)
+    fitted = opened(model)
+    latents = latents_of(model, fitted)
     known, names = None, None
     if factors is not None:
         data = read_data(factors, header=header)
@@ -47,7 +48,7 @@ def run_report(
                 f"but {factors} has shape {data.shape}."
             )
         known, names = check_matrix(data.array(), "factors"), data.names
-    images = None if file is None else read_like(opened(model), file, header=header)
+    images = None if file is None else read_like(fitted, file, header=header)
     if images is not None and len(images) != len(latents):
         raise DemixError(
             f"{model} was fitted to {len(latents)} rows, but {file} has {len(images)}; give the "
@@ -61,7 +62,7 @@ def run_compare(runs: list[Path], out: Path, *, overwrite: bool) -> None:
     if len(runs) < 2:
         raise DemixError("A comparison needs at least 2 runs; name several folders of 'demix fit'.")
     models = [opened(run) for run in runs]
-    latents = [latents_of(run) for run in runs]
+    latents = [latents_of(run, model) for run, model in zip(runs, models, strict=True)]
     names = [run.name if [r.name for r in runs].count(run.name) == 1 else str(run) for run in runs]
     agreement = _agreement(latents)
     # A marker of its own: a fit has a report.html, too, which must not be lost.
@@ -82,6 +83,7 @@ def run_compare(runs: list[Path], out: Path, *, overwrite: bool) -> None:
             agreement=agreement,
             provenance={**origin, **provenance()},
         )
+        begin(folder / _MARKER, origin)
         write_page(page, folder / "report.html")
         finish(folder / _MARKER, {"provenance": origin})
     typer.echo(f"Wrote {folder / 'report.html'}")

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from demix.cli.options import Options
-from demix.data import Data, check_data, read_data, read_labels, read_pairs, read_time
+from demix.data import Data, read_labels, read_pairs, read_time
 from demix.errors import DemixError
 from demix.estimators import ClassifierDemixer, ContrastiveDemixer, InstanceDemixer
-from demix.validation import check_seed
 
 Estimator = ContrastiveDemixer | ClassifierDemixer | InstanceDemixer
 
@@ -27,18 +26,14 @@ class Prepared:
     in_time: bool
 
 
-def prepared(options: Options) -> Prepared:
-    """Read what is given and choose the estimator; nothing is written."""
+def prepared(options: Options, data: Data) -> Prepared:
+    """Read what is given beside the rows and choose the estimator; nothing is written."""
     o = options
-    check_seed(o.seed)
     named = [("--pairs", o.pairs), ("--lag", o.lag), ("--labels", o.labels)]
     given = [name for name, x in named if x] + (["--instances"] if o.instances else [])
     if len(given) > 1:
         raise DemixError(f"Pairs come from one source, but got {' and '.join(given)}; choose one.")
-    columns = None if o.columns is None else o.columns.split(",")
-    data = read_data(o.file, key=o.key, columns=columns, header=o.header)
     _check_time(o.time, data)
-    check_data(data)
     common: dict[str, Any] = {"n_latents": o.n_latents, "random_state": o.seed}
     common |= {} if o.space is None else {"space": o.space}
     beside: dict[str, Any] = {}
@@ -75,7 +70,7 @@ def _conditional(text: str | None) -> str | float | None:
 
 def _lag(text: str | None) -> int | tuple[int, int]:
     """Read ``3`` or ``1:5``."""
-    first, colon, last = (text or "1").partition(":")
+    first, colon, last = ("1" if text is None else text).partition(":")
     try:
         return (int(first), int(last)) if colon else int(first)
     except ValueError:

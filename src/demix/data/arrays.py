@@ -14,7 +14,7 @@ from demix.data.precision import narrowed
 from demix.data.rows import ZarrRows, array_rows
 from demix.data.zarr_files import check_zarr
 from demix.errors import DemixError
-from demix.validation import refuse_masked
+from demix.validation import as_numpy, refuse_masked
 
 
 def as_data(x: Any) -> Data:
@@ -46,7 +46,7 @@ def as_data(x: Any) -> Data:
     if zarr is not None and isinstance(x, zarr.Array):
         return zarr_data(x, "the zarr array")
     if torch.is_tensor(x):
-        return array_data(_from_tensor(x), "the tensor")
+        return array_data(as_numpy(x, "rows"), "the tensor")
     refuse_masked(x, "rows")
     if isinstance(x, np.ndarray):
         return array_data(x, "the array")
@@ -93,17 +93,6 @@ def _check(shape: tuple[int, ...], dtype: np.dtype[Any], source: str) -> None:
         )
     if 0 in shape:
         raise DemixError(f"Expected at least one row and column, but {source} has shape {shape}.")
-
-
-def _from_tensor(x: torch.Tensor) -> np.ndarray:
-    if x.layout != torch.strided:
-        raise DemixError(
-            f"Expected a dense tensor, but got one of layout {x.layout}; use x.to_dense()."
-        )
-    x = x.detach().cpu()
-    # NumPy has no bfloat16.
-    array: np.ndarray = (x.float() if x.dtype == torch.bfloat16 else x).numpy()
-    return array
 
 
 def _from_frame(x: Any, pandas: Any) -> Data:

@@ -13,7 +13,7 @@ from demix.data.csv_files import read_csv
 from demix.data.formats import reason
 from demix.data.npy_files import is_table, read_npy
 from demix.errors import DemixError, warn
-from demix.validation import refuse_masked
+from demix.validation import as_numpy
 
 
 def read_pairs(path: str | Path, rows: int) -> Tensor:
@@ -125,12 +125,7 @@ def _read(path: Path, dtype: type[np.generic]) -> np.ndarray:
 
 
 def _array(values: Any, name: str) -> np.ndarray:
-    refuse_masked(values, name)
-    if torch.is_tensor(values):
-        values = values.detach().cpu()
-        # NumPy has no bfloat16.
-        values = values.double() if values.is_floating_point() else values
     try:
-        return np.asarray(values)
+        return np.asarray(as_numpy(values, name))
     except (TypeError, ValueError) as error:
         raise DemixError(f"Expected {name} as an array, but {reason(error)}.") from error

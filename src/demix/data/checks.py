@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from demix.data.data import Data
+from demix.data.data import BLOCK, Data
 from demix.data.precision import loses_precision
 from demix.errors import DemixError, warn
 from demix.memory import check_memory
@@ -128,7 +129,11 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
     names = data.names or tuple(map(str, range(columns)))
     seen, mean, squares = 0, np.zeros(columns), np.zeros(columns)
     low, high = np.full(columns, np.inf), np.full(columns, -np.inf)
-    check_memory(16 * rows, f"Looking at the {rows} rows of {data.source}", "take fewer rows")
+    # Of a block, copies in float64 are made.
+    entries = max(BLOCK, math.prod(data.shape[1:]))
+    check_memory(
+        16 * rows + 24 * entries, f"Looking at the {rows} rows of {data.source}", "take fewer rows"
+    )
     hashes = np.empty(rows, dtype=np.int64)
     bad, first_bad = 0, ""
     for start, raw in data.raw_blocks():

@@ -20,6 +20,7 @@ from demix.memory import check_memory
 
 _BEGINNING = 2**16
 _HEADERS = ("auto", "yes", "no")
+_MISSING = ("?", "-", "--", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing")
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,17 @@ def _even_lines(path: Path, layout: Layout) -> Iterator[str]:
     """Go through the lines, and stop at one that numpy would read with its cells out of place."""
     gap = False
     with _text(path) as file:
-        for line in file:
+        for number, line in enumerate(file, start=1):
             blank = not line.strip("\r\n")
             if '"' in line:
-                cells = len(next(csv.reader([line], delimiter=layout.delimiter)))
+                # A quote that is not closed would take in all lines up to the next one.
+                try:
+                    reader = csv.reader([line], delimiter=layout.delimiter, strict=True)
+                    cells = len(next(reader))
+                except csv.Error as error:
+                    raise ValueError(
+                        f"line {number} has quotes that do not fit ({error})"
+                    ) from None
             else:
                 cells = line.count(layout.delimiter) + 1
             if cells != layout.width and not blank:
@@ -190,12 +198,20 @@ def csv_lines(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _is_header(first: Sequence[str], second: Sequence[str] | None) -> bool:
-    numbers = sum(reads_as(float, cell) for cell in first)
+    # What stands for a number, or for a missing one, is no name: such a line is refused as numbers.
+    numbers = sum(
+        reads_as(float, cell) or reads_as(_in_any_base, cell) or cell.lower() in _MISSING
+        for cell in first
+    )
     if 2 * numbers < len(first):
         return True
     # One or two columns of data may well begin at 0 and 1, as time and a cosine do.
     counted = len(first) > 2 and list(first) == [str(column) for column in range(len(first))]
     return counted and second is not None and not all(reads_as(int, cell) for cell in second)
+
+
+def _in_any_base(cell: str) -> int:
+    return int(cell, 0)
 
 
 def _may_be_header(first: Sequence[str], second: Sequence[str] | None) -> bool:

@@ -15,8 +15,8 @@ from demix.data.precision import narrowed
 from demix.data.rows import PickedColumns, PickedRows, Rows, as_float32
 from demix.errors import DemixError, warn
 
-# What one block holds unless its size is asked for: 16 MB in float32.
-_BLOCK = 2**22
+BLOCK = 2**22
+"""Numbers of one block unless its size is asked for: 16 MB in float32."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ class Data:
     def raw_blocks(self, size: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """Go through all rows once as :meth:`blocks` does, in the type in which they are kept."""
         if size is None:
-            size = max(1, _BLOCK // max(1, int(np.prod(self.shape[1:]))))
+            size = max(1, BLOCK // max(1, int(np.prod(self.shape[1:]))))
         if size < 1:
             raise DemixError(f"A block must have at least 1 row, but size is {size}.")
         for start in range(0, len(self), size):

@@ -91,6 +91,8 @@ def _parquet_with_text(path: Path, is_text: dict[str, bool]) -> KnownFactors:
         name: parquet_cells(path, name) if text else rows[name] for name, text in is_text.items()
     }
     values = np.empty((len(next(iter(cells.values()))), len(cells)), dtype=object)
+    if not len(values):
+        raise DemixError(f"Expected at least one row, but {path} has none.")
     for place, column in enumerate(cells.values()):
         values[:, place] = column
     return KnownFactors(values, tuple(cells))

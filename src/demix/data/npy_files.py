@@ -84,6 +84,7 @@ def read_npz(path: Path, key: str | None) -> np.ndarray:
                 )
             arrays = [name.removesuffix(".npy") for name in names]
             name = names[arrays.index(choose_array(arrays, key, path))]
+            check_packing(archive.getinfo(name))
             with archive.open(name) as file:
                 size = read_header(file).size
             if size > min(archive.getinfo(name).file_size, DEFLATED * path.stat().st_size):
@@ -102,6 +103,12 @@ def read_npz(path: Path, key: str | None) -> np.ndarray:
     return array
 
 
+def check_packing(member: zipfile.ZipInfo) -> None:
+    """Raise ``ValueError`` over a way to compress of which no part can be read alone."""
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{shortened(member.filename)} is packed in a way that numpy never uses")
+
+
 def read_header(file: IO[bytes]) -> Header:
     """Read the header of an array; ``ValueError`` if it is none, or claims more than 64 kB.
 
@@ -113,11 +120,13 @@ def read_header(file: IO[bytes]) -> Header:
     claimed = int.from_bytes(length, "little")
     if claimed > _LONGEST:
         raise ValueError(f"its header claims {claimed} bytes")
-    header = BytesIO(start + length + file.read(claimed))
-    np.lib.format.read_magic(header)
-    if first_version:
-        return Header(*np.lib.format.read_array_header_1_0(header))
-    return Header(*np.lib.format.read_array_header_2_0(header))
+    raw = BytesIO(start + length + file.read(claimed))
+    np.lib.format.read_magic(raw)
+    read = np.lib.format.read_array_header_1_0
+    header = Header(*(read if first_version else np.lib.format.read_array_header_2_0)(raw))
+    if header.dtype.itemsize == 0:
+        raise ValueError("its entries have no size, so that there may be any number of them")
+    return header
 
 
 def _check_letters(array: np.ndarray) -> None:

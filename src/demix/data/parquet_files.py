@@ -66,6 +66,8 @@ def parquet_cells(path: Path, column: str) -> list[str]:
     with _opened(path) as file:
         names = list(file.schema_arrow.names)
         name = names[find_column(column, names, path)]
+        # A list, and text of its own in each row.
+        check_memory(120 * file.metadata.num_rows, f"Reading {path}", "take fewer rows")
         cells: list[str | None] = []
         for batch in file.iter_batches(columns=[name]):
             cells += batch.column(name).cast(arrow.string()).to_pylist()
@@ -85,7 +87,10 @@ def _opened(path: Path) -> Iterator[Any]:
     parquet = need("pyarrow.parquet", "Reading a .parquet file", "files")
     try:
         # As text, pyarrow takes only names in UTF-8.
-        with arrow.OSFile(os.fsencode(path)) as raw, parquet.ParquetFile(raw) as file:
+        with (
+            arrow.OSFile(os.fsencode(path)) as raw,
+            parquet.ParquetFile(raw, page_checksum_verification=True) as file,
+        ):
             yield file
     except DemixError:
         raise

@@ -14,6 +14,9 @@ from demix.data.formats import reason
 from demix.errors import DemixError
 from demix.files import changed, stamp_of
 
+# Rows that are compared to tell whether a file is still the one that is mapped.
+_COMPARED = 16
+
 
 class Rows(Protocol):
     """Rows that are read when they are asked for."""
@@ -160,9 +163,13 @@ def array_rows(array: np.ndarray) -> ArrayRows | FileRows:
     path, start, mapping = found
     first = np.frombuffer(mapping, dtype=np.uint8).__array_interface__["data"][0]
     try:
-        return FileRows(path, plain, start + plain.__array_interface__["data"][0] - first)
-    except OSError:  # its name is gone, or may be read no more; the map is still there
+        rows = FileRows(path, plain, start + plain.__array_interface__["data"][0] - first)
+        some = np.linspace(0, len(plain) - 1, _COMPARED).astype(np.int64)
+        same = rows.pick(some).tobytes() == plain[some].tobytes()
+    except (OSError, DemixError):  # its name is gone, or it may be read no more; the map is there
         return ArrayRows(plain)
+    # Another file may have taken its name meanwhile.
+    return rows if same else ArrayRows(plain)
 
 
 def _file_below(array: Any) -> tuple[Path, int, mmap.mmap] | None:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from demix.data.rows import array_rows
 from demix.datasets.nearest import NearestPairs
 from demix.datasets.simclr import SimCLRViews
 from demix.distributions import Conditional, Laplace, Normal
@@ -56,6 +57,9 @@ class RenderedPairs:
     def __init__(self, rendered: Rendered, law: Law, width: float | Sequence[float] = 0.1) -> None:
         self.rendered, self.law = rendered, law
         self.training = len(rendered.images) - len(rendered.images) // 10
+        # Read, not mapped: a folder may be cut short while a training runs.
+        self._images = array_rows(rendered.images)
+        self._positives = None if rendered.positives is None else array_rows(rendered.positives)
         made = (rendered.order.pairs or "").partition(":")[0]
         self.exact = law == made
         self._views = SimCLRViews() if law == "augmentations" else None
@@ -82,21 +86,25 @@ class RenderedPairs:
             pair = self._nearest.sample(size, generator=generator)
             sides = [side.cpu().numpy() for side in pair]
             both = [torch.from_numpy(self.rendered.latents[rows]) for rows in sides]
-            return Pairs(*both, *(as_floats(self.rendered.images[rows]) for rows in sides))
+            return Pairs(*both, *(self.images(rows) for rows in sides))
         device = generator.device
         chosen = torch.randint(self.training, (size,), generator=generator, device=device)
         rows = chosen.cpu().numpy()
         z = torch.from_numpy(self.rendered.latents[rows])
-        x = as_floats(self.rendered.images[rows])
+        x = self.images(rows)
         if self._views is not None:
             with torch.random.fork_rng(devices=[]):
                 seed = torch.randint(2**62, (), generator=generator, device=device)
                 torch.manual_seed(int(seed))
                 return Pairs(z, z, self._views(x), self._views(x))
-        assert self.rendered.positives is not None
+        assert self._positives is not None
         assert self.rendered.positive_latents is not None
-        other = as_floats(self.rendered.positives[rows])
+        other = as_floats(self._positives.pick(rows))
         return Pairs(z, torch.from_numpy(self.rendered.positive_latents[rows]), x, other)
+
+    def images(self, rows: np.ndarray) -> Tensor:
+        """Return the images at ``rows``, ``(B, 3, H, W)`` of float32 in [0, 1]."""
+        return as_floats(self._images.pick(rows))
 
     def rows(self, part: Literal["train", "test"], most: int) -> np.ndarray:
         """Return at most so many row numbers of a part."""

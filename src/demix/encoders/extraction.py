@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,11 +16,16 @@ from demix.data.formats import is_there, reason
 from demix.data.matching import listed
 from demix.data.names import read_names
 from demix.data.npy_files import read_npy
-from demix.datasets import ImageFiles
 from demix.encoders.efficientnet import EfficientNetLite0
 from demix.errors import DemixError, warn
 from demix.extras import need
 from demix.files import write_atomic
+
+if TYPE_CHECKING:
+    from demix.datasets import ImageFiles
+
+# Images in a batch of an ONNX file that takes batches of one size only.
+_MOST_FIXED = 4096
 
 NAMES = "names.txt"
 
@@ -187,6 +192,12 @@ def onnx_encoder(path: Path) -> Callable[[Tensor], np.ndarray]:
                 f"Expected {path} to take images (B, 3, {pixels.shape[2]}, {pixels.shape[3]}), "
                 f"but {reason(error)}."
             ) from error
+
+    if fixed is not None and not 1 <= fixed <= _MOST_FIXED:
+        raise DemixError(
+            f"Expected {path} to take batches of any size, or of up to {_MOST_FIXED} images, but "
+            f"it takes {fixed}; export it with a batch of any size."
+        )
 
     def encode(pixels: Tensor) -> np.ndarray:
         x = pixels.numpy()

@@ -26,6 +26,7 @@ from demix.encoders.encoder import Encoder
 from demix.encoders.images import channels_last
 from demix.errors import DemixError
 from demix.files import write_atomic
+from demix.outputs import read_marker
 
 _SCHEMA = 1
 _MOST_TEXT = 2**24  # bytes of model.json
@@ -56,7 +57,7 @@ def save_encoder(
     encoder : Encoder
         The model, whitening included.
     folder : path
-        Made if it is missing.
+        Made if it is missing. An earlier model of demix is replaced, other files are refused.
     head : mapping of Tensor, optional
         Parameters of the objective that are worth keeping, e.g. the rows of a classifier.
     about : dict, optional
@@ -97,8 +98,29 @@ def save_encoder(
             f"model.json of a model may have {_MOST_TEXT} bytes, but about makes it {len(text)}; "
             "keep long records in a file of their own."
         )
-    write_atomic(folder / "model.safetensors", weights)
+    _refuse_others(folder)
+    # In this order: what a crash leaves in between is known as ours.
     write_atomic(folder / "model.json", text)
+    write_atomic(folder / "model.safetensors", weights)
+
+
+def _refuse_unfinished(folder: Path) -> None:
+    """Refuse the folder of a fit that was ended while it replaced an earlier one."""
+    marker = read_marker(folder / "fit.json")
+    if isinstance(marker, dict) and marker.get("unfinished"):
+        raise DemixError(
+            f"{folder} holds a fit that was not finished; give the same 'demix fit' again."
+        )
+
+
+def _refuse_others(folder: Path) -> None:
+    """Refuse to write over files of these names that are none of a model of demix."""
+    there = [name for name in ("model.json", "model.safetensors") if (folder / name).exists()]
+    known = read_marker(folder / "model.json")
+    if there and not (isinstance(known, dict) and {"schema", "sha256", "encoder"} <= set(known)):
+        raise DemixError(
+            f"{folder} holds a {there[0]} that is no model of demix; choose another folder."
+        )
 
 
 def load_encoder(folder: str | Path) -> Encoder:
@@ -112,13 +134,15 @@ def load_encoder(folder: str | Path) -> Encoder:
     return open_model(folder).encoder
 
 
-def open_model(folder: str | Path) -> Model:
+def open_model(folder: str | Path, *, unfinished: bool = False) -> Model:
     """Open a model folder with all that it holds; nothing in it is executed.
 
     Parameters
     ----------
     folder : path
         The model folder.
+    unfinished : bool
+        Open it even if the fit that writes to it is not finished.
 
     Returns
     -------
@@ -134,6 +158,8 @@ def open_model(folder: str | Path) -> Model:
     """
     folder = Path(folder)
     refuse_pickles(folder)
+    if not unfinished:
+        _refuse_unfinished(folder)
     try:
         text = read_at_most(folder / "model.json", _MOST_TEXT).decode("utf-8")
         description = json.loads(text)

@@ -22,12 +22,16 @@ from demix.encoders.images import BasicBlock, ChannelScaling, WhatAndWhere
 from demix.errors import DemixError, warn
 from demix.extras import need
 from demix.files import write_atomic
+from demix.outputs import refuse_other
 from demix.spaces import Box, L1Ball, Product, Real, Space, Sphere
 
 # Old enough for runtimes on phones and in browsers; nothing here needs a newer one.
 OPSET = 17
 _IR_VERSION = 8
 _SCHEMA = 1
+
+MARK = b"\x12\x05demix"
+"""Among the first bytes of an export: its producer, the second entry of an ONNX file."""
 
 
 def export_onnx(encoder: Encoder, path: str | Path) -> Path:
@@ -44,7 +48,7 @@ def export_onnx(encoder: Encoder, path: str | Path) -> Path:
         The model, of any precision; the graph computes in float32. Batch normalisation is that of
         evaluation mode, whatever mode the encoder is in.
     path : path
-        The file. An old one is replaced.
+        The file. An earlier export is replaced, any other file is refused.
 
     Returns
     -------
@@ -66,6 +70,7 @@ def export_onnx(encoder: Encoder, path: str | Path) -> Path:
     'model.onnx'
     """
     onnx = _library()
+    refuse_other(Path(path), MARK)
     _check_as_built(encoder)
     check_finite(encoder.state_dict())
     if encoder.whitening.mean.dtype == torch.float64 != encoder.log_scale.dtype:
@@ -122,6 +127,11 @@ class _Graph:
         else:
             tensor = torch.as_tensor(value).detach()
             array = tensor.to(device="cpu", dtype=torch.float32).contiguous().numpy()
+            if np.isnan(array).any() or (name != "deviation" and np.isinf(array).any()):
+                raise DemixError(
+                    f"Expected a model whose numbers fit into float32, but its {name} does not; "
+                    "train it again on data of a common scale."
+                )
         name = f"{len(self.constants)}.{name}"
         self.constants.append(self.onnx.numpy_helper.from_array(array, name))
         return name

@@ -17,6 +17,8 @@ _KNOWN = '"vmf", "normal", "laplace", a number p >= 1, "anisotropic" or "auto"'
 # Where the size of the output starts: a radius is the root of the inverse temperature, and both
 # have to be large enough to tell positives apart before training moves anything.
 _START = {True: 3.0, False: 8.0}
+# Shapes beyond it are a box with straight walls, to the last digit.
+_STEEPEST = 1e6
 # Inputs of more numbers are whitened in the directions of the largest variance only.
 _MANY, _COMPONENTS = 1024, 256
 
@@ -79,7 +81,7 @@ def pair_objective(conditional: str | float | None, space: Space) -> InfoNCE | S
         )
     if conditional in ("anisotropic", "auto"):
         return ShapedInfoNCE(space.dim, shape=2.0, learn_shape=conditional == "auto")
-    if isinstance(conditional, Real) and conditional is not True and 1 <= conditional < math.inf:
+    if isinstance(conditional, Real) and conditional is not True and 1 <= conditional < _STEEPEST:
         return InfoNCE(float(conditional))
     if not isinstance(conditional, str) or conditional not in _SIMILARITIES:
         raise DemixError(f"conditional must be {_KNOWN}, but got {conditional!r}.")

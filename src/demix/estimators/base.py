@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from demix.data import Data, Findings, as_data, check_data
+from demix.data.formats import shortened
 from demix.encoders import ChannelScaling, Encoder
 from demix.errors import DemixError, warn
 from demix.estimators.assumptions import assumed_space, encoder_settings
@@ -24,7 +25,10 @@ from demix.estimators.gain import Gain
 from demix.estimators.seeding import seeded
 from demix.spaces import Space
 from demix.training import Recipe, Record
-from demix.validation import check_device, check_share, refuse_masked
+from demix.validation import check_device, check_seed, check_share, refuse_masked
+
+# An encoder for more would not fit into the memory of any machine.
+_MOST_LATENTS = 10**6
 
 
 class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -107,8 +111,16 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self.encoder_.space.dim
 
     def _space(self) -> Space:
-        if not isinstance(self.n_latents, int | np.integer) or self.n_latents < 1:
-            raise DemixError(f"n_latents must be a whole number >= 1, but got {self.n_latents!r}.")
+        whole = isinstance(self.n_latents, int | np.integer)
+        if not whole or not 1 <= self.n_latents <= _MOST_LATENTS:
+            raise DemixError(
+                f"n_latents must be a whole number from 1 to {_MOST_LATENTS}, but got "
+                f"{shortened(repr(self.n_latents))}."
+            )
+        if self.recipe is not None and not isinstance(self.recipe, Recipe):
+            raise DemixError(
+                f"recipe must be a Recipe or None, but got {shortened(repr(self.recipe))}."
+            )
         check_share(self.validation, "validation")
         return assumed_space(self.space, int(self.n_latents))
 
@@ -119,7 +131,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _seed(self) -> int:
         """Return the seed that ``random_state`` stands for."""
         if isinstance(self.random_state, int | np.integer):
-            return int(self.random_state)
+            return check_seed(int(self.random_state))
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _data(self, X: Any, *, reset: bool) -> Data:
@@ -144,7 +156,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if reset:
             self.n_features_in_ = features
             self.__dict__.pop("feature_names_in_", None)
-            if data.names is not None:
+            if data.names is not None and len(set(data.names)) == len(data.names):
                 self.feature_names_in_ = np.array(data.names, dtype=object)
         elif features != self.n_features_in_:
             raise DemixError(

@@ -22,7 +22,7 @@ from demix.objectives import Classification
 from demix.objectives.labels import warn_of_single
 from demix.spaces import Space
 from demix.training import Recipe
-from demix.validation import refuse_masked
+from demix.validation import as_numpy
 
 
 class ClassifierDemixer(ClassifierMixin, Demixer):
@@ -192,8 +192,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
             raise DemixError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        refuse_masked(y, "labels")
-        y = column_or_1d(y.detach().cpu().numpy() if torch.is_tensor(y) else y, warn=True)
+        y = column_or_1d(as_numpy(y, "labels"), warn=True)
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y")
         check_classification_targets(y)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,6 +9,8 @@ from demix.data.formats import shortened
 from demix.errors import DemixError
 
 Test = Callable[[Any], bool]
+# Beyond it whole numbers fit into no float; NaN is not below it, either.
+_MOST = 1e300
 
 
 def check_facts(about: Mapping[str, Any], place: Any) -> None:
@@ -35,7 +36,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _MOST
 
 
 def _is_count(value: Any) -> bool:
@@ -52,6 +53,10 @@ def _mapping_of(test: Test) -> Test:
 
 def _or_none(test: Test) -> Test:
     return lambda value: value is None or test(value)
+
+
+def _are_names(value: Any) -> bool:
+    return _list_of(_is_text)(value) and len(set(value)) == len(value)
 
 
 def _is_gain(value: Any) -> bool:
@@ -78,7 +83,7 @@ _FACTS: dict[str, tuple[Test, str]] = {
     "notes": (_list_of(_is_text), "sentences"),
     "data": (_is_text, "a checksum"),
     "provenance": (_mapping_of(_plain), "a mapping of plain values"),
-    "feature_names": (_list_of(_is_text), "names"),
+    "feature_names": (_are_names, "names that differ"),
     "classes": (_list_of(_plain), "labels"),
     "origin": (_mapping_of(_plain), "a mapping of plain values"),
     "rows": (_is_count, "a whole number"),

@@ -11,7 +11,7 @@ import numpy as np
 from torch import nn
 
 from demix.data.formats import reason
-from demix.encoders import open_model, save_encoder
+from demix.encoders import Encoder, open_model, save_encoder
 from demix.errors import DemixError
 from demix.estimators.assumptions import pair_objective
 from demix.estimators.base import Demixer
@@ -94,8 +94,13 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
     check_facts(about, folder)
     check_device(device)
     try:
+        _check_space(about["parameters"], encoder)
         parameters = {name: _rich(name, value) for name, value in about["parameters"].items()}
+        if "augmentation" in parameters:
+            parameters["augmentation"] = None  # a file cannot hold one
         demixer: Any = ESTIMATORS[name](**{**parameters, "device": device})
+        demixer._seed()
+        demixer._space()
         demixer.gain_ = Gain.from_dict(about["gain"])
         demixer.history_, demixer.notes_ = list(about["history"]), list(about["notes"])
         demixer.best_step_, demixer.n_steps_ = int(about["best_step"]), int(about["steps"])
@@ -103,6 +108,8 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
         demixer.encoder_ = encoder.to(device)
         demixer.n_features_in_ = int(np.prod(encoder.settings["dim_in"]))
         if "feature_names" in about:
+            if len(about["feature_names"]) != demixer.n_features_in_:
+                raise ValueError("it has another number of names than of columns")
             demixer.feature_names_in_ = np.array(about["feature_names"], dtype=object)
         if isinstance(demixer, ClassifierDemixer):
             demixer.classes_ = np.array(about["classes"])
@@ -121,9 +128,25 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
             objective.to(device)
         elif head:
             raise ValueError(f"it has no use for {', '.join(head)}")
-    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        KeyError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise DemixError(f"{folder} does not describe a fitted {name}: {reason(error)}.") from error
     return demixer
+
+
+def _check_space(parameters: Mapping[str, Any], encoder: Encoder) -> None:
+    """Refuse another space than the encoder's, before one of any size is built."""
+    space = parameters.get("space")
+    if parameters.get("n_latents") != encoder.space.dim or (
+        isinstance(space, dict) and space != encoder.space.to_dict()
+    ):
+        raise ValueError("its parameters name another space than its encoder has")
 
 
 def _plain(value: Any) -> Any:

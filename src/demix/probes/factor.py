@@ -44,7 +44,7 @@ class Factor:
                 f"A period belongs to a periodic factor, but {self.name!r} is {self.kind} with "
                 f"period {self.period}; give both or neither."
             )
-        if self.period is not None and not 0 < self.period < np.inf:
+        if self.period is not None and not 1e-100 < self.period < 1e100:
             raise DemixError(
                 f"A period must be a positive number, but that of {self.name!r} is {self.period}."
             )

@@ -11,6 +11,7 @@ from demix.data import KnownFactors
 from demix.errors import DemixError
 from demix.probes.factor import Factor
 from demix.scores.factors import FEW
+from demix.validation import as_numpy
 
 _LISTED = 20
 
@@ -58,7 +59,7 @@ def columns_of(table: Any) -> dict[str, np.ndarray]:
     names = None
     if isinstance(table, KnownFactors):
         names, table = table.names, table.values
-    array = np.asarray(table.detach().cpu() if hasattr(table, "detach") else table)
+    array = np.asarray(as_numpy(table, "factors"))
     if array.ndim != 2:
         raise DemixError(
             f"factors must be a table (samples, factors), but have shape {array.shape}; reshape a "
@@ -86,9 +87,7 @@ def kind_of(values: np.ndarray) -> str:
 
 def column_of(values: Any, name: str) -> np.ndarray:
     """Return one column ``(N,)`` as numbers, truth values or text."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().numpy()
-    column = np.asarray(values)
+    column = np.asarray(as_numpy(values, f"values of {name!r}"))
     if column.ndim != 1:
         raise DemixError(
             f"A factor must be one value for each row, (N,), but {name!r} has shape {column.shape}."

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import distributed as dist
 
+from demix.errors import DemixError
 from demix.ranks.group import Ranks
 
 
@@ -21,8 +23,23 @@ def under_torchrun() -> bool:
     >>> under_torchrun()
     False
     """
-    told = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(os.environ)
-    return told and int(os.environ["WORLD_SIZE"]) > 1
+    if not {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(os.environ):
+        return False
+    count = _number("WORLD_SIZE", 1, 2**31 - 1)
+    _number("MASTER_PORT", 1, 2**16 - 1)
+    _number("RANK", 0, count - 1)  # a rank beyond would wait for the others for ever
+    return count > 1
+
+
+def _number(name: str, first: int, last: int) -> int:
+    """Return a number that `torchrun` has set in the environment; 0 if it has not."""
+    text = os.environ.get(name, "0")
+    if not re.fullmatch("[0-9]{1,10}", text) or not first <= int(text) <= last:
+        raise DemixError(
+            f"Expected a whole number from {first} to {last} in the environment variable {name}, "
+            f"but it is {text!r}; let torchrun set it, or unset it."
+        )
+    return int(text)
 
 
 @contextmanager
@@ -36,7 +53,7 @@ def joined() -> Iterator[Ranks]:
         return
     backend = "gloo"
     if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(_number("LOCAL_RANK", 0, torch.cuda.device_count() - 1))
         backend = "cpu:gloo,cuda:nccl"
     store, rank, count = next(dist.rendezvous("env://"))
     dist.init_process_group(

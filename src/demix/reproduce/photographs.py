@@ -26,8 +26,8 @@ from demix.encoders import (
 from demix.errors import DemixError
 from demix.experiments import Model
 from demix.files import write_atomic
+from demix.outputs import check_folder
 from demix.reproduce.annotated import ABOUT, MODELS, AnnotatedFeatures, feature_files, told_of
-from demix.reproduce.progress import check_folder
 
 Report = Callable[[int, int, str], None]
 """Told how much is encoded, of how much, and by what."""

@@ -6,7 +6,6 @@ import errno
 import json
 import math
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from demix.errors import DemixError
-from demix.files import is_trouble, kind_of, open_own
-from demix.outputs import read_marker
+from demix.files import is_trouble, open_own
+from demix.outputs import check_folder, read_marker, remove_only
 from demix.training import Record
 
 _EVERY = 0.25
@@ -71,17 +70,6 @@ def made_folder(parent: Path, name: str) -> Path:
     return folder
 
 
-def check_folder(folder: Path) -> None:
-    """Refuse what stands in the place of a folder of our own, a link to elsewhere among them."""
-    with suppress(FileNotFoundError):
-        kind = kind_of(folder.lstat().st_mode) or "a file"
-        if kind != "a folder":
-            raise DemixError(
-                f"Expected {folder} to be a folder of demix, but it is {kind}; remove it or choose "
-                "another folder."
-            )
-
-
 def remove_boards(folder: Path) -> None:
     """Take away all boards in a folder: of a sweep that ends, and of earlier ones that were killed.
 
@@ -93,7 +81,8 @@ def remove_boards(folder: Path) -> None:
         with suppress(OSError):
             board.rename(gone)  # at one stroke, whoever is writing on it
     for gone in folder.glob("gone-*"):
-        shutil.rmtree(gone, ignore_errors=True)
+        if not gone.is_symlink():
+            remove_only(gone, "*.json")
     with suppress(OSError):  # it may hold unfinished cells
         folder.rmdir()
 

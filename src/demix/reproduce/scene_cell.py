@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demix.datasets.rendered import RenderedPairs, as_floats
+from demix.datasets.rendered import RenderedPairs
 from demix.encoders import Encoder
 from demix.experiments import Model, Scale, SceneRow
 from demix.experiments.scenes import Widths
@@ -112,9 +112,9 @@ def _scores(
     pairs: RenderedPairs, encode: Callable[[Tensor], Tensor], part: Any, most: int
 ) -> dict[str, float]:
     rows = pairs.rows(part, most)
-    images, factors = pairs.rendered.images, pairs.rendered.latents[rows]
+    factors = pairs.rendered.latents[rows]
     blocks = np.array_split(rows, max(1, len(rows) // _AT_ONCE))
-    latents = torch.cat([encode(as_floats(images[block])) for block in blocks])
+    latents = torch.cat([encode(pairs.images(block)) for block in blocks])
     return {
         "r2": float(affine_r2(latents, factors)),
         "mcc": float(mean_correlation(latents, factors)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,15 @@ from demix.data.formats import reason, shortened
 from demix.errors import DemixError
 from demix.experiments import Experiment, Model, Row, Scale
 from demix.files import open_regular, write_atomic
-from demix.outputs import claim_folder
-from demix.reproduce.progress import check_folder, made_folder
+from demix.outputs import check_folder, claim_folder, refuse_other, remove_only
+from demix.report.page import MARK
+from demix.reproduce.progress import made_folder
 from demix.validation import check_seed
 
 FILE = "results.json"
+TABLES = ("table.html", "table.md", "figure.svg", "figure.png")
+"""What is made of the results."""
+
 _UNFINISHED = "unfinished"
 # What results are at the most, in bytes; a stranger's file may be any size.
 _MOST = 2**24
@@ -49,10 +52,21 @@ class Store:
             self.records = self._read()
         else:
             self._write()
+        self._refuse_others()
         check_folder(self.unfinished)
         if self.unfinished.exists():
             for record in self.records:  # one that was killed in between may have left some
                 self._tidy(record)
+
+    def _refuse_others(self) -> None:
+        """Refuse a folder with tables of somebody else: each of ours comes with a page."""
+        page = self.folder / TABLES[0]
+        refuse_other(page, MARK)
+        there = [name for name in TABLES[1:] if (self.folder / name).exists()]
+        if there and not page.exists():
+            raise DemixError(
+                f"{self.folder} holds a {there[0]} that demix did not write; choose another folder."
+            )
 
     def _read(self) -> list[dict[str, Any]]:
         try:
@@ -118,8 +132,11 @@ class Store:
     def _tidy(self, record: dict[str, Any]) -> None:
         """Remove what was kept of a cell until it was finished."""
         check_folder(self.unfinished)
-        # Which goes through no link.
-        shutil.rmtree(self.unfinished / _name(*_key(record)), ignore_errors=True)
+        kept = self.unfinished / _name(*_key(record))
+        if kept.is_symlink():
+            return
+        # Nothing but what is kept there: a folder that holds more stays, with the rest of it.
+        remove_only(kept, "*.safetensors")
         with suppress(OSError):  # others are kept there
             self.unfinished.rmdir()
 

@@ -43,7 +43,7 @@ def write_tables(experiment: Experiment[Row], records: Records, folder: Path) ->
     try:
         if records:
             _write(experiment, records, folder)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         if isinstance(error, DemixError):
             raise
         raise DemixError(

@@ -37,8 +37,7 @@ class Sums:
     @classmethod
     def of(cls, about: Mapping[str, Any], order: Order) -> Sums:
         """Take what a folder of an order says of itself."""
-        # Folders from before there were any have none, and are rendered again.
-        found = about.get("sha256", {"latents": {}, "shards": []})
+        found = about["sha256"]
         sums = cls(dict(found["latents"]), list(found["shards"]))
         if not sums.latents.keys() <= {f"{name}.npy" for name in order.files}:
             raise ValueError("it holds checksums of other files")
@@ -74,7 +73,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
     """Return what a folder says of itself, if that is as it was written."""
     try:
         about = dict(read_marker(folder / META))
-        if "sha256" in about and about["seal"] != sealed(about)["seal"]:
+        if about["seal"] != sealed(about)["seal"]:
             raise ValueError("its checksum is another")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DemixError(f"{folder / META} is damaged; render into a new folder.") from error

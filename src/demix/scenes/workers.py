@@ -20,6 +20,7 @@ from demix.errors import DemixError
 from demix.scenes.arrays import fill
 from demix.scenes.order import Order
 from demix.scenes.registry import scene_named
+from demix.workers import beginning
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,15 @@ def rendered(todo: Sequence[Shard], jobs: int | None) -> Generator[str, None, No
     if min(jobs, len(todo)) <= 1:
         yield from map(_render, todo)
         return
-    # Forked processes would inherit threads' locks, those of torch for example.
-    pool = ProcessPoolExecutor(
-        min(jobs, len(todo)), mp_context=get_context("spawn"), initializer=_begin
-    )
+    with beginning():  # a process that keeps track of the others
+        # Forked processes would inherit threads' locks, those of torch for example.
+        pool = ProcessPoolExecutor(
+            min(jobs, len(todo)), mp_context=get_context("spawn"), initializer=_begin
+        )
     try:
-        yield from pool.map(_render, todo)
+        with beginning():
+            checksums = pool.map(_render, todo)
+        yield from checksums
     except BrokenProcessPool as error:
         raise DemixError(
             "A process that renders was ended from outside, perhaps for want of memory; run the "

@@ -52,8 +52,11 @@ class Checkpoints:
         """Whether there is something to go on from."""
         return self.path is not None and any(file.exists() for file in checkpoint_files(self.path))
 
-    def restore(self, state: State) -> None:
-        """Take the newest whole checkpoint, if there is any; warn if that is not the last one."""
+    def restore(self, state: State, steps: int) -> None:
+        """Take the newest whole checkpoint, if there is any; warn if that is not the last one.
+
+        It cannot be of more than ``steps``, those of the whole training.
+        """
         if self.path is None or not self.found:
             return
         tensors, facts = _newest(self.path)
@@ -63,6 +66,8 @@ class Checkpoints:
                 "give the settings, data and seed that it was started with."
             )
         try:
+            if facts["state"]["step"] > steps:
+                raise ValueError(f"it is of step {facts['state']['step']} of {steps}")
             state.take(tensors, facts["state"])
         except ValueError as error:
             raise _damaged(self.path, error) from error

@@ -164,7 +164,7 @@ def train(
     if not ranks.told(checkpoints.found):
         _start(encoder, sample, objective, recipe, generator)
     state = State(encoder, objective, _optimizers(encoder, recipe) + own_optimizers, generators)
-    checkpoints.restore(state)
+    checkpoints.restore(state, recipe.steps)
     team = Team(state, model, ranks)
     team.settle(lambda: sample(recipe.batch, generator=generator))
     schedule = Schedule(state.optimizers, recipe)

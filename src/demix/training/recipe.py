@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal
 
 from demix.errors import DemixError
@@ -66,6 +67,11 @@ class Recipe:
     chunk: int | None = None
 
     def __post_init__(self) -> None:
+        for name in ("steps", "batch"):
+            if not isinstance(getattr(self, name), Integral):
+                raise DemixError(
+                    f"{name} of a recipe must be a whole number, but got {getattr(self, name)!r}."
+                )
         if self.steps < 1 or self.batch < 2:
             raise DemixError(
                 f"A recipe needs at least 1 step of 2 pairs, but got {self.steps} steps of "

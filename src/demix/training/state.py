@@ -151,7 +151,8 @@ def _check_facts(facts: Mapping[str, Any]) -> None:
         }:
             looks = all(_is_record(look, step, "seconds", "loss") for look in history)
             known = not best or _is_record(best, step, "value")
-            if looks and known and step >= 0 and math.isfinite(seconds + total):
+            finite = math.isfinite(total) and 0 <= seconds < math.inf
+            if looks and known and step >= 0 and finite:
                 return
     raise ValueError("its facts are none of a training")
 
@@ -161,6 +162,7 @@ def _is_record(record: Any, last: int, *names: str) -> bool:
     return (
         isinstance(record, dict)
         and all(value is None or isinstance(value, int | float) for value in record.values())
+        and all(abs(value) < 1e300 for value in record.values() if value is not None)
         and all(isinstance(record.get(name), float) for name in names)
         and type(record.get("step")) is int
         and 0 < record["step"] <= last

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from typing import Any
 
 from demix.errors import DemixError
 from demix.extras import need
@@ -55,12 +57,19 @@ def opened(name: str, *, patience: float = _PATIENCE) -> Iterator[Executor]:
 def _dask(address: str, patience: float) -> Iterator[Executor]:
     dask = need("distributed", "A Dask cluster", "cluster")
     try:
-        dask.comm.resolve_address(address)  # a client would try nonsense for a long time
+        asyncio.run(_reach(dask, address, patience))
         client = dask.Client(address, timeout=patience, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # each kind of address fails in its own way
+        said = " ".join(str(error).split()) or type(error).__name__
         raise DemixError(
-            f"No Dask scheduler answers at {address} ({error}); give the address that 'dask "
+            f"No Dask scheduler answers at {address} ({said}); give the address that 'dask "
             "scheduler' shows, such as tcp://10.0.0.1:8786."
         ) from error
     with client:
         yield client.get_executor(pure=False)
+
+
+async def _reach(dask: Any, address: str, patience: float) -> None:
+    """Connect, and no more; a client that fails in an odd way takes long to end."""
+    told = dask.Security().get_connection_args("client")
+    (await dask.comm.connect(address, timeout=patience, **told)).abort()

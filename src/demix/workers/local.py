@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from demix.errors import DemixError
+from demix.workers.beginning import beginning
 from demix.workers.threads import cores, keep_to
 
 _TRIES = 3
@@ -128,7 +129,9 @@ class _Process:
         context: Any = get_context(method)
         self.pipe, there = context.Pipe()
         self.process = context.Process(target=_serve, args=(there, threads), daemon=True)
-        self.process.start()
+        # Which begins the process that others are forked from anew if that was killed.
+        with beginning():
+            self.process.start()
         there.close()
 
     def call(self, task: bytes) -> tuple[bool, Any]:
@@ -157,7 +160,7 @@ def _prepare(preload: Sequence[str]) -> str:
     if "forkserver" not in get_all_start_methods():
         return "spawn"
     get_context("forkserver").set_forkserver_preload(list(preload))
-    with _without_interrupts(), _without_threads():
+    with _without_interrupts(), beginning(OMP_NUM_THREADS="1"):
         forkserver.ensure_running()
     return "forkserver"
 
@@ -169,19 +172,6 @@ def _without_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _without_threads() -> Iterator[None]:
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["OMP_NUM_THREADS"]
-        else:
-            os.environ["OMP_NUM_THREADS"] = before
 
 
 def _serve(pipe: Connection, threads: int) -> None:

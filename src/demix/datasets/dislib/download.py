@@ -16,16 +16,18 @@ from typing import Any, BinaryIO
 from demix.data.formats import reason, shortened
 from demix.datasets.dislib.official import OfficialFile, official_files
 from demix.datasets.dislib.pixels import Report, silent
+from demix.datasets.dislib.stalls import Stalls
 from demix.errors import DemixError
 from demix.extras import need
 from demix.files import open_own, open_regular, refused, write_atomic
 from demix.locks import held
 from demix.outputs import tidied
 
-_CHUNK = 2**16
 # Seconds until a connection is there, and until its next byte is: a silent server is left soon. One
 # that goes on slowly is not, as a large file may take a day.
 _TIMEOUT = 30.0
+# Seconds after which an answer that goes on, but brings nothing of the file, is left, too.
+_STALL = 60.0
 # Attempts in a row that bring nothing, and the pause after the first of them, in seconds.
 _ATTEMPTS, _PAUSE = 3, 0.5
 # Bytes: more than any official file has, and what stays free on the disk.
@@ -129,6 +131,11 @@ def _fetch(
     target, part = folder / file.name, folder / f"{file.name}.part"
     url = f"{(source or file.place).rstrip('/')}/{file.name}"
     by_hand = f"fetch it by other means and put it at {target}"
+    if _size(part) and not os.path.lexists(_tag(part)):
+        raise DemixError(
+            f"Expected {part} to be begun by demix, but it is not; move it away or choose another "
+            "folder."
+        )
     try:
         _settle(part)  # what one that was killed left
         total = _persist(url, part, file.size, report, requests)
@@ -206,7 +213,10 @@ def _go_on(url: str, part: Path, size: int | None, report: Report, requests: Any
         if have > size:
             raise _too_short(part)
         return size
-    with _ask(url, _wish(part, have), requests) as answer:
+    with (
+        Stalls(_STALL, requests) as stalls,
+        _ask(url, _wish(part, have), stalls) as answer,
+    ):
         if answer.status_code == 416:  # there is nothing after what we have
             if size is None and answer.headers.get("Content-Range") == f"bytes */{have}":
                 return have
@@ -218,7 +228,7 @@ def _go_on(url: str, part: Path, size: int | None, report: Report, requests: Any
         _check_room(part.parent, (total or first) - first)
         write_atomic(_tag(path), _version(answer.headers))
         try:
-            done = _receive(answer, path, first, total, report)
+            done = _receive(stalls.pieces(answer), path, first, total, report)
         finally:
             _settle(part)
     if total is not None and done < total:
@@ -239,13 +249,13 @@ def _wish(part: Path, have: int) -> dict[str, str]:
         if _size(_tag(part)):
             with _own(_tag(part)) as file:
                 # A file that was changed meanwhile comes from its beginning.
-                headers["If-Range"] = file.read(_CHUNK).decode("latin-1")
+                headers["If-Range"] = file.read(2**16).decode("latin-1")
     return headers
 
 
-def _ask(url: str, headers: dict[str, str], requests: Any) -> Any:
+def _ask(url: str, headers: dict[str, str], stalls: Stalls) -> Any:
     try:
-        return requests.get(
+        return stalls.get(
             url, headers=headers, stream=True, timeout=_TIMEOUT, hooks={"response": _skip}
         )
     except ValueError as error:  # an address or a header that the library cannot use
@@ -287,12 +297,14 @@ def _announced(answer: Any, part: Path, have: int, size: int | None) -> tuple[in
     return first, total
 
 
-def _receive(answer: Any, path: Path, first: int, total: int | None, report: Report) -> int:
-    """Write an answer into a file from byte ``first`` on, and return where it ended."""
+def _receive(
+    pieces: Iterator[bytes], path: Path, first: int, total: int | None, report: Report
+) -> int:
+    """Write a body into a file from byte ``first`` on, and return where it ended."""
     most, done = total or _MOST, first
     with _own(path, 0 if first else os.O_CREAT | os.O_EXCL) as file:
         file.seek(first)
-        for chunk in answer.iter_content(_CHUNK):
+        for chunk in pieces:
             done += len(chunk)
             if done > most:
                 file.truncate(first)  # none of this can be trusted

@@ -114,6 +114,8 @@ def _compile(command: list[str], kept: Path) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        if not made.exists():  # a compiler that says nothing and does nothing
+            raise subprocess.CalledProcessError(0, command)
         with made.open("ab") as file:
             file.write(hashlib.sha256(made.read_bytes()).digest())
         made.chmod(0o700)  # whatever the user lets others do by default
@@ -132,7 +134,7 @@ def _is_whole(kept: Path) -> bool:
 def _fingerprint(command: list[str]) -> str:
     """Name what the library depends on: another processor of a cluster must not run it."""
     parts = [source.read_bytes() for source in _SOURCES]
-    parts += [" ".join(command).encode(), platform.platform().encode(), _processor().encode()]
+    parts += [os.fsencode(" ".join(command)), platform.platform().encode(), _processor().encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 
 

@@ -1,0 +1,257 @@
+"""What an attacker found in commands: files of others, odd options and an odd environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from demix import ContrastiveDemixer, DemixError, Encoder, Recipe, Sphere, export_onnx, save_encoder
+from demix.files import LOCK
+from demix.locks import held
+
+
+@pytest.fixture
+def x(tmp_path, walk):
+    """The walk as a file."""
+    np.save(tmp_path / "x.npy", walk)
+    return tmp_path / "x.npy"
+
+
+def test_reproduce_leaves_tables_and_folders_of_others_alone(demix, tmp_path):
+    out = tmp_path / "v"
+    kept = out / "unfinished" / "2-0-unsupervised"
+    kept.mkdir(parents=True)
+    (kept / "thesis.tex").write_text("precious")
+    (out / "results.json").write_text("[]")
+    command = ["reproduce", "clica-table1", "--rows", 2, "--scale", "smoke", "--out", out]
+    (out / "table.md").write_text("precious")
+    assert "holds a table.md that demix did not write" in demix.refusal(*command)
+    (out / "table.html").write_text("precious")
+    assert "table.html holds something else" in demix.refusal(*command)
+    for name in ("table.md", "table.html"):
+        assert (out / name).read_text() == "precious"
+        (out / name).unlink()
+    done = demix.run(*command)
+    assert done.returncode == 0, done.stderr
+    assert (kept / "thesis.tex").read_text() == "precious"
+
+
+def test_a_model_is_not_saved_over_files_of_others(tmp_path):
+    encoder = Encoder(3, Sphere(2))
+    for name in ("model.json", "model.safetensors"):
+        folder = tmp_path / name.replace(".", "-")
+        folder.mkdir()
+        (folder / name).write_text("precious")
+        with pytest.raises(DemixError, match=f"holds a {name} that is no model of demix"):
+            save_encoder(encoder, folder)
+        assert [file.read_text() for file in folder.iterdir()] == ["precious"]
+    save_encoder(encoder, tmp_path / "own")
+    save_encoder(encoder, tmp_path / "own")
+
+
+def test_an_export_replaces_no_file_of_others(tmp_path):
+    (tmp_path / "my.onnx").write_text("precious")
+    with pytest.raises(DemixError, match="holds something else"):
+        export_onnx(Encoder(3, Sphere(2)), tmp_path / "my.onnx")
+    assert (tmp_path / "my.onnx").read_text() == "precious"
+
+
+def test_an_empty_lock_of_another_program_stays(tmp_path):
+    assert LOCK == ".demix.lock"
+    (tmp_path / ".lock").touch()
+    with held(tmp_path):
+        pass
+    assert (tmp_path / ".lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (["fit", "X", "--n-latents", 10**23], "n_latents must be a whole number from 1 to"),
+        (["fit", "X", "--n-latents", 10**7], "n_latents must be a whole number from 1 to"),
+        (["fit", "X", "--lag", ""], "--lag takes a number or a range"),
+        (["probe", "X", "X", "--kind", "0=periodic:1e-320"], "A period must be a positive number"),
+        (["probe", "X", "X", "--kind", "0=ordinal", "--kind", "0=continuous"], "twice; give"),
+        (["probe", "X", "X", "--factors", "9" * 5000], "There is no factor"),
+        (["evaluate", "--latents", "X", "--factors", "X", "--categorical", "9" * 5000], "takes"),
+        (["render", "sprites", "--size", 0], "from 1 to 1024, but got 0"),
+        (["calibrate", "--seeds", "0", "--rows", 0], "--rows must be at least"),
+    ],
+    ids=lambda value: " ".join(map(str, value))[:40] if isinstance(value, list) else "",
+)
+def test_odd_options_end_in_a_sentence(command, words, demix, x, tmp_path):
+    given = [x if part == "X" else part for part in command]
+    assert words in demix.refusal(*given, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_checkup_takes_no_seed_below_zero(demix, walk, tmp_path):
+    np.save(tmp_path / "x.npy", np.concatenate([walk, walk]))
+    demix.run("fit", tmp_path / "x.npy", "--n-latents", 2, "--out", tmp_path / "model")
+    command = ["checkup", tmp_path / "model", tmp_path / "x.npy", "--seed", -1, "--no-refits"]
+    assert "A seed must be" in demix.refusal(*command, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def run(*arguments: object, **more) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"} | more.pop("env", {})
+    return subprocess.run(
+        [sys.executable, "-m", "demix", *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        **more,
+    )
+
+
+def test_a_folder_that_is_gone_is_told(tmp_path):
+    code = "import os, sys; os.chdir(sys.argv[1]); os.rmdir(sys.argv[1]); del sys.argv[1]; "
+    code += "import demix.cli; demix.cli.main()"
+    (tmp_path / "gone").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "gone", "list"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "Error: The current folder is gone; change to one that exists.\n"
+
+
+def test_sizes_of_a_terminal_that_are_none_are_forgotten():
+    done = run("list", env={"COLUMNS": "\u00b2", "LINES": "x", "FORCE_COLOR": "1"})
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_compiler_with_odd_options_is_no_trouble(x, tmp_path):
+    for place, compiler in enumerate([b"cc -D\xff", b"/bin/true"]):
+        done = run(
+            *("fit", x, "--n-latents", 2, "--out", tmp_path / str(place)),
+            env={"CC": os.fsdecode(compiler), "XDG_CACHE_HOME": str(tmp_path / f"cache{place}")},
+        )
+        assert done.returncode == 0, done.stderr
+        assert "safe place" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"recipe": "x"}, {"recipe": {}}, {"conditional": 10**400}, {"random_state": -1}],
+    ids=str,
+)
+def test_settings_of_other_kinds_are_refused_in_python(setting, walk):
+    if "conditional" in setting:
+        setting = {**setting, "space": "box"}
+    with pytest.raises(DemixError):
+        ContrastiveDemixer(2, **setting).fit(walk)
+
+
+@pytest.mark.parametrize("setting", [{"steps": "x"}, {"batch": 3.5}], ids=str)
+def test_recipes_are_of_whole_numbers(setting):
+    with pytest.raises(DemixError, match="must be a whole number"):
+        Recipe(**setting)
+
+
+@pytest.mark.filterwarnings("ignore::demix.DemixWarning")
+def test_what_a_checkpoint_cannot_be_of_is_refused(tmp_path, walk):
+    from demix.training.checkpoints import _read, _sealed
+
+    place = tmp_path / "checkpoint.safetensors"
+
+    def fit() -> None:
+        recipe = Recipe(steps=3, batch=32)
+        ContrastiveDemixer(2, recipe=recipe, encoder={"hidden": (4,)}).fit(walk, checkpoint=place)
+
+    fit()
+    tensors, facts = _read(place)
+    for change in ({"step": 10**6}, {"seconds": -1e308}, {"best": {"value": float("nan")}}):
+        state = json.loads(json.dumps(facts["state"]))
+        for key, new in change.items():
+            state[key] = state[key] | new if isinstance(new, dict) else new
+        place.write_bytes(_sealed(tensors, facts | {"state": state}))
+        with pytest.raises(DemixError, match="is damaged or no checkpoint"):
+            fit()
+
+
+def test_a_wrong_option_costs_nothing_of_a_finished_consensus(demix, x, tmp_path):
+    out = tmp_path / "agreed"
+    command = ["consensus", x, "--n-latents", 2, "--seeds", 2, "--out", out]
+    done = demix.run(*command)
+    assert done.returncode == 0, done.stderr
+    before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+    for wrong in (["--held-out", 5], ["--group", "nonsense"], ["--seeds", 10**12]):
+        demix.refusal(*command, "--overwrite", *wrong)
+        assert {f: f.read_bytes() for f in out.rglob("*") if f.is_file()} == before
+
+
+def test_no_model_is_written_through_a_linked_folder(demix, x, tmp_path):
+    victim = tmp_path / "victim"
+    save_encoder(Encoder(3, Sphere(2)), victim)
+    before = {file.name: file.read_bytes() for file in victim.iterdir()}
+    begun = {"unfinished": True, "provenance": {"command": "demix consensus x"}}
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "consensus.json").write_text(json.dumps(begun))
+    (out / "seed-0").symlink_to(victim)
+    told = demix.refusal("consensus", x, "--n-latents", 2, "--seeds", 2, "--out", out)
+    assert "seed-0 to be a folder of demix, but it is a link" in told
+    assert {file.name: file.read_bytes() for file in victim.iterdir()} == before
+
+
+def test_reproduce_removes_no_folders_of_others(demix, tmp_path):
+    for name in ("gone-mine", "sweep-photos"):
+        (tmp_path / "unfinished" / name).mkdir(parents=True)
+        (tmp_path / "unfinished" / name / "a").write_text("precious")
+    (tmp_path / "results.json").write_text("[]")
+    scale = ["--rows", 1, "--scale", "smoke"]
+    done = demix.run("reproduce", "clica-table1", *scale, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    kept = sorted(file.read_text() for file in tmp_path.rglob("a"))
+    assert kept == ["precious", "precious"]
+
+
+def test_what_was_ended_while_it_replaced_a_fit_is_not_used(demix, x, tmp_path):
+    model = tmp_path / "model"
+    command = ["fit", x, "--n-latents", 2, "--out", model]
+    demix.run(*command)
+    marker = json.loads((model / "fit.json").read_text())
+    (model / "fit.json").write_text(json.dumps(marker | {"unfinished": True}))
+    for use in (
+        ["report", model, "--out", tmp_path / "page"],
+        ["transform", model, x, "--out", tmp_path / "z.npy"],
+        ["export", model, "--onnx", tmp_path / "m.onnx"],
+    ):
+        assert "holds a fit that was not finished" in demix.refusal(*use)
+    done = demix.run(*command)
+    assert done.returncode == 0, done.stderr
+    assert demix.run("report", model, "--out", tmp_path / "page").returncode == 0
+
+
+def test_a_result_that_is_to_be_replaced_keeps_its_numbers_until_the_end(demix, x, tmp_path):
+    out = tmp_path / "scores"
+    command = ["evaluate", "--latents", x, "--factors", x, "--out", out]
+    demix.run(*command)
+    before = json.loads((out / "scores.json").read_text())
+    # The page cannot be written: a folder stands in its place.
+    (out / "report.html").unlink()
+    (out / "report.html").mkdir()
+    demix.refusal(*command, "--overwrite")
+    assert json.loads((out / "scores.json").read_text()) == before | {"unfinished": True}
+    (out / "report.html").rmdir()
+    assert demix.run(*command).returncode == 0  # which goes on
+
+
+def test_scenes_without_a_seal_are_not_written_to(demix, tmp_path):
+    order = {"scene": "sprites", "n": 3, "size": 16, "seed": 0, "pairs": None, "engine": "embree"}
+    about = {"provenance": {"command": "demix render"}, "order": order, "renderer": {}}
+    (tmp_path / "meta.json").write_text(json.dumps(about))
+    (tmp_path / "images.npy").write_text("precious")
+    told = demix.refusal("render", "sprites", "--n", 3, "--size", 16, "--out", tmp_path)
+    assert "meta.json is damaged" in told
+    assert (tmp_path / "images.npy").read_text() == "precious"

@@ -1,0 +1,151 @@
+"""Tables and arrays that an attacker found: nothing swallowed, nothing inflated, no traceback."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+
+import numpy as np
+import pyarrow
+import pytest
+import torch
+from pyarrow import parquet
+
+from demix import (
+    DemixError,
+    affine_r2,
+    as_data,
+    check_pairs,
+    check_time,
+    probe,
+    read_data,
+    read_factors,
+    read_labels,
+)
+from demix.data import names
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+
+
+def table(path, notes):
+    lines = [",".join([*map(str, row), note]) for row, note in zip(X, notes, strict=True)]
+    path.write_text("\n".join(["p,q,r,note", *lines]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_stray_quote_in_another_column_swallows_no_rows(closed, tmp_path):
+    notes = ["ok"] * 60
+    notes[10] = '"5 inch'
+    if closed:
+        notes[30] = '7"'
+    path = table(tmp_path / "x.csv", notes)
+    with pytest.raises(DemixError, match=r"line 12 has quotes that do not fit"):
+        read_data(path, columns=["p", "q", "r"])
+    # Quotes around a cell, and in the middle of one, are no trouble.
+    whole = table(tmp_path / "y.csv", ['"a, b"', *['5" wide'] * 59])
+    np.testing.assert_allclose(read_data(whole, columns=["p", "q", "r"]).array(), X, rtol=1e-6)
+
+
+def test_a_cell_of_hundred_thousands_of_letters_ends_in_a_sentence(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text('p,q,r\n1,2,3\n1,2,"' + "3" * 200_000 + '"\n')
+    with pytest.raises(DemixError, match="field larger than field limit"):
+        read_data(path)
+
+
+@pytest.mark.parametrize("first", ["NA,NA,1.5", "?,?,?", "NULL,null,None", "0x1,0x2,0x3"])
+def test_missing_numbers_in_the_first_line_are_no_names(first, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(f"{first}\n1.5,2,3\n4,5,6\n")
+    with pytest.raises(DemixError, match="line 1 of"):
+        read_data(path)
+
+
+def test_a_map_whose_file_was_exchanged_is_read_as_it_is_mapped(tmp_path):
+    np.save(tmp_path / "a.npy", X)
+    np.save(tmp_path / "b.npy", X + 100)
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    os.replace(tmp_path / "b.npy", tmp_path / "a.npy")
+    np.testing.assert_array_equal(as_data(mapped).precisely().take(torch.arange(60)).numpy(), X)
+
+
+def test_masks_of_factors_are_not_lost():
+    masked = np.ma.masked_greater(X, 1.0)
+    for factors in (masked, {"f": masked[:, 0]}):
+        with pytest.raises(DemixError, match="entries are masked"):
+            probe(X, factors)
+
+
+@pytest.mark.parametrize("read", [read_data, read_labels, read_factors, names.read_names])
+def test_entries_without_a_size_are_refused(read, tmp_path):
+    header = repr({"descr": "<U0", "fortran_order": False, "shape": (10**9,)}).encode() + b"\n"
+    path = tmp_path / "x.npy"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(DemixError, match="have no size"):
+        read(path)
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_archives_packed_in_other_ways_are_not_opened(packing, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w", packing) as archive:
+        archive.write(tmp_path / "x.npy", "x.npy")
+    with pytest.raises(DemixError, match="packed in a way that numpy never uses"):
+        read_data(tmp_path / "x.npz")
+
+
+def test_text_of_more_rows_than_memory_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "x.parquet"
+    parquet.write_table(pyarrow.table({"f": ["a"] * 100}), path)
+    monkeypatch.setattr("demix.memory.available_memory", lambda: 1000.0)
+    monkeypatch.setattr("demix.memory._limits", lambda: iter([(1000.0, "for this test")]))
+    with pytest.raises(DemixError, match="of memory, but"):
+        read_factors(path)
+
+
+def test_factors_without_rows_are_refused(demix, tmp_path):
+    empty = {"p": pyarrow.array([], pyarrow.string()), "q": pyarrow.array([], pyarrow.float64())}
+    parquet.write_table(pyarrow.table(empty), tmp_path / "et.parquet")
+    table(tmp_path / "x.csv", ["ok"] * 60)
+    assert "has none" in demix.refusal("probe", tmp_path / "x.csv", tmp_path / "et.parquet")
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.empty(4, 2, device="meta"),
+        torch.eye(4).to_sparse(),
+        torch.zeros(4, 2).to(torch.float8_e4m3fn),
+    ],
+    ids=["meta", "sparse", "float8"],
+)
+@pytest.mark.parametrize(
+    "take",
+    [
+        as_data,
+        lambda x: affine_r2(x, X),
+        lambda x: probe(X, x),
+        lambda x: check_pairs(x, 9),
+        check_time,
+    ],
+    ids=["rows", "latents", "factors", "pairs", "time"],
+)
+def test_tensors_that_numpy_cannot_hold_are_refused(take, tensor):
+    with pytest.raises(DemixError):
+        take(tensor)
+
+
+def test_tensors_with_a_sign_of_their_own_are_taken():
+    x = torch.complex(torch.zeros(3, 2), torch.ones(3, 2)).conj().imag
+    assert x.is_neg()
+    assert as_data(x).take(torch.tensor([0])).tolist() == [[-1, -1]]
+
+
+@pytest.mark.filterwarnings("ignore::demix.DemixWarning")
+def test_stores_can_be_evaluated(demix, tmp_path):
+    import zarr
+
+    zarr.create_array(tmp_path / "z.zarr", data=X, chunks=(20, 3))
+    done = demix.run("evaluate", "--latents", tmp_path / "z.zarr", "--factors", tmp_path / "z.zarr")
+    assert done.returncode == 0, done.stderr
