@@ -44,6 +44,23 @@ class Sizes:
     downloads: int = 40
     examples: int = 1000
 
+    def shared(self, share: float) -> Sizes:
+        """Return so much of all that is done at random; of each at least two."""
+
+        def some(count: int) -> int:
+            return max(2, round(share * count))
+
+        return Sizes(
+            kills=tuple(map(some, self.kills)),
+            disks=some(self.disks),
+            regions=some(self.regions),
+            checkpoints=some(self.checkpoints),
+            together=some(self.together),
+            changes=some(self.changes),
+            downloads=some(self.downloads),
+            examples=some(self.examples),
+        )
+
 
 def series(bench: Bench, second: Processes, sizes: Sizes) -> Iterator[Callable[[], Outcome]]:
     """Go through everything that can be done to every work."""
@@ -88,6 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "faults")
     parser.add_argument("--seed", type=int, default=0, help="of moments and places")
+    parser.add_argument("--share", type=float, default=1.0, help="of all faults that are tried")
     options = parser.parse_args()
     start = time.monotonic()
     outcomes: list[Outcome] = []
@@ -95,7 +113,7 @@ def main() -> None:
         root = Path(name)
         with serving(root / "first") as first, serving(root / "second") as second:
             bench = Bench(root, Processes(first), options.seed)
-            for run in series(bench, Processes(second), Sizes()):
+            for run in series(bench, Processes(second), Sizes().shared(options.share)):
                 outcome = run()
                 if outcome.tried or outcome.wrong:
                     outcomes.append(outcome)
@@ -103,7 +121,10 @@ def main() -> None:
     data = {
         "series": [outcome.to_dict() for outcome in outcomes],
         "seconds": round(time.monotonic() - start),
-        "provenance": {"command": f"python -m faults --seed {options.seed}", **provenance()},
+        "provenance": {
+            "command": f"python -m faults --seed {options.seed} --share {options.share:g}",
+            **provenance(),
+        },
     }
     write_atomic(options.out / "faults.json", json.dumps(data, indent=1) + "\n")
     write_atomic(options.out / "table.md", table(data))

@@ -28,7 +28,7 @@ def table(data: dict[str, Any]) -> str:
         f"{totals[1]}; wrong results: {totals[2]}.",
         "Wrong is whatever is not, to the bit, what an undisturbed run gives, and every end "
         "without a sentence.",
-        f"Regenerate with `make faults`: {data['seconds'] / 60:.0f} minutes on {about['cores']} "
-        f"cores; commit {str(about.get('commit', 'unknown'))[:12]}.",
+        f"Regenerate with `{about['command']}`: {data['seconds'] / 60:.0f} minutes on "
+        f"{about['cores']} cores; commit {str(about.get('commit', 'unknown'))[:12]}.",
     ]
     return table_markdown("Faults tried, work lost, wrong results", header, rows, notes)

@@ -95,7 +95,7 @@ def test_what_goes_wrong_is_counted(bench):
     assert outcome.wrong == 1
     outcome.refusal(bench.processes.run("reproduce", "nothing"), "Unknown experiment")
     assert (outcome.refused, outcome.wrong) == (2, 1)
-    about = {"cores": 2, "commit": "0123456789abcdef"}
+    about = {"cores": 2, "commit": "0123456789abcdef", "command": "python -m faults"}
     shown = table({"series": [outcome.to_dict()], "seconds": 90, "provenance": about})
     assert "| a fault | some work | 3 | 2 | 0 | 1 |" in shown
     assert "3 faults, 0 of them kills; finished work lost: 0; wrong results: 1." in shown
