@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import time
 from collections.abc import Callable, Iterator
 from io import BufferedIOBase
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alarm import within
 from demix import DemixError, fetch_dataset
 from demix.datasets.dislib import download
 from demix.datasets.dislib.official import OFFICIAL, OfficialFile
@@ -30,11 +30,8 @@ MD5 = "md5:00000000000000000000000000000000"
 def no_hang(monkeypatch) -> Iterator[None]:
     """Fail what waits for ever; raised where no handler of errors takes it."""
     monkeypatch.setattr(download, "_PAUSE", 0.0)
-    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it hangs"))
-    signal.alarm(20)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    with within(20):
+        yield
 
 
 @pytest.fixture

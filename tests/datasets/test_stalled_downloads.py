@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Iterator
 from io import BufferedIOBase
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from alarm import within
 from demix import DemixError, fetch_dataset
 from demix.datasets.dislib import download
 from file_server import FileServer
@@ -26,11 +26,8 @@ def no_hang(monkeypatch) -> Iterator[None]:
     monkeypatch.setattr(download, "_PAUSE", 0.0)
     monkeypatch.setattr(download, "_STALL", 0.4)
     monkeypatch.setattr(download, "_ATTEMPTS", 2)
-    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it hangs"))
-    signal.alarm(20)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    with within(20):
+        yield
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from alarm import within
 from demix import DemixError
 from demix.experiments import EXPERIMENTS, experiment_named, scale_named
 from demix.reproduce import Store
@@ -25,15 +25,8 @@ RESULTS = Path(__file__).parents[2] / "results"
 @pytest.fixture(autouse=True)
 def in_time():
     """End a test that waits for a pipe."""
-
-    def late(*_):
-        pytest.fail("It waits.")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(10)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    with within(10):
+        yield
 
 
 @pytest.fixture

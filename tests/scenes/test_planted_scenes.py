@@ -6,11 +6,11 @@ import io
 import json
 import os
 import shutil
-import signal
 
 import numpy as np
 import pytest
 
+from alarm import within
 from demix import DemixError, Order, open_rendered, render_folder
 from demix.scenes.arrays import allocate, fill
 from demix.scenes.sums import sealed
@@ -22,15 +22,8 @@ SHARDS = 2
 @pytest.fixture(autouse=True)
 def in_time():
     """End a test that waits for a pipe."""
-
-    def late(*_):
-        pytest.fail("It waits.")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(20)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    with within(20):
+        yield
 
 
 @pytest.fixture(scope="module")
