@@ -161,7 +161,6 @@ def wrapped(name, **settings):
             "compressors": numcodecs.Zlib(),
         },
     ],
-    ids=str,
 )
 def test_codecs_of_numbers_are_read(tmp_path, options):
     if "chunk_key_encoding" in options:
