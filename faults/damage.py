@@ -94,7 +94,7 @@ def checkpoint(regions: int, bench: Bench) -> Outcome:
             outcome.tried += 1
             last.write_bytes(spoilt)
             before.write_bytes(kept[1])
-            done = bench.processes.run(*work.command(folder))
+            done = bench.processes.run(*work.command(folder), "--overwrite")
             told = "is damaged; training goes on from the checkpoint before it" in done.stderr
             outcome.expect(told, f"damage was not noticed: {done.stderr.strip()[-300:]}")
             same = done.returncode == 0 and work.result(work.place(folder)) == expected

@@ -149,7 +149,7 @@ def claim_file(
 
 def refuse_other(file: Path, start: bytes) -> None:
     """Refuse a file, if it is there, without some bytes at its beginning that demix writes."""
-    if not os.path.lexists(file):
+    if not file.is_file():
         return
     with open_regular(file) as old:
         if start not in old.read(4096):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -53,11 +55,12 @@ def provenance(*beside: str) -> dict[str, str | int]:
 def _commit() -> str | None:
     """Return the commit of the checkout that this package runs from, if it runs from one."""
     root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
+    program = shutil.which("git")
+    if not (root / ".git").exists() or program is None or not os.path.isabs(program):
         return None
 
     def git(*arguments: str) -> str:
-        command = ["git", "-C", str(root), *arguments]
+        command = [program, "-C", str(root), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:

@@ -255,3 +255,31 @@ def test_scenes_without_a_seal_are_not_written_to(demix, tmp_path):
     told = demix.refusal("render", "sprites", "--n", 3, "--size", 16, "--out", tmp_path)
     assert "meta.json is damaged" in told
     assert (tmp_path / "images.npy").read_text() == "precious"
+
+
+def test_notes_and_checkpoints_of_others_in_unfinished_stay(demix, tmp_path):
+    for name in (
+        "gone-x/precious.json",
+        "sweep-mine/precious.json",
+        "1-0-identity/own.safetensors",
+    ):
+        (tmp_path / "unfinished" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "unfinished" / name).write_text("precious")
+    (tmp_path / "unfinished" / "sweep-a").write_text("precious")
+    (tmp_path / "results.json").write_text("[]")
+    scale = ["--rows", 1, "--scale", "smoke"]
+    done = demix.run("reproduce", "clica-table1", *scale, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    kept = [file.read_text() for file in (tmp_path / "unfinished").rglob("*") if file.is_file()]
+    assert kept == ["precious"] * 4
+
+
+def test_a_page_of_others_is_not_replaced_in_an_unfinished_folder(demix, x, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    begun = {"unfinished": True, "provenance": {"command": "demix evaluate"}}
+    (out / "scores.json").write_text(json.dumps(begun))
+    (out / "report.html").write_text("precious")
+    told = demix.refusal("evaluate", "--latents", x, "--factors", x, "--out", out)
+    assert "report.html holds something else" in told
+    assert (out / "report.html").read_text() == "precious"

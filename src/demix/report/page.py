@@ -16,6 +16,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from demix.files import write_atomic
+from demix.outputs import refuse_other
 from demix.report.blocks import Block, Figure, Gallery, Page, Picture, Table
 from demix.report.drawing import inlined
 from demix.report.style import palette_css, palette_variables
@@ -71,6 +72,8 @@ def render(page: Page) -> str:
 def write_page(page: Page, path: str | Path) -> Path:
     """Write a page to a file, completely or not at all; missing folders are made.
 
+    An earlier page is replaced, any other file is refused.
+
     Returns
     -------
     pathlib.Path
@@ -83,6 +86,7 @@ def write_page(page: Page, path: str | Path) -> Path:
     ...     write_page(Page("Demo", "", []), Path(folder) / "demo.html").name
     'demo.html'
     """
+    refuse_other(Path(path), MARK)
     return write_atomic(path, render(page))
 
 

@@ -18,6 +18,8 @@ from demix.outputs import check_folder, read_marker, remove_only
 from demix.training import Record
 
 _EVERY = 0.25
+# Names of notes: row, seed and model.
+_NOTES = "[0-9]*-[0-9]*-*.json"
 
 
 class Board:
@@ -79,10 +81,11 @@ def remove_boards(folder: Path) -> None:
     for board in folder.glob("sweep-*"):
         gone = board.with_name(f"gone-{board.name}")
         with suppress(OSError):
-            board.rename(gone)  # at one stroke, whoever is writing on it
+            if board.is_dir():
+                board.rename(gone)  # at one stroke, whoever is writing on it
     for gone in folder.glob("gone-*"):
         if not gone.is_symlink():
-            remove_only(gone, "*.json")
+            remove_only(gone, _NOTES)
     with suppress(OSError):  # it may hold unfinished cells
         folder.rmdir()
 

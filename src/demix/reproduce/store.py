@@ -63,7 +63,8 @@ class Store:
         page = self.folder / TABLES[0]
         refuse_other(page, MARK)
         there = [name for name in TABLES[1:] if (self.folder / name).exists()]
-        if there and not page.exists():
+        # A run that was killed may have written one without the page, of cells that it knows.
+        if there and not page.exists() and not self.records:
             raise DemixError(
                 f"{self.folder} holds a {there[0]} that demix did not write; choose another folder."
             )
@@ -136,7 +137,7 @@ class Store:
         if kept.is_symlink():
             return
         # Nothing but what is kept there: a folder that holds more stays, with the rest of it.
-        remove_only(kept, "*.safetensors")
+        remove_only(kept, "checkpoint*.safetensors")
         with suppress(OSError):  # others are kept there
             self.unfinished.rmdir()
 
