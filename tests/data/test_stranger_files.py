@@ -152,3 +152,24 @@ def test_arrays_of_all_versions_are_read(tmp_path, version):
         archive.write(tmp_path / "x.npy", "x.npy")
     for name in ("x.npy", "x.npz"):
         assert demix.read_factors(tmp_path / name).values.tolist() == np.eye(3).tolist()
+
+
+@pytest.mark.parametrize("kind", ["link", "external", "virtual"])
+def test_an_hdf5_file_that_names_other_files_is_refused(kind, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    other, path = tmp_path / "other", tmp_path / "3dshapes.h5"
+    with h5py.File(path, "w") as file:
+        for name, shape, dtype in (("images", (4, 2, 2, 3), "u1"), ("labels", (4, 6), "f8")):
+            if kind == "link":
+                file[name] = h5py.ExternalLink(str(other), "/a")
+            elif kind == "external":
+                size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+                file.create_dataset(name, shape, dtype, external=[(str(other), 0, size)])
+            else:
+                layout = h5py.VirtualLayout(shape, dtype)
+                layout[:] = h5py.VirtualSource(str(other), "a", shape, dtype)
+                file.create_virtual_dataset(name, layout)
+    if kind == "link":
+        os.mkfifo(other)  # which was waited for
+    with pytest.raises(DemixError, match=r"it is a link|names other files"):
+        demix.open_factor_images(path)

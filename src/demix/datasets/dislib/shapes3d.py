@@ -40,7 +40,7 @@ def open_shapes3d(path: Path) -> FactorImages:
     except Exception as error:  # HDF5 fails in many ways
         raise _damaged(path, error) from error
     try:
-        images, labels = _arrays(file, path, h5py.Dataset)
+        images, labels = _arrays(file, path, h5py.Dataset, h5py.HardLink)
     except DemixError:
         file.close()
         raise
@@ -50,12 +50,18 @@ def open_shapes3d(path: Path) -> FactorImages:
     return FactorImages("shapes3d", H5Pixels(images, str(path)), COLUMNS, labels)
 
 
-def _arrays(file: Any, path: Path, kind: Any) -> tuple[Any, np.ndarray]:
+def _arrays(file: Any, path: Path, kind: Any, hard: Any) -> tuple[Any, np.ndarray]:
     """Return the images, which stay in the file, and the labels ``(N, 6)``."""
+    # What lies in other files may be a pipe, on which a reader waits for ever.
+    for name in ("images", "labels"):
+        if not isinstance(file.get(name, getlink=True), hard | None):
+            raise DemixError(f"Expected {name!r} in {path}, but it is a link; fetch it again.")
     images, held = file.get("images"), file.get("labels")
     if not isinstance(images, kind) or not isinstance(held, kind):
         names = ", ".join(map(shortened, [*file][:10])) or "none"
         raise DemixError(f"Expected 'images' and 'labels' in {path}, but it holds {names}.")
+    if any(one.external or one.is_virtual for one in (images, held)):
+        raise DemixError(f"Expected all numbers in {path} itself, but it names other files.")
     check_memory(2 * held.size * held.dtype.itemsize, f"Reading {path}", "fetch it again")
     labels = np.asarray(held)
     if images.dtype != np.uint8 or images.ndim != 4 or labels.ndim != 2:
