@@ -96,8 +96,8 @@ def test_a_link_is_no_place_for_a_result(demix, place, model, tmp_path):
     assert victim.read_bytes() == b"\x93NUMPY precious"
 
 
-@pytest.mark.parametrize("page", ["report.html"])
-def test_a_page_of_the_user_is_left_alone(page, demix, model, tmp_path):
+def test_a_page_of_the_user_is_left_alone(demix, model, tmp_path):
+    page = "report.html"
     (tmp_path / page).write_text("<html>thesis</html>")
     told = demix.refusal("report", model, "--out", tmp_path, "--overwrite")
     assert "holds something else (not what demix writes there)" in told

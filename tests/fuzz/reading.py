@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import HealthCheck, settings
 
+from alarm import within
 from demix.errors import DemixError, DemixWarning
 
 # `make faults` looks longer, and elsewhere each time.
@@ -27,25 +26,9 @@ fuzzed = settings(
 _SECONDS = 20
 
 
-@contextmanager
-def no_hang() -> Iterator[None]:
-    """Fail if it takes much longer than it should."""
-
-    def ring(number: int, frame: Any) -> None:
-        raise AssertionError(f"it takes more than {_SECONDS} seconds")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(_SECONDS)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def read_or_refused(read: Callable[[], Any]) -> str | None:
     """Return the sentence that something was refused with, None if it was read."""
-    with no_hang(), warnings.catch_warnings():
+    with within(_SECONDS), warnings.catch_warnings():
         warnings.simplefilter("ignore", DemixWarning)  # of what can be used
         try:
             read()

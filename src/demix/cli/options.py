@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,12 @@ class Options:
     conditional: str | None
     n_latents: int
     seed: int
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Options:
+        """Take them from the arguments of a command, by their names."""
+        names = [field.name for field in fields(cls)]
+        return cls(**{name: given["data" if name == "file" else name] for name in names})
 
     @property
     def inputs(self) -> tuple[Path | None, ...]:

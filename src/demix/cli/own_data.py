@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from demix.cli.app import AsJson, Overwrite, app
 from demix.cli.given import check_given
+from demix.cli.options import Options
+
+if TYPE_CHECKING:
+    from demix.data import Data
 
 # What ``fit`` and ``consensus`` are told.
 DataFile = Annotated[
@@ -65,35 +69,11 @@ def fit(
     Part of the data is held out; the model is compared with permuted pairs or labels. Writes a
     model folder with latents.npy and report.html. A killed run goes on where it stopped.
     """
-    check_given(data, pairs, labels, time)
-    from demix.cli.options import Options
-    from demix.cli.rows import read_rows
-
-    options = Options(
-        data,
-        pairs=pairs,
-        lag=lag,
-        labels=labels,
-        instances=instances,
-        time=time,
-        key=key,
-        columns=columns,
-        header=header,
-        space=space,
-        conditional=conditional,
-        n_latents=n_latents,
-        seed=seed,
-    )
-    rows = read_rows(options)
+    options = Options.of(locals())
+    rows = _rows(options)
     from demix.cli.fit import run_fit
 
-    run_fit(
-        options,
-        rows,
-        out,
-        overwrite=overwrite,
-        as_json=as_json,
-    )
+    run_fit(options, rows, out, overwrite=overwrite, as_json=as_json)
 
 
 @app.command(epilog="Example:  demix consensus series.csv --lag 1:5 --seeds 5 --out agreed")
@@ -132,26 +112,8 @@ def consensus(
     others. Writes consensus.json, latents.npy, report.html and a model folder for each run. A
     killed command goes on where it stopped.
     """
-    check_given(data, pairs, labels, time)
-    from demix.cli.options import Options
-    from demix.cli.rows import read_rows
-
-    options = Options(
-        data,
-        pairs=pairs,
-        lag=lag,
-        labels=labels,
-        instances=instances,
-        time=time,
-        key=key,
-        columns=columns,
-        header=header,
-        space=space,
-        conditional=conditional,
-        n_latents=n_latents,
-        seed=seed,
-    )
-    rows = read_rows(options)
+    options = Options.of(locals())
+    rows = _rows(options)
     from demix.cli.consensus import run_consensus
 
     run_consensus(
@@ -375,3 +337,11 @@ def export(
     from demix.cli.export import run_export
 
     run_export(model, onnx, overwrite=overwrite, as_json=as_json)
+
+
+def _rows(options: Options) -> Data:
+    """Read the rows, before libraries are loaded that learn from them: bad ones are told soon."""
+    check_given(*options.inputs)
+    from demix.cli.rows import read_rows
+
+    return read_rows(options)
