@@ -40,6 +40,6 @@ def downloads(times: int, bench: Bench) -> Outcome:
 
 def begun(place: Path) -> dict[int, bool]:
     """Return which tenths of a file have come."""
-    files = [place / NAME, place / f"{NAME}.part"]
+    files = [place / NAME, place / f"{NAME}.demix-part"]
     size = max((file.stat().st_size for file in files if file.exists()), default=0)
     return {tenth: True for tenth in range(10 * size // SIZE)}

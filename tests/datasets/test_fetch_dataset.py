@@ -66,7 +66,7 @@ def test_what_came_is_kept_for_another_call(server, tmp_path):
     with pytest.raises(DemixError, match=r"connection broke off.*what came is kept") as told:
         fetch_dataset("mpi3d_real", tmp_path, source=server.address)
     assert f"put it at {tmp_path / NAME}" in str(told.value)
-    assert (tmp_path / f"{NAME}.part").stat().st_size == 6 * CHUNK
+    assert (tmp_path / f"{NAME}.demix-part").stat().st_size == 6 * CHUNK
     assert not (tmp_path / NAME).exists()
     server.asked.clear()
     assert fetch_dataset("mpi3d_real", tmp_path, source=server.address).read_bytes() == data
@@ -87,8 +87,8 @@ def test_a_file_that_was_changed_meanwhile_is_fetched_from_its_beginning(server,
 def test_a_part_that_is_whole_already_is_taken(server, tmp_path):
     data = server.files[NAME] = some_bytes()
     for server.ranges in (True, False):
-        (tmp_path / f"{NAME}.part").write_bytes(data)
-        (tmp_path / f"{NAME}.part.tag").touch()
+        (tmp_path / f"{NAME}.demix-part").write_bytes(data)
+        (tmp_path / f"{NAME}.demix-part.tag").touch()
         assert fetch_dataset("mpi3d_real", tmp_path, source=server.address).read_bytes() == data
         (tmp_path / NAME).unlink()
 

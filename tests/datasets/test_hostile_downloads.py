@@ -43,17 +43,18 @@ def server() -> Iterator[FileServer]:
 
 @pytest.fixture
 def part(tmp_path) -> Path:
-    path = tmp_path / f"{NAME}.part"
+    path = tmp_path / f"{NAME}.demix-part"
     path.write_bytes(PART)
-    (tmp_path / f"{NAME}.part.tag").touch()
+    (tmp_path / f"{NAME}.demix-part.tag").touch()
     return path
 
 
-def test_a_part_of_another_program_is_left_alone(server, tmp_path):
-    (tmp_path / f"{NAME}.part").write_text("my notes")
-    assert "to be begun by demix, but it is not; move it away" in refusal(server, tmp_path)
-    assert (tmp_path / f"{NAME}.part").read_text() == "my notes"
-    assert len(list(tmp_path.iterdir())) == 1
+@pytest.mark.parametrize("suffix", [".part", ".part-new", ".part.tag", ".tag"])
+def test_a_part_of_another_program_is_left_alone(server, tmp_path, suffix):
+    notes = tmp_path / f"{NAME}{suffix}"
+    notes.write_text("my notes")
+    assert fetch_dataset("mpi3d_real", tmp_path, source=server.address).read_bytes() == DATA
+    assert notes.read_text() == "my notes"
 
 
 @pytest.fixture
@@ -136,8 +137,8 @@ def test_a_part_that_is_longer_than_the_file_is_left_to_its_owner(server, part):
 
 
 def test_a_part_that_is_whole_by_the_known_length_needs_no_network(tmp_path, known):
-    (tmp_path / f"{NAME}.part").write_bytes(DATA)
-    (tmp_path / f"{NAME}.part.tag").touch()
+    (tmp_path / f"{NAME}.demix-part").write_bytes(DATA)
+    (tmp_path / f"{NAME}.demix-part.tag").touch()
     assert fetch_dataset("mpi3d_real", tmp_path).read_bytes() == DATA
 
 
@@ -156,7 +157,7 @@ def test_a_beginning_replaces_a_part_only_once_it_is_longer(server, part):
 
 
 def test_what_a_killed_call_left_beside_a_part_is_used_if_it_is_longer(server, part):
-    beside = part.with_name(f"{NAME}.part-new")
+    beside = part.with_name(f"{NAME}.demix-part-new")
     beside.write_bytes(DATA[: 3 * CHUNK])
     tag = beside.with_name(f"{beside.name}.tag")
     tag.write_text('"of another version"')
@@ -228,17 +229,19 @@ def test_the_disk_is_not_filled(server, part, monkeypatch):
     goes_on(server, part)
 
 
-@pytest.mark.parametrize("suffix", [".part", ".part.tag", ".part-new", ".part-new.tag"])
+@pytest.mark.parametrize(
+    "suffix", [".demix-part", ".demix-part.tag", ".demix-part-new", ".demix-part-new.tag"]
+)
 @pytest.mark.parametrize("trap", ["link", "dangling link", "second name", "pipe"])
 @pytest.mark.parametrize("begun", [False, True], ids=["at first", "resumed"])
-def test_no_trap_is_stepped_into(server, tmp_path, suffix, trap, begun):
+def test_no_trap_is_stepped_into(server, tmp_path, end, trap, begun):
     folder, victim = tmp_path / "in", tmp_path / "victim"
     folder.mkdir()
     if begun:
-        (folder / f"{NAME}.part").write_bytes(PART)
-        (folder / f"{NAME}.part.tag").touch()
+        (folder / f"{NAME}.demix-part").write_bytes(PART)
+        (folder / f"{NAME}.demix-part.tag").touch()
         server.ranges = False
-    planted = folder / f"{NAME}{suffix}"
+    planted = folder / f"{NAME}.demix-part{end}"
     planted.unlink(missing_ok=True)
     if trap == "pipe":
         os.mkfifo(planted)
@@ -250,7 +253,7 @@ def test_no_trap_is_stepped_into(server, tmp_path, suffix, trap, begun):
             victim.write_bytes(b"of somebody")
         planted.symlink_to(victim)
     there = victim.exists()
-    if not suffix.endswith("tag") or (begun and suffix == ".part.tag"):
+    if not end.endswith("tag") or (begun and end == ".tag"):
         line = refusal(server, folder)
         assert re.search("it is (a link|a pipe|a file with a second name); remove it", line)
     else:  # what is not read is replaced

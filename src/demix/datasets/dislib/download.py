@@ -54,8 +54,8 @@ def fetch_dataset(
     """Fetch the official files of a data set, unless they are there, and check them.
 
     A connection that breaks off is taken up again where it ended; what came so far is kept in
-    ``NAME.part``, also for later calls. An answer that cannot be the file, such as the page of a
-    login, costs nothing of it. Files that are there already, perhaps put there by hand, are only
+    ``NAME.demix-part``, also for later calls. An answer that cannot be the file, such as the page of
+    a login, costs nothing of it. Files that are there already, perhaps put there by hand, are only
     checked.
 
     Parameters
@@ -128,14 +128,10 @@ def _fetch(
     report: Report,
     requests: Any,
 ) -> None:
-    target, part = folder / file.name, folder / f"{file.name}.part"
+    # Names that no browser or other program gives to what it has begun.
+    target, part = folder / file.name, folder / f"{file.name}.demix-part"
     url = f"{(source or file.place).rstrip('/')}/{file.name}"
     by_hand = f"fetch it by other means and put it at {target}"
-    if _size(part) and not os.path.lexists(_tag(part)):
-        raise DemixError(
-            f"Expected {part} to be begun by demix, but it is not; move it away or choose another "
-            "folder."
-        )
     try:
         _settle(part)  # what one that was killed left
         total = _persist(url, part, file.size, report, requests)
@@ -357,7 +353,7 @@ def _size(path: Path) -> int:
 
 def _beside(part: Path) -> Path:
     """Where the file goes if it comes from its beginning though there is a part of it."""
-    return part.with_suffix(".part-new")
+    return part.with_suffix(".demix-part-new")
 
 
 def _tag(part: Path) -> Path:
