@@ -229,9 +229,7 @@ def test_the_disk_is_not_filled(server, part, monkeypatch):
     goes_on(server, part)
 
 
-@pytest.mark.parametrize(
-    "suffix", [".demix-part", ".demix-part.tag", ".demix-part-new", ".demix-part-new.tag"]
-)
+@pytest.mark.parametrize("end", ["", ".tag", "-new", "-new.tag"])
 @pytest.mark.parametrize("trap", ["link", "dangling link", "second name", "pipe"])
 @pytest.mark.parametrize("begun", [False, True], ids=["at first", "resumed"])
 def test_no_trap_is_stepped_into(server, tmp_path, end, trap, begun):
