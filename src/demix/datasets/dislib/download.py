@@ -54,8 +54,8 @@ def fetch_dataset(
     """Fetch the official files of a data set, unless they are there, and check them.
 
     A connection that breaks off is taken up again where it ended; what came so far is kept in
-    ``NAME.demix-part``, also for later calls. An answer that cannot be the file, such as the page of
-    a login, costs nothing of it. Files that are there already, perhaps put there by hand, are only
+    ``NAME.demix-part``, also for later calls. An answer that cannot be the file, such as the page
+    of a login, costs nothing of it. Files that are there already, perhaps put by hand, are only
     checked.
 
     Parameters
