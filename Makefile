@@ -5,7 +5,7 @@ BIN   := .venv/bin
 STAMP := .venv/.installed
 PEERS := .venv/.installed-bench
 FUZZ  := .venv/.installed-fuzz
-CODE  := $(wildcard src tests scripts search faults examples)
+CODE  := $(wildcard src tests scripts benchmarks faults examples)
 # Most of what is installed is never imported, so nothing is compiled ahead.
 PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
@@ -14,7 +14,7 @@ PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-c
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chromium kernel demo test lint types style format docs site examples bench faults fuzz clean
+.PHONY: help setup chromium kernel demo test lint types style format docs site examples bench calibrate faults fuzz clean
 
 help:
 	@echo "make setup    create .venv with the locked versions and demix itself"
@@ -26,6 +26,7 @@ help:
 	@echo "make site     build the documentation into site/, to be opened as files"
 	@echo "make examples run examples/ in full into results/examples/ and docs/"
 	@echo "make bench    measure everything, about half an hour, into results/bench/ and docs/speed.md"
+	@echo "make calibrate count how often the check-up is right, about an hour and a half, into results/calibration/"
 	@echo "make faults   kill, starve and damage everything, about half an hour, into results/faults/"
 	@echo "make fuzz     look for model files that its reader stumbles over, for five minutes"
 	@echo "make clean    remove everything the other targets made"
@@ -58,7 +59,7 @@ chromium:
 
 # Else all workers would compile it at once.
 kernel: setup
-	@$(BIN)/python -c 'from demix.objectives.compiled.build import library; library()'
+	@$(BIN)/python -c 'from demix.losses.kernel.build import library; library()'
 
 lint: setup
 	@$(MAKE) --no-print-directory -j2 types style
@@ -99,12 +100,16 @@ $(PEERS): $(STAMP) constraints-bench.txt
 	@touch $@
 
 bench: $(PEERS)
-	$(BIN)/demix bench --sections contrast,step,convergence,samplers,scores,scaling \
+	$(BIN)/python -m benchmarks --sections contrast,step,convergence,samplers,scores,scaling \
 		--json results/bench/bench.json --overwrite
-	$(BIN)/demix bench --sections estimators --json results/bench/estimators.json --overwrite
-	$(BIN)/demix bench --sections sweep --json results/bench/sweep.json --overwrite
-	$(BIN)/demix bench --sections distributed --json results/bench/distributed.json --overwrite
+	$(BIN)/python -m benchmarks --sections estimators --json results/bench/estimators.json --overwrite
+	$(BIN)/python -m benchmarks --sections sweep --json results/bench/sweep.json --overwrite
+	$(BIN)/python -m benchmarks --sections distributed --json results/bench/distributed.json --overwrite
 	$(BIN)/python scripts/plot_scaling.py
+	$(BIN)/python scripts/fill_docs.py
+
+calibrate: setup
+	$(BIN)/python -m benchmarks.calibration --seeds 0-19 --out results/calibration
 	$(BIN)/python scripts/fill_docs.py
 
 # One thread, so that kills come at moments that are as random as they are meant to be.

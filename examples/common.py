@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from scipy.linalg import orthogonal_procrustes
 
 from demix import ContrastiveDemixer
-from demix.files import write_atomic
-from demix.provenance import provenance
-from demix.report import table_markdown
+from demix._support.files import write_atomic
+from demix._support.provenance import provenance
+from demix.papers.pages.table import table_markdown
 
 matplotlib.use("agg")
 from matplotlib.figure import Figure

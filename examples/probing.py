@@ -17,7 +17,8 @@ from sklearn.model_selection import train_test_split
 
 from class_labels import LATENTS, slant
 from common import ACCENT, GREY, keep, panels, parser
-from demix import ClassifierDemixer, Probe, probe
+from demix import ClassifierDemixer, probe
+from demix.metrics.probes.probe import Probe
 from demix.report.probe import MEASURES
 from demix.report.style import number
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from demix.files import write_atomic
-from demix.provenance import provenance
+from demix._support.files import write_atomic
+from demix._support.provenance import provenance
 from faults import damage, disk, limits, strangers
 from faults.bench import Bench
 from faults.downloads import downloads

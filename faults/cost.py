@@ -13,16 +13,22 @@ from typing import Any
 
 import torch
 
-from demix.distributions import Uniform, VonMisesFisher
-from demix.encoders import Encoder
-from demix.files import write_atomic
-from demix.objectives import InfoNCE, InstanceDiscrimination
-from demix.processes import Labelled, LeakyMixing, Process
-from demix.provenance import provenance
-from demix.report import table_markdown
-from demix.spaces import Sphere
-from demix.training import Recipe, loop, train
+from demix._support.files import write_atomic
+from demix._support.provenance import provenance
+from demix.distributions.uniform import Uniform
+from demix.distributions.von_mises_fisher import VonMisesFisher
+from demix.encoders.encoder import Encoder
+from demix.losses.classification import InstanceDiscrimination
+from demix.losses.objective import InfoNCE
+from demix.papers.pages.table import table_markdown
+from demix.processes.cluster_process import Labelled
+from demix.processes.mixing import LeakyMixing
+from demix.processes.process import Process
+from demix.spaces.sphere import Sphere
+from demix.training import loop
 from demix.training.checkpoints import Checkpoints
+from demix.training.loop import train
+from demix.training.recipe import Recipe
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS = 200_000

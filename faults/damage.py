@@ -5,9 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 
-from demix.encoders import Model, open_model
-from demix.errors import DemixError, DemixWarning
-from demix.scenes import Order, open_rendered, render_folder
+from demix._support.errors import DemixError, DemixWarning
+from demix.encoders.files import Model, open_model
+from demix.papers.scenes.folder import render_folder
+from demix.papers.scenes.opening import open_rendered
+from demix.papers.scenes.order import Order
 from demix.training.checkpoints import checkpoint_files
 from faults.bench import Bench
 from faults.outcome import Outcome

@@ -18,12 +18,12 @@ import atheris
 import numpy as np
 
 import demix
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 from faults.forging import sealed
 
 with atheris.instrument_imports(include=["demix.encoders", "demix.estimators", "demix.spaces"]):
-    from demix.encoders import load_encoder
-    from demix.estimators import load_model
+    from demix.encoders.files import load_encoder
+    from demix.estimators.models import load_model
 
 FOLDER = Path(tempfile.mkdtemp()) / "model"
 WORDS = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from demix.files import LOCK
+from demix._support.files import LOCK
 from faults.bench import Bench
 from faults.outcome import Outcome
 from faults.processes import Processes

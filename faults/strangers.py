@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from demix.files import LOCK
+from demix._support.files import LOCK
 from faults.bench import Bench
 from faults.outcome import Done, Outcome
 from faults.work import Work

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from demix.report import table_markdown
+from demix.papers.pages.table import table_markdown
 from faults.kills import KILL
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from demix.encoders import Encoder, save_encoder
-from demix.spaces import Sphere
+from demix.encoders.encoder import Encoder
+from demix.encoders.files import save_encoder
+from demix.spaces.sphere import Sphere
 
 ROWS = 1000
 

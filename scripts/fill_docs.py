@@ -13,8 +13,8 @@ import re
 import sys
 from pathlib import Path
 
-from demix.bench.tables import tables_of
-from demix.report import table_markdown
+from benchmarks.tables import tables_of
+from demix.papers.pages.table import table_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = (

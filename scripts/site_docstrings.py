@@ -6,15 +6,21 @@ Equations become MathML, which browsers show by themselves: no script, no fonts,
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import griffe
 from latex2mathml.converter import convert
 
 import demix
+import demix.papers
 
 DISPLAY = re.compile(r"^\.\. math::[ ]*(.*(?:\n[ ]+\S.*)*)", re.MULTILINE)
+# The module of each public name, where its documentation is.
+_MODULE_OF = {
+    name: f"{face.__name__}.{module}"
+    for face in (demix, demix.papers)
+    for name, module in face._MODULE_OF.items()
+}
 ROLE = re.compile(r":(math|class|func|meth|attr|mod):`([^`]+)`")
 
 
@@ -36,13 +42,9 @@ def markdown(docstring: str) -> str:
 def _role(found: re.Match[str]) -> str:
     if found[1] == "math":
         return _math(found[2], "inline")
-    name = found[2].removeprefix("demix.")
-    room = demix._ROOM_OF.get(name.split(".")[0])
-    if room is None:
-        return f"`{name}`"
-    # A function in a module of its own name is found behind it.
-    own = (Path(demix.__file__).parent / room / f"{name}.py").exists()
-    return f"[`{name}`][demix.{room}.{f'{name}.{name}' if own else name}]"
+    name = found[2].removeprefix("demix.").removeprefix("papers.")
+    module = _MODULE_OF.get(name.split(".")[0])
+    return f"`{name}`" if module is None else f"[`{name}`][{module}.{name}]"
 
 
 def _math(equation: str, display: str) -> str:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from demix import ContrastiveDemixer, DemixError, Encoder, Recipe, Sphere, export_onnx, save_encoder
-from demix.files import LOCK
-from demix.locks import held
+from demix._support.files import LOCK
+from demix._support.locks import held
 
 
 @pytest.fixture
@@ -80,7 +80,6 @@ def test_an_empty_lock_of_another_program_stays(tmp_path):
         (["probe", "X", "X", "--factors", "9" * 5000], "There is no factor"),
         (["evaluate", "--latents", "X", "--factors", "X", "--categorical", "9" * 5000], "takes"),
         (["render", "sprites", "--size", 0], "from 1 to 1024, but got 0"),
-        (["calibrate", "--seeds", "0", "--rows", 0], "--rows must be at least"),
     ],
     ids=lambda value: " ".join(map(str, value))[:40] if isinstance(value, list) else "",
 )

@@ -12,7 +12,7 @@ import pytest
 from command import run_demix
 
 COMMANDS = ["demo", "list", "reproduce", "download", "evaluate", "fit", "consensus", "transform"]
-COMMANDS += ["report", "compare", "export", "bench", "checkup", "calibrate", "render", "probe"]
+COMMANDS += ["report", "compare", "export", "checkup", "render", "probe"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -9,15 +9,8 @@ import pandas as pd
 import pytest
 import torch
 
-from demix import (
-    DemixError,
-    DemixWarning,
-    check_pairs,
-    check_time,
-    read_labels,
-    read_pairs,
-    read_time,
-)
+from demix import DemixError, DemixWarning, read_labels, read_pairs
+from demix.data.beside import check_pairs, check_time, read_time
 
 
 def refusal(call, *arguments, **options) -> str:

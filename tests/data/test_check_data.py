@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demix import Data, DemixError, DemixWarning, as_data, check_data
+from demix import Data, DemixError, DemixWarning
+from demix.data.arrays import as_data
+from demix.data.checks import check_data
 from demix.data.rows import ArrayRows
 
 RNG = np.random.default_rng(0)

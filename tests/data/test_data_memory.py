@@ -14,7 +14,9 @@ from pathlib import Path
 import numpy as np
 import torch
 import zarr
-from demix import as_data, check_data, read_data
+from demix.data.arrays import as_data
+from demix.data.checks import check_data
+from demix import read_data
 
 def peak():
     # Unlike ru_maxrss, which a process inherits from its parent, this is of this program alone.

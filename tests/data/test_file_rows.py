@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demix import DemixError, as_data, read_data
+from demix import DemixError, read_data
+from demix.data.arrays import as_data
 from demix.data.file_rows import FileRows
 from demix.data.rows import array_rows
 

@@ -16,8 +16,8 @@ import pytest
 import demix
 from demix import DemixError
 from demix.data.names import read_names, table_names
-from demix.datasets.annotations import class_labels
-from demix.encoders.extraction import onnx_encoder, read_features
+from demix.papers.datasets.annotations import class_labels
+from demix.papers.reizinger2024.extraction import onnx_encoder, read_features
 
 # What reads a user's file, and names that it takes.
 READERS = {
@@ -29,10 +29,10 @@ READERS = {
     "names": (read_names, "x.txt", "x.npy", "x.csv", "x.parquet"),
     "features": (read_features, "x.npy"),
     "ONNX": (onnx_encoder, "x.onnx"),
-    "ImageNet-X": (demix.imagenet_x, "x.jsonl"),
+    "ImageNet-X": (demix.papers.imagenet_x, "x.jsonl"),
     "classes": (class_labels, "x.csv"),
-    "masks": (demix.kitti_masks, "x.txt", "x.zip", "x.tar"),
-    "images": (demix.open_factor_images, "mpi3d_toy.npz", "x.h5", "x.tar.gz", "x"),
+    "masks": (demix.papers.kitti_masks, "x.txt", "x.zip", "x.tar"),
+    "images": (demix.papers.open_factor_images, "mpi3d_toy.npz", "x.h5", "x.tar.gz", "x"),
 }
 CASES = [
     pytest.param(read, name, id=f"{kind}, {name}")
@@ -65,8 +65,8 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, read, name):
 @pytest.mark.parametrize(
     ("read", "name", "read_from"),
     [
-        (demix.kitti_masks, "0000.txt", ""),
-        (demix.open_factor_images, "car_1_mesh.mat", ""),
+        (demix.papers.kitti_masks, "0000.txt", ""),
+        (demix.papers.open_factor_images, "car_1_mesh.mat", ""),
         (read_features, "names.txt", "F.npy"),
     ],
 )
@@ -130,7 +130,7 @@ def claiming_npz(path: Path) -> None:
     ("write", "name", "reads"),
     [
         (claiming_npy, "x.npy", [demix.read_data]),
-        (claiming_npz, "mpi3d_toy.npz", [demix.read_data, demix.open_factor_images]),
+        (claiming_npz, "mpi3d_toy.npz", [demix.read_data, demix.papers.open_factor_images]),
     ],
 )
 def test_a_header_that_claims_gigabytes_is_not_read(tmp_path, write, name, reads):
@@ -172,4 +172,4 @@ def test_an_hdf5_file_that_names_other_files_is_refused(kind, tmp_path):
     if kind == "link":
         os.mkfifo(other)  # which was waited for
     with pytest.raises(DemixError, match=r"it is a link|names other files"):
-        demix.open_factor_images(path)
+        demix.papers.open_factor_images(path)

@@ -14,8 +14,9 @@ import pytest
 import torch
 from PIL import EpsImagePlugin, Image
 
-from demix import DemixError, open_images, read_data
-from demix.datasets.dislib.coil100 import open_coil100
+from demix import DemixError, read_data
+from demix.papers import open_images
+from demix.papers.datasets.dislib.coil100 import open_coil100
 
 UPRIGHT = np.random.default_rng(0).integers(0, 256, size=(4, 6, 3), dtype=np.uint8)
 # How an upright image is stored so that an orientation of EXIF turns it back.

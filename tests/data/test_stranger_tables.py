@@ -11,18 +11,10 @@ import pytest
 import torch
 from pyarrow import parquet
 
-from demix import (
-    DemixError,
-    affine_r2,
-    as_data,
-    check_pairs,
-    check_time,
-    probe,
-    read_data,
-    read_factors,
-    read_labels,
-)
+from demix import DemixError, affine_r2, probe, read_data, read_factors, read_labels
 from demix.data import names
+from demix.data.arrays import as_data
+from demix.data.beside import check_pairs, check_time
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 
@@ -98,8 +90,8 @@ def test_archives_packed_in_other_ways_are_not_opened(packing, tmp_path):
 def test_text_of_more_rows_than_memory_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "x.parquet"
     parquet.write_table(pyarrow.table({"f": ["a"] * 100}), path)
-    monkeypatch.setattr("demix.memory.available_memory", lambda: 1000.0)
-    monkeypatch.setattr("demix.memory._limits", lambda: iter([(1000.0, "for this test")]))
+    monkeypatch.setattr("demix._support.memory.available_memory", lambda: 1000.0)
+    monkeypatch.setattr("demix._support.memory._limits", lambda: iter([(1000.0, "for this test")]))
     with pytest.raises(DemixError, match="of memory, but"):
         read_factors(path)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from demix import Box, DemixError, Laplace, Normal, Real, Similarity, Sphere, VonMisesFisher
+from demix import Box, DemixError, Laplace, Normal, Real, Sphere, VonMisesFisher
 from demix import check_conditional as check
+from demix.distributions.base import Similarity
 
 
 class DrawsHalfOfThem(VonMisesFisher):

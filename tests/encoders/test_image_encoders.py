@@ -8,9 +8,18 @@ import numpy as np
 import pytest
 import torch
 
-from demix import Box, ContrastiveDemixer, DemixError, Encoder, Recipe, Sphere, load_model
-from demix.encoders import ChannelScaling, load_encoder, save_encoder
-from demix.encoders.images import BODIES, BasicBlock, WhatAndWhere
+from demix import (
+    Box,
+    ContrastiveDemixer,
+    DemixError,
+    Encoder,
+    Recipe,
+    Sphere,
+    load_encoder,
+    load_model,
+    save_encoder,
+)
+from demix.encoders.images import BODIES, BasicBlock, ChannelScaling, WhatAndWhere
 
 SHAPE = (3, 32, 40)
 

@@ -25,9 +25,9 @@ from demix import (
     Sphere,
     export_onnx,
     load_encoder,
-    paper_encoder,
     save_encoder,
 )
+from demix.encoders.encoder import paper_encoder
 
 SPACES = {
     "sphere": Sphere(3, radius=1.5),

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from demix.encoders import Whitening
+from demix.encoders.whitening import Whitening
 
 
 def data(size: int, dim: int, rank: int | None = None, seed: int = 0) -> Tensor:

@@ -17,8 +17,8 @@ from demix import (
     InstanceDemixer,
     Recipe,
     affine_r2,
-    correlation_matrix,
 )
+from demix.metrics.correlation import correlation_matrix
 
 Z, X = sphere_walk(2000)
 NEW_Z, NEW_X = sphere_walk(1000, seed=1)

@@ -15,15 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from walks import TINY, sphere_walk
 
-from demix import (
-    Box,
-    ClassifierDemixer,
-    ContrastiveDemixer,
-    DemixError,
-    InstanceDemixer,
-    Recipe,
-    as_data,
-)
+from demix import Box, ClassifierDemixer, ContrastiveDemixer, DemixError, InstanceDemixer, Recipe
+from demix.data.arrays import as_data
 
 # Ten steps learn too little for a gain, which is not the point here.
 pytestmark = pytest.mark.filterwarnings("ignore::demix.DemixWarning")

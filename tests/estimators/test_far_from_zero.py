@@ -10,13 +10,13 @@ from demix import (
     DemixWarning,
     InstanceDemixer,
     Recipe,
-    as_data,
-    check_data,
     export_onnx,
     load_encoder,
     load_model,
     read_data,
 )
+from demix.data.arrays import as_data
+from demix.data.checks import check_data
 
 RECIPE = Recipe(steps=30, batch=128)
 

@@ -12,8 +12,16 @@ import pytest
 import torch
 from safetensors.torch import load, save
 
-from demix import ContrastiveDemixer, DemixError, Encoder, Sphere, export_onnx, load_model
-from demix.encoders import load_encoder, save_encoder
+from demix import (
+    ContrastiveDemixer,
+    DemixError,
+    Encoder,
+    Sphere,
+    export_onnx,
+    load_encoder,
+    load_model,
+    save_encoder,
+)
 from faults.forging import sealed
 
 

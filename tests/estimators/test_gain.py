@@ -9,9 +9,10 @@ import pytest
 import torch
 from scipy import stats
 
-from demix import DemixWarning, Encoder, InfoNCE, Real, Sphere, as_data
-from demix.estimators import Gain, held_out_gain
+from demix import DemixWarning, Encoder, Gain, InfoNCE, Real, Sphere
+from demix.data.arrays import as_data
 from demix.estimators.fitting import derangement, judged, warn_of_no_gain
+from demix.estimators.gain import held_out_gain
 from demix.estimators.views import GivenPairs
 
 LN2 = math.log(2)

@@ -13,11 +13,10 @@ from demix import (
     InstanceDemixer,
     Recipe,
     affine_r2,
-    check_pairs,
-    check_time,
     checkup_pairs,
     mean_correlation,
 )
+from demix.data.beside import check_pairs, check_time
 
 X = np.random.default_rng(0).normal(size=(300, 3))
 GAP = np.ma.masked_greater(X, 2.5)

@@ -88,7 +88,7 @@ def mat(*, compressed: bool) -> bytes:
 def jsonl() -> bytes:
     import json
 
-    from demix import ImageNetX
+    from demix.papers import ImageNetX
 
     row = {"file_name": "a.JPEG", "class": 7} | dict.fromkeys(ImageNetX.factor_names, 0)
     return json.dumps(row).encode()

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 
 from alarm import within
-from demix.errors import DemixError, DemixWarning
+from demix._support.errors import DemixError, DemixWarning
 
 # `make faults` looks longer, and elsewhere each time.
 LONG = "DEMIX_FUZZ" in os.environ

@@ -16,13 +16,16 @@ from reading import fuzzed, read_or_refused
 from test_fuzz_models import JUNK
 
 import demix
-from demix.calibration import PROCESSES
-from demix.cli.calibrating import _known
-from demix.experiments import experiment_named, scale_named
-from demix.outputs import claim_folder
-from demix.reproduce.store import Store
-from demix.scenes import Order, open_rendered, render_folder
-from demix.scenes.sums import sealed as sealed_meta
+from benchmarks.calibration.command import _known
+from benchmarks.calibration.processes import PROCESSES
+from demix._support.outputs import claim_folder
+from demix.papers.experiments import experiment_named
+from demix.papers.runner.scales import scale_named
+from demix.papers.runner.store import Store
+from demix.papers.scenes.folder import render_folder
+from demix.papers.scenes.opening import open_rendered
+from demix.papers.scenes.order import Order
+from demix.papers.scenes.sums import sealed as sealed_meta
 from demix.training.checkpoints import _read, _sealed
 
 TABLE, SMOKE = experiment_named("clica-table1"), scale_named("smoke")
@@ -92,7 +95,11 @@ def test_forged_calibrations_are_refused_or_read(tmp_path):
         file.write_text(json.dumps(data))
         read_or_refused(lambda: _known(file, 6000))
 
-    honest = {"rows": 6000, "runs": [RUN], "provenance": {"command": "demix calibrate"}}
+    honest = {
+        "rows": 6000,
+        "runs": [RUN],
+        "provenance": {"command": "python -m benchmarks.calibration"},
+    }
     file.write_text(json.dumps(honest))
     assert _known(file, 6000) == [RUN]
     forged(honest, check)

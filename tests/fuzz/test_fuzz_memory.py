@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from files import npy, parquet
 
-import demix
+import demix.papers
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="memory is read from /proc"
@@ -22,14 +22,15 @@ READ = """
 import resource, sys
 from pathlib import Path
 import pyarrow
-import demix
-from demix.errors import DemixError
+import demix.papers
+from demix import DemixError
 
 def status(name):
     text = Path("/proc/self/status").read_text()
     return 1024 * int(text.partition(f"{name}:")[2].split()[0])
 
-readers = {".txt": demix.kitti_masks, ".zip": demix.kitti_masks, "": demix.load_encoder}
+masks = demix.papers.kitti_masks
+readers = {".txt": masks, ".zip": masks, "": demix.load_encoder}
 pyarrow.array([1.0])  # which takes a large part of the address space once
 room = int(sys.argv[2])
 most = status("VmSize") + room

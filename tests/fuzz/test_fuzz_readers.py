@@ -28,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reading import fuzzed, read_or_refused
 
-import demix
+import demix.papers
 
 
 def rows(path, **choice) -> None:
@@ -37,7 +37,7 @@ def rows(path, **choice) -> None:
 
 
 def pictures(path) -> None:
-    found = demix.open_factor_images(path)
+    found = demix.papers.open_factor_images(path)
     found.read(range(min(8, len(found))))
 
 
@@ -70,9 +70,9 @@ READERS = {
     "csv of factors": (words(), "a.csv", demix.read_factors),
     "csv of labels": (words(), "a.csv", lambda path: demix.read_labels(path, column="shape")),
     "parquet": (parquet(), "a.parquet", rows),
-    "MOTS": (mots(), "a.txt", demix.kitti_masks),
-    "MOTS, zip": (mots_zip(), "a.zip", demix.kitti_masks),
-    "MOTS, tar": (mots_tar(), "a.tgz", demix.kitti_masks),
+    "MOTS": (mots(), "a.txt", demix.papers.kitti_masks),
+    "MOTS, zip": (mots_zip(), "a.zip", demix.papers.kitti_masks),
+    "MOTS, tar": (mots_tar(), "a.tgz", demix.papers.kitti_masks),
     "h5": (h5(), "3dshapes.h5", pictures),
     "mat": (mat(compressed=False), "cars/car_1_mesh.mat", lambda path: pictures(path.parent)),
     "mat, compressed": (
@@ -81,7 +81,7 @@ READERS = {
         lambda path: pictures(path.parent),
     ),
     "npz of pictures": (coil(), "a.npz", pictures),
-    "jsonl": (jsonl(), "a.jsonl", demix.imagenet_x),
+    "jsonl": (jsonl(), "a.jsonl", demix.papers.imagenet_x),
     **{
         f"image, {kind}": (image(kind), f"images/a.{kind}", lambda path: rows(path.parent))
         for kind in ("png", "jpeg", "webp", "tiff", "bmp")
@@ -160,7 +160,7 @@ def test_odd_annotations_are_refused_or_read(tmp_path):
     @given(st.lists(FIELDS, max_size=5))
     def check(lines: list[tuple[str, ...]]) -> None:
         path.write_text("\n".join(map(" ".join, lines)), encoding="utf-8")
-        read_or_refused(lambda: demix.kitti_masks(path))
+        read_or_refused(lambda: demix.papers.kitti_masks(path))
 
     check()
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from demix import Box, CouplingMixing, DemixError, LeakyMixing, Mixing, SpiralMixing
+from demix import Box, DemixError, LeakyMixing, Mixing
+from demix.processes.more_mixings import CouplingMixing, SpiralMixing
 
 MIXINGS = {
     **{f"leaky-{n}": lambda seed, n=n: LeakyMixing(n, seed=seed, draws=300) for n in (2, 5, 10)},

@@ -10,7 +10,6 @@ from scipy import stats
 
 from demix import (
     Box,
-    CouplingMixing,
     DemixError,
     Laplace,
     LeakyMixing,
@@ -19,10 +18,10 @@ from demix import (
     Process,
     Real,
     Sphere,
-    SpiralMixing,
     Uniform,
     VonMisesFisher,
 )
+from demix.processes.more_mixings import CouplingMixing, SpiralMixing
 
 
 class Padded(Mixing):

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from demix.report import Verdict, recovery_sections
+from demix.report.blocks import Verdict
+from demix.report.sections import recovery_sections
 
 GAIN = {"bits": 2.0, "low": 1.8, "high": 2.1, "loss": 4.85, "null": 6.24, "level": 0.95}
 HISTORY = [

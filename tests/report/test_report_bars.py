@@ -6,9 +6,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from demix.errors import DemixError
-from demix.report import Bar, Page, Picture, Section, bars_svg, render, write_bars
-from demix.report.bars import MOST
+from demix._support.errors import DemixError
+from demix.report.bars import MOST, Bar, bars_svg, write_bars
+from demix.report.blocks import Page, Picture, Section
+from demix.report.page import render
 
 
 def bar(name: str, value: float, found: str = "surely") -> Bar:

@@ -8,18 +8,13 @@ from dataclasses import replace
 import pytest
 
 from browser import dump_dom
-from demix.report import (
-    Figure,
-    Panel,
-    Picture,
-    Section,
-    Series,
-    comparison_bars,
-    panels_svg,
-    recovery_page,
-    table_page,
-    write_page,
-)
+from demix.papers.pages.curves import comparison_bars
+from demix.papers.pages.table import table_page
+from demix.report.blocks import Figure, Picture, Section
+from demix.report.page import write_page
+from demix.report.panels import panels_svg
+from demix.report.recovery import recovery_page
+from demix.report.series import Panel, Series
 from demix.report.style import PALETTE
 
 pytestmark = pytest.mark.browser

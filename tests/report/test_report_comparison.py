@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from fits import GAIN, runs
 
-from demix.errors import DemixError
-from demix.report import Figure, Table, Text, compare_page
+from demix._support.errors import DemixError
+from demix.report.blocks import Figure, Table, Text
+from demix.report.comparison import compare_page
 
 
 def blocks(page, kind):

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from demix.errors import DemixError
-from demix.report import Facts, Figure, Table, Verdict, consensus_page, render, stability_dots
+from demix._support.errors import DemixError
+from demix.report.blocks import Facts, Figure, Table, Verdict
+from demix.report.consensus import consensus_page, stability_dots
+from demix.report.page import render
 
 GAIN = {"bits": 2.0, "low": 1.8, "high": 2.1, "loss": 4.0, "null": 5.4}
 

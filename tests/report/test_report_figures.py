@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from demix.errors import DemixError
-from demix.report import comparison_bars, correlation_heatmap, recovered_scatter, training_curve
+from demix._support.errors import DemixError
+from demix.papers.pages.curves import comparison_bars
+from demix.report.figures import correlation_heatmap, recovered_scatter
 from demix.report.style import PALETTE
+from demix.report.training import training_curve
 
 
 def titles(figure) -> list[str]:

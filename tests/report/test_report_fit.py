@@ -9,21 +9,13 @@ import numpy as np
 import pytest
 from fits import GAIN, HISTORY, blobs, fit
 
-from demix.errors import DemixError
-from demix.report import (
-    Example,
-    Facts,
-    Figure,
-    Gallery,
-    Table,
-    Text,
-    fit_page,
-    nearest_examples,
-    pair_plot,
-    render,
-    time_courses,
-    training_curve,
-)
+from demix._support.errors import DemixError
+from demix.report.blocks import Example, Facts, Figure, Gallery, Table, Text
+from demix.report.examples import nearest_examples
+from demix.report.fit import fit_page
+from demix.report.latents import pair_plot, time_courses
+from demix.report.page import render
+from demix.report.training import training_curve
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(1)'>"
 

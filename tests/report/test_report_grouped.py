@@ -7,7 +7,7 @@ import re
 import pytest
 
 from demix import DemixError
-from demix.report import GroupedBars, write_grouped_bars
+from demix.papers.pages.grouped import GroupedBars, write_grouped_bars
 from demix.report.drawing import parsed
 
 GROUPS = ["pose", "style", "brighter"]

@@ -9,23 +9,12 @@ from pathlib import Path
 import plotly.graph_objects as go
 import pytest
 
-from demix.errors import DemixError
-from demix.report import (
-    Facts,
-    Figure,
-    Page,
-    Panel,
-    Picture,
-    Section,
-    Series,
-    Table,
-    Text,
-    Verdict,
-    panels_svg,
-    recovery_page,
-    render,
-    write_page,
-)
+from demix._support.errors import DemixError
+from demix.report.blocks import Facts, Figure, Page, Picture, Section, Table, Text, Verdict
+from demix.report.page import render, write_page
+from demix.report.panels import panels_svg
+from demix.report.recovery import recovery_page
+from demix.report.series import Panel, Series
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(1)'>&\"{{ 7 * 7 }}"
 

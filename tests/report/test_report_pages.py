@@ -5,16 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from demix.errors import DemixError
-from demix.report import (
-    Facts,
-    Figure,
-    Table,
-    comparison_figure,
-    recovery_page,
-    table_markdown,
-    table_page,
-)
+from demix._support.errors import DemixError
+from demix.papers.pages.table import comparison_figure, table_markdown, table_page
+from demix.report.blocks import Facts, Figure, Table
+from demix.report.recovery import recovery_page
 
 
 def blocks(page, kind):

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from demix.errors import DemixError
-from demix.report import Panel, Series, panels_svg, write_panels
+from demix._support.errors import DemixError
+from demix.report.panels import panels_svg, write_panels
+from demix.report.series import Panel, Series
 from demix.report.style import palette_variables
 
 OURS = Series("ours", [2, 4, 8], [99.0, 98.5, 97.1], [0.1, 0.2, 0.9])

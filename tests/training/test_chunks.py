@@ -10,7 +10,6 @@ from torch import nn
 
 from demix import (
     Box,
-    Chunked,
     Classification,
     DemixError,
     Encoder,
@@ -19,10 +18,11 @@ from demix import (
     Recipe,
     ShapedInfoNCE,
     Sphere,
-    paper_encoder,
     train,
 )
-from demix.processes import Labelled
+from demix.encoders.encoder import paper_encoder
+from demix.processes.cluster_process import Labelled
+from demix.training.chunks import Chunked
 
 PAIRS, DIM = 30, 4
 

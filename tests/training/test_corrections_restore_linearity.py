@@ -25,9 +25,9 @@ from demix import (
     VonMisesFisher,
     affine_r2,
     cluster_vectors,
-    optimum_error,
     train,
 )
+from demix.theory.identification import optimum_error
 
 SEED, KAPPA, SPHERE = 100, 10.0, Sphere(3)
 CLEAN = ClusterProcess(

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demix import DemixError, Recipe, paper_recipe
+from demix import DemixError, Recipe
+from demix.training.recipe import paper_recipe
 
 
 def factors(**settings) -> list[float]:

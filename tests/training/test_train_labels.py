@@ -22,9 +22,9 @@ from demix import (
     VonMisesFisher,
     affine_r2,
     cluster_vectors,
-    optimum_error,
     train,
 )
+from demix.theory.identification import optimum_error
 
 
 def trained(steps: int = 500, optimizer: str = "muon"):

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from demix import DemixError, Encoder, InfoNCE, Recipe, Supervised, train
+from demix import DemixError, Encoder, InfoNCE, Recipe, train
+from demix.losses.objective import Supervised
 
 
 def weights_after(circle, seed: int, **settings) -> torch.Tensor:

@@ -15,15 +15,15 @@ from demix import (
     Process,
     Recipe,
     Sphere,
-    Supervised,
     Uniform,
     VonMisesFisher,
     affine_r2,
     contrast,
-    latent_loss,
     mean_correlation,
     train,
 )
+from demix.losses.objective import Supervised
+from demix.theory.optimum import latent_loss
 
 RECIPE = Recipe(steps=150, batch=256)
 

@@ -24,8 +24,8 @@ from demix import (
     cluster_vectors,
     train,
 )
-from demix.objectives.sampling import draw_distinct
-from demix.processes import Labelled
+from demix.losses.sampling import draw_distinct
+from demix.processes.cluster_process import Labelled
 
 ROWS, DRAWN, STEPS = 500, 8, 3
 
@@ -147,7 +147,7 @@ def test_half_of_the_rows_invert_the_process_about_as_well_as_all(clusters):
 _MILLION = """
 import resource, sys, torch
 from demix import Encoder, InstanceDiscrimination, Real, Recipe, train
-from demix.processes import Labelled
+from demix.processes.cluster_process import Labelled
 
 rows = 1_000_000
 

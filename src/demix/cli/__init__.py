@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 
 # Seconds after which a rank other than 0 says what is wrong.
 _GRACE = 3.0
@@ -15,9 +16,15 @@ _NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "failed to map 
 
 
 def main() -> None:
-    """Run the ``demix`` command; bad input ends with one sentence and exit code 2."""
+    """Run the ``demix`` command."""
     from demix.cli import own_data, papers  # noqa: F401  they add their commands
     from demix.cli.app import app
+
+    run(app)
+
+
+def run(app: Callable[[], object]) -> None:
+    """Run an application; bad input ends with one sentence and exit code 2."""
     from demix.cli.console import console, finish_output, print_error, show_every_letter
     from demix.cli.warning import warnings_to
 

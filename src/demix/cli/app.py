@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 
 app = typer.Typer(
     name="demix",
@@ -45,7 +45,7 @@ def _options(
 ) -> None:
     command = context.invoked_subcommand
     if "RANK" in os.environ and command not in _ON_RANKS:
-        from demix.ranks import under_torchrun
+        from demix._support.process_group.launch import under_torchrun
 
         if under_torchrun():
             raise DemixError(

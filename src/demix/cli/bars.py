@@ -18,7 +18,7 @@ from rich.progress import (
 from rich.table import Column
 
 from demix.cli.console import title_column
-from demix.training import Record
+from demix.training.loop import Record
 
 # What is done sooner shows no bar.
 _SOON = 2.0

@@ -11,16 +11,21 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from demix.assumptions import Checkup, checkup
+from demix._support.errors import DemixError
+from demix._support.provenance import provenance
 from demix.cli.bars import counting_bar
 from demix.cli.claims import begin, claimed, finish
 from demix.cli.console import console
 from demix.cli.fitted import opened, read_like
-from demix.data import read_labels, read_pairs
-from demix.errors import DemixError
-from demix.estimators import ClassifierDemixer, ContrastiveDemixer, load_model
-from demix.provenance import provenance
-from demix.report import checkup_page, write_page
+from demix.data.beside import read_pairs
+from demix.data.labels import read_labels
+from demix.diagnostics.assumptions.checkup import checkup
+from demix.diagnostics.assumptions.supported import Checkup
+from demix.estimators.classifier import ClassifierDemixer
+from demix.estimators.contrastive import ContrastiveDemixer
+from demix.estimators.models import load_model
+from demix.report.checkup import checkup_page
+from demix.report.page import write_page
 
 _MARKER = "checkup.json"
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from typer import Exit
 
+from demix._support.errors import DemixError
+from demix._support.files import is_trouble, write_atomic
+from demix._support.locks import held
+from demix._support.outputs import claim_folder, read_marker, tidied
+from demix._support.process_group.group import LostRank
 from demix.cli.console import console
-from demix.errors import DemixError
-from demix.files import is_trouble, write_atomic
-from demix.locks import held
-from demix.outputs import claim_folder, read_marker, tidied
-from demix.ranks import LostRank
 
 _UNFINISHED = "unfinished"
 

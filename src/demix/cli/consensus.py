@@ -11,22 +11,24 @@ import numpy as np
 import torch
 import typer
 
-from demix.agreement import Consensus, consensus
-from demix.agreement.verdict import STABLE
+from demix._support.errors import DemixError
+from demix._support.outputs import check_folder
+from demix._support.provenance import provenance
 from demix.cli.bars import Bar, training_bar
 from demix.cli.claims import begin, claimed, finish
 from demix.cli.console import console
 from demix.cli.fitted import LATENTS, SHOWN, facts_of, opened
 from demix.cli.options import Options
 from demix.cli.sources import Prepared, prepared
-from demix.data import Data
-from demix.errors import DemixError
-from demix.outputs import check_folder
-from demix.provenance import provenance
-from demix.report import Verdict, consensus_page, write_page
-from demix.report.blocks import Kind
-from demix.training import Record
+from demix.data.data import Data
+from demix.diagnostics.agreement.consensus import consensus
+from demix.diagnostics.agreement.result import Consensus
+from demix.diagnostics.agreement.verdict import STABLE
+from demix.report.blocks import Kind, Verdict
+from demix.report.consensus import consensus_page
+from demix.report.page import write_page
 from demix.training.checkpoints import checkpoint_files, remove_checkpoint
+from demix.training.loop import Record
 
 _MARKER = "consensus.json"
 _COMPARED = 2000

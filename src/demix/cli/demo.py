@@ -10,22 +10,28 @@ import numpy as np
 import torch
 import typer
 
+from demix._support.outputs import check_folder
+from demix._support.provenance import provenance
+from demix._support.validation import check_seed
 from demix.cli.bars import Bar, training_bar
 from demix.cli.claims import begin, claimed, finish
 from demix.cli.console import console
 from demix.cli.recovery import recovery_report, scores_as_data
-from demix.distributions import Laplace, Uniform
-from demix.encoders import Encoder, save_encoder
-from demix.objectives import InfoNCE, contrast, latent_loss
-from demix.outputs import check_folder
-from demix.processes import LeakyMixing, Process
-from demix.provenance import provenance
-from demix.report import write_page
-from demix.scores import affine_r2, all_scores
-from demix.scores.registry import RECOVERY
-from demix.spaces import Box
-from demix.training import Recipe, Record, train
-from demix.validation import check_seed
+from demix.distributions.generalized_normal import Laplace
+from demix.distributions.uniform import Uniform
+from demix.encoders.encoder import Encoder
+from demix.encoders.files import save_encoder
+from demix.losses.contrast import contrast
+from demix.losses.objective import InfoNCE
+from demix.metrics.registry import RECOVERY, all_scores
+from demix.metrics.regression import affine_r2
+from demix.processes.mixing import LeakyMixing
+from demix.processes.process import Process
+from demix.report.page import write_page
+from demix.spaces.box import Box
+from demix.theory.optimum import latent_loss
+from demix.training.loop import Record, train
+from demix.training.recipe import Recipe
 
 _MARKER = "scores.json"
 _LATENTS = 5

@@ -8,7 +8,7 @@ import typer
 
 from demix.cli.bars import counting_bar
 from demix.cli.console import console
-from demix.datasets import fetch_dataset
+from demix.papers.datasets.dislib.download import fetch_dataset
 
 _MEGABYTE = 10**6
 

@@ -10,18 +10,20 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from demix._support.errors import DemixError
+from demix._support.files import file_digest
+from demix._support.provenance import provenance
 from demix.cli.bars import counting_bar
 from demix.cli.claims import begin, claimed_if, finish
 from demix.cli.console import console, print_table
 from demix.cli.recovery import meaning, recovery_report, scores_as_data
-from demix.data import read_data, read_factors
-from demix.errors import DemixError
-from demix.files import file_digest
-from demix.provenance import provenance
-from demix.report import Page, write_page
-from demix.scores import Score, all_scores
-from demix.scores.factors import Factors, check_factors
-from demix.scores.registry import label
+from demix.data.factors import read_factors
+from demix.data.reading import read_data
+from demix.metrics.factors import Factors, check_factors
+from demix.metrics.registry import all_scores, label
+from demix.metrics.score import Score
+from demix.report.blocks import Page
+from demix.report.page import write_page
 
 _MARKER = "scores.json"
 _WIDE = 220

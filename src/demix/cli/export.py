@@ -7,9 +7,9 @@ from pathlib import Path
 
 import typer
 
-from demix.encoders import export_onnx, load_encoder
-from demix.encoders.onnx import MARK
-from demix.outputs import claim_file
+from demix._support.outputs import claim_file
+from demix.encoders.files import load_encoder
+from demix.encoders.onnx import MARK, export_onnx
 
 
 def run_export(model: Path, file: Path, *, overwrite: bool, as_json: bool) -> None:

@@ -9,20 +9,20 @@ from typing import Any
 
 import typer
 
+from demix._support.errors import DemixWarning
+from demix._support.files import new_array
+from demix._support.process_group.launch import joined
 from demix.cli.bars import Bar, training_bar
 from demix.cli.claims import begin, claimed, finish
 from demix.cli.console import console
 from demix.cli.fitted import LATENTS, told, write_report
 from demix.cli.options import Options
 from demix.cli.sources import prepared
-from demix.data import Data
-from demix.errors import DemixWarning
-from demix.estimators import encode
+from demix.data.data import Data
+from demix.estimators.encoding import encode
 from demix.estimators.fitting import Report
-from demix.files import new_array
-from demix.ranks import joined
-from demix.training import Record
 from demix.training.checkpoints import checkpoint_files, remove_checkpoint
+from demix.training.loop import Record
 
 _MARKER, _CHECKPOINT = "fit.json", "checkpoint.safetensors"
 

@@ -11,15 +11,19 @@ import numpy as np
 import torch
 
 from demix import __version__
-from demix.data import Data, read_data
+from demix._support.errors import DemixError
+from demix.data.data import Data
 from demix.data.names import table_names
 from demix.data.npy_files import read_npy
-from demix.encoders import Model, open_model
-from demix.errors import DemixError
-from demix.estimators import Gain
+from demix.data.reading import read_data
+from demix.encoders.files import Model, open_model
 from demix.estimators.assumptions import default_conditional
 from demix.estimators.facts import check_facts
-from demix.report import Section, Verdict, fit_page, recovery_sections, write_page
+from demix.estimators.gain import Gain
+from demix.report.blocks import Section, Verdict
+from demix.report.fit import fit_page
+from demix.report.page import write_page
+from demix.report.sections import recovery_sections
 
 LATENTS = "latents.npy"
 # What is shown of very many rows.
@@ -124,8 +128,7 @@ def write_report(
     if factors is not None:
         # Here, because they take half a second, which every command would wait.
         from demix.cli.recovery import matched
-        from demix.scores import all_scores
-        from demix.scores.registry import RECOVERY
+        from demix.metrics.registry import RECOVERY, all_scores
 
         found = np.asarray(latents, dtype=float)
         scores = all_scores(found, factors, categorical=[], only=RECOVERY)

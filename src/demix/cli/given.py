@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 
 
 def check_given(*places: Path | None) -> None:
@@ -17,7 +17,7 @@ def check_given(*places: Path | None) -> None:
     >>> from demix.cli.given import check_given
     >>> check_given(Path("nowhere.npy"))
     Traceback (most recent call last):
-    demix.errors.DemixError: Expected a file or folder to read, but nowhere.npy does not exist.
+    demix.DemixError: Expected a file or folder to read, but nowhere.npy does not exist.
     """
     for place in places:
         if place is not None and not os.access(place, os.R_OK):

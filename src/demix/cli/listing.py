@@ -7,7 +7,8 @@ import json
 from rich.table import Table
 
 from demix.cli.console import console
-from demix.experiments import EXPERIMENTS, varying
+from demix.papers.experiments import EXPERIMENTS
+from demix.papers.runner.declaration import varying
 
 
 def run_list(*, as_json: bool) -> None:

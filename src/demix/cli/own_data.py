@@ -12,7 +12,7 @@ from demix.cli.given import check_given
 from demix.cli.options import Options
 
 if TYPE_CHECKING:
-    from demix.data import Data
+    from demix.data.data import Data
 
 # What ``fit`` and ``consensus`` are told.
 DataFile = Annotated[

@@ -1,4 +1,4 @@
-"""Commands about papers, images, calibration and speed; each hands over to a module of its own."""
+"""Commands about papers and images; each hands over to a module of its own."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from typing import Annotated
 import typer
 
 from demix.cli.app import AsJson, Overwrite, app
-from demix.errors import DemixError
-
-# Rows or seeds that may be asked for at once; each is some seconds of work at least.
-_MOST = 10_000
+from demix.cli.numbers import numbers
 
 
 @app.command(epilog="Example:  demix demo --out demo-output")
@@ -65,9 +62,9 @@ def reproduce(
     Writes results.json, table.md and table.html. An interrupted run goes on where it stopped:
     finished cells are never run twice.
     """
-    chosen = None if rows is None else _numbers(rows, "--rows")
-    counted = _numbers(seeds, "--seeds")
-    from demix.workers import opened
+    chosen = None if rows is None else numbers(rows, "--rows")
+    counted = numbers(seeds, "--seeds")
+    from demix._support.workers.choice import opened
 
     # Processes begin to import what they need, while this one does the same.
     with nullcontext() if executor is None else opened(executor) as engine:
@@ -139,67 +136,7 @@ def render(
     the bytes depend on nothing but the seed.
     """
     from demix.cli.rendering import run_render
-    from demix.scenes import Order
+    from demix.papers.scenes.order import Order
 
     order = Order(scene, n=n, size=size, seed=seed, pairs=pairs, engine=engine)
     run_render(order, out=out, preview=preview, jobs=jobs, overwrite=overwrite)
-
-
-@app.command(epilog="Example:  demix calibrate --seeds 0-19 --out calibration")
-def calibrate(
-    out: Annotated[Path, typer.Option(help="Folder for calibration.json and table.md.")],
-    seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0-19.")] = "0-19",
-    rows: Annotated[int, typer.Option(help="Rows of each process.")] = 6000,
-    jobs: Annotated[int, typer.Option(help="How many to run at once.")] = 2,
-    processes: Annotated[
-        str | None, typer.Option(help="Only some processes, with ; between their names.")
-    ] = None,
-) -> None:
-    """Count how often the check-up is right, on processes that break one assumption or none.
-
-    Takes about an hour and a half on two cores; a killed run goes on where it stopped.
-    """
-    from demix.cli.calibrating import run_calibrate
-
-    only = None if processes is None else [name.strip() for name in processes.split(";")]
-    run_calibrate(out, seeds=_numbers(seeds, "--seeds"), rows=rows, only=only, jobs=jobs)
-
-
-@app.command(epilog="Example:  demix bench --json bench.json")
-def bench(
-    json_file: Annotated[Path | None, typer.Option("--json", help="File to write to.")] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Tiny sizes, to see it work; no bar is judged.")
-    ] = False,
-    sections: Annotated[
-        str | None, typer.Option(help="Only some sections, e.g. contrast,step or estimators.")
-    ] = None,
-    overwrite: Overwrite = False,
-) -> None:
-    """Measure losses, steps, samplers, scores and estimators beside their peers.
-
-    Everything is timed side by side in one run, beside the bars it must pass. In full this takes
-    about a quarter of an hour on two cores, which should have nothing else to do.
-    """
-    from demix.cli.benchmark import run_bench
-
-    chosen = None if sections is None else sections.split(",")
-    run_bench(json_file, quick=quick, sections=chosen, overwrite=overwrite)
-
-
-def _numbers(text: str, option: str) -> list[int]:
-    """Read ``1,2,5-7``."""
-    numbers: list[int] = []
-    try:
-        for part in text.split(","):
-            first, dash, last = part.strip().partition("-")
-            span = range(int(first), int(last if dash else first) + 1)
-            if not span or span[-1] - span[0] + len(numbers) >= _MOST:
-                raise ValueError(part)
-            numbers += span
-    except ValueError:
-        raise DemixError(
-            f"{option} takes whole numbers such as 1,2,5-7, at most {_MOST} of them, but got "
-            f"{text!r}."
-        ) from None
-    return numbers

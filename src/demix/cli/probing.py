@@ -12,20 +12,21 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from demix._support.errors import DemixError
+from demix._support.files import file_digest
+from demix._support.provenance import provenance
 from demix.cli.bars import counting_bar
 from demix.cli.claims import begin, claimed_if, finish
 from demix.cli.console import console, print_table, print_warning
-from demix.data import Data, KnownFactors, read_data, read_factors
+from demix.data.data import Data
+from demix.data.factors import KnownFactors, read_factors
 from demix.data.matching import listed, match_rows
 from demix.data.names import read_names, table_names
-from demix.errors import DemixError
-from demix.files import file_digest
-from demix.probes import Probe, probe
-from demix.probes.probe import LEVEL, plan
-from demix.probes.table import columns_of
-from demix.provenance import provenance
-from demix.report import write_page
+from demix.data.reading import read_data
+from demix.metrics.probes.probe import LEVEL, Probe, plan, probe
+from demix.metrics.probes.table import columns_of
 from demix.report.bars import write_bars
+from demix.report.page import write_page
 from demix.report.probe import MEASURES, found_at, probe_bars, probe_page, verdict_of
 from demix.report.style import number
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from demix.report import Page, recovery_page
-from demix.scores import Score, correlation_matrix
-from demix.scores.registry import best, label, scored_columns
+from demix.metrics.correlation import correlation_matrix
+from demix.metrics.registry import best, label, scored_columns
+from demix.metrics.score import Score
+from demix.report.blocks import Page
+from demix.report.recovery import recovery_page
 
 
 def meaning(name: str, score: Score) -> str:

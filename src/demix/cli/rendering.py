@@ -10,10 +10,12 @@ from pathlib import Path
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from demix._support.errors import DemixError
+from demix._support.outputs import claim_file
 from demix.cli.console import console, title_column
-from demix.errors import DemixError
-from demix.outputs import claim_file
-from demix.scenes import Order, render_folder, write_preview
+from demix.papers.scenes.folder import render_folder
+from demix.papers.scenes.order import Order
+from demix.papers.scenes.preview import write_preview
 
 
 def run_render(

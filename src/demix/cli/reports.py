@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import typer
 
+from demix._support.errors import DemixError
+from demix._support.outputs import claim_file
+from demix._support.provenance import provenance
+from demix._support.validation import check_matrix
 from demix.cli.claims import begin, claimed, finish
 from demix.cli.fitted import facts_of, latents_of, opened, read_like, write_report
-from demix.data import read_data
-from demix.errors import DemixError
-from demix.estimators import Gain
-from demix.outputs import claim_file
-from demix.provenance import provenance
-from demix.report import compare_page, write_page
-from demix.report.page import MARK
-from demix.scores import affine_r2
-from demix.validation import check_matrix
+from demix.data.reading import read_data
+from demix.estimators.gain import Gain
+from demix.metrics.regression import affine_r2
+from demix.report.comparison import compare_page
+from demix.report.page import MARK, write_page
 
 _MARKER = "compare.json"
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import typer
 
+from demix._support.process_group.launch import joined
 from demix.cli.bars import training_bar
 from demix.cli.console import console
 from demix.cli.table_bars import TableBars
 from demix.cli.warning import warnings_to
-from demix.experiments import experiment_named, scale_named
-from demix.ranks import joined
-from demix.reproduce import reproduce
+from demix.papers.experiments import experiment_named
+from demix.papers.runner.runner import reproduce
+from demix.papers.runner.scales import scale_named
 
 
 def run_reproduce(

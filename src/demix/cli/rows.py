@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from demix._support.validation import check_seed
 from demix.cli.options import Options
-from demix.data import Data, check_data, read_data
-from demix.validation import check_seed
+from demix.data.checks import check_data
+from demix.data.data import Data
+from demix.data.reading import read_data
 
 
 def read_rows(options: Options) -> Data:

@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from demix._support.errors import DemixError
 from demix.cli.options import Options
-from demix.data import Data, read_labels, read_pairs, read_time
-from demix.errors import DemixError
-from demix.estimators import ClassifierDemixer, ContrastiveDemixer, InstanceDemixer
+from demix.data.beside import read_pairs, read_time
+from demix.data.data import Data
+from demix.data.labels import read_labels
+from demix.estimators.classifier import ClassifierDemixer
+from demix.estimators.contrastive import ContrastiveDemixer
+from demix.estimators.instance import InstanceDemixer
 
 Estimator = ContrastiveDemixer | ClassifierDemixer | InstanceDemixer
 

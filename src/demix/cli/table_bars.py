@@ -8,12 +8,13 @@ from typing import Any
 from rich.progress import Progress, TaskID
 from rich.text import Text
 
+from demix._support.errors import DemixError
 from demix.cli.bars import Bar
 from demix.cli.console import print_warning
-from demix.errors import DemixError
-from demix.experiments import Row
-from demix.reproduce import SCORES, Cell, Watcher
-from demix.training import Record
+from demix.papers.runner.declaration import Row
+from demix.papers.runner.table import SCORES
+from demix.papers.runner.watcher import Cell, Watcher
+from demix.training.loop import Record
 
 
 class TableBars(Watcher):

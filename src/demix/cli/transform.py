@@ -7,16 +7,15 @@ from pathlib import Path
 import numpy as np
 import typer
 
+from demix._support.errors import DemixError
+from demix._support.files import new_array
+from demix._support.memory import check_memory
+from demix._support.outputs import claim_file
 from demix.cli.bars import counting_bar
 from demix.cli.console import console
 from demix.cli.fitted import read_like
-from demix.encoders import open_model
-from demix.errors import DemixError
-from demix.estimators import encode
-from demix.estimators.encoding import block_rows
-from demix.files import new_array
-from demix.memory import check_memory
-from demix.outputs import claim_file
+from demix.encoders.files import open_model
+from demix.estimators.encoding import block_rows, encode
 from demix.training.memory import encoding_bytes
 
 

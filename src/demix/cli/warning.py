@@ -9,8 +9,8 @@ from typing import Any
 
 from rich.console import Console
 
+from demix._support.errors import DemixWarning
 from demix.cli.console import print_warning
-from demix.errors import DemixWarning
 
 
 @contextmanager

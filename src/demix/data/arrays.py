@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from demix._support.errors import DemixError
+from demix._support.text import reason
+from demix._support.validation import as_numpy, refuse_masked
 from demix.data.data import Data
-from demix.data.formats import reason
 from demix.data.precision import narrowed
 from demix.data.rows import ZarrRows, array_rows
 from demix.data.zarr_files import check_zarr
-from demix.errors import DemixError
-from demix.validation import as_numpy, refuse_masked
 
 
 def as_data(x: Any) -> Data:
@@ -33,7 +33,7 @@ def as_data(x: Any) -> Data:
 
     Examples
     --------
-    >>> from demix import as_data
+    >>> from demix.data.arrays import as_data
     >>> as_data([[1, 2], [3, 4], [5, 6]]).shape
     (3, 2)
     """

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from demix._support.errors import DemixError, warn
+from demix._support.text import reason
+from demix._support.validation import as_numpy
 from demix.data.csv_files import read_csv
-from demix.data.formats import reason
 from demix.data.npy_files import is_table, read_npy
-from demix.errors import DemixError, warn
-from demix.validation import as_numpy
 
 
 def read_pairs(path: str | Path, rows: int) -> Tensor:
@@ -48,7 +48,7 @@ def check_pairs(pairs: Any, rows: int) -> Tensor:
 
     Examples
     --------
-    >>> from demix import check_pairs
+    >>> from demix.data.beside import check_pairs
     >>> check_pairs([[0, 1], [2, 3]], 4)
     tensor([[0, 1],
             [2, 3]])
@@ -94,7 +94,7 @@ def check_time(time: Any) -> None:
 
     Examples
     --------
-    >>> from demix import check_time
+    >>> from demix.data.beside import check_time
     >>> check_time([0.0, 0.5, 0.5, 2.0])
     """
     array = _array(time, "time")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from demix._support.errors import DemixError, warn
+from demix._support.memory import check_memory
 from demix.data.data import BLOCK, Data
 from demix.data.precision import loses_precision
-from demix.errors import DemixError, warn
-from demix.memory import check_memory
 
 # Columns whose scales differ more than this are beyond what float32 arithmetic weighs fairly.
 _SCALES = 1e4
@@ -111,7 +111,8 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
 
     Examples
     --------
-    >>> from demix import as_data, check_data
+    >>> from demix.data.arrays import as_data
+    >>> from demix.data.checks import check_data
     >>> found = check_data(as_data([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]]))
     >>> found.constant, found.duplicated
     (('1',), 0)

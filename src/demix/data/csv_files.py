@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from demix.data.formats import check_kind, find_column, reason, shortened
-from demix.errors import DemixError, warn
-from demix.files import open_regular
-from demix.memory import check_memory
+from demix._support.errors import DemixError, warn
+from demix._support.files import open_regular
+from demix._support.memory import check_memory
+from demix._support.text import reason, shortened
+from demix.data.formats import check_kind, find_column
 
 _BEGINNING = 2**16
 _HEADERS = ("auto", "yes", "no")

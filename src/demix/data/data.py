@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from demix._support.errors import DemixError, warn
 from demix.data.matching import listed
 from demix.data.precision import narrowed
 from demix.data.rows import PickedColumns, PickedRows, Rows, as_float32
-from demix.errors import DemixError, warn
 
 BLOCK = 2**22
 """Numbers of one block unless its size is asked for: 16 MB in float32."""
@@ -40,7 +40,7 @@ class Data:
     Examples
     --------
     >>> import numpy as np, torch
-    >>> from demix import as_data
+    >>> from demix.data.arrays import as_data
     >>> data = as_data(np.arange(12).reshape(4, 3))
     >>> data.shape
     (4, 3)
@@ -85,7 +85,7 @@ class Data:
         Examples
         --------
         >>> import numpy as np
-        >>> from demix.data import Data
+        >>> from demix import Data
         >>> from demix.data.rows import ArrayRows
         >>> data = Data(ArrayRows(np.array([[1.0, 2.0]])), "a table", ("mass", "height"))
         >>> next(data.matching(["height", "mass"]).blocks())[1]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from demix.files import changed, open_regular
+from demix._support.files import changed, open_regular
 
 # Reading so many bytes takes as long as asking once more.
 _ASK = 2**12

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from demix.errors import DemixError
-from demix.files import check_regular, open_regular
+from demix._support.errors import DemixError
+from demix._support.files import open_regular
+from demix._support.text import reason, shortened
 
 _BEGINNINGS = {
     b"\x93NUMPY": "a numpy array (.npy)",
@@ -22,15 +22,6 @@ _BEGINNINGS = {
 _EMPTY = "an empty file"
 # Control characters that no text holds, whatever its encoding; it has tabs and ends of lines.
 _UNWRITTEN = set(range(32)) - set(b"\t\n\f\r")
-
-
-def is_there(path: Path) -> bool:
-    """Whether there is a file of this name; what is there and is none, as a pipe, is refused."""
-    # Path.exists raises over names that no system can have; they are not there.
-    if not os.path.exists(path):
-        return False
-    check_regular(path)
-    return True
 
 
 def looks_like(path: Path) -> str:
@@ -60,25 +51,6 @@ def check_kind(path: Path, kind: str) -> None:
             f"Expected {kind}, as its name says, but {path} looks like {found}; rename it or "
             "write it again."
         )
-
-
-def reason(error: BaseException) -> str:
-    """Return what another library says, fit to stand inside a sentence."""
-    said = str(getattr(error, "strerror", None) or error).strip() or type(error).__name__
-    return shortened(said.splitlines()[0].rstrip("."), 200)
-
-
-def shortened(text: str, most: int = 40) -> str:
-    r"""Return what a file says, fit to stand inside a sentence: printable and not too long.
-
-    Examples
-    --------
-    >>> from demix.data.formats import shortened
-    >>> shortened("a\x07" + 100 * "b", 8)
-    'a?bbb...'
-    """
-    shown = "".join(letter if letter.isprintable() else "?" for letter in text[: most + 1])
-    return shown if len(shown) <= most else f"{shown[: most - 3]}..."
 
 
 def choose_array(names: Sequence[str], key: str | None, path: Path) -> str:

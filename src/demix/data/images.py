@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
+from demix._support.errors import DemixError
+from demix._support.files import changed, open_regular, stamp_of
+from demix._support.text import reason
 from demix.data.data import Data
-from demix.data.formats import looks_like, reason
-from demix.errors import DemixError
-from demix.files import changed, open_regular, stamp_of
+from demix.data.formats import looks_like
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
 # Pillow opens many more, some of them with another program.
@@ -47,7 +48,7 @@ def open_image(source: Path | BytesIO, mode: str) -> Image.Image:
     >>> from demix.data.images import open_image
     >>> open_image(BytesIO(b"%!PS"), "RGB")
     Traceback (most recent call last):
-    demix.errors.DemixError: Expected a PNG, JPEG, WebP, TIFF or BMP image, but ...
+    demix.DemixError: Expected a PNG, JPEG, WebP, TIFF or BMP image, but ...
     """
     with _opened(source) as image:
         ImageOps.exif_transpose(image, in_place=True)

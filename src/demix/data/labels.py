@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from demix._support.errors import DemixError
+from demix._support.text import shortened
 from demix.data.csv_files import csv_delimiter, csv_lines, reads_as
-from demix.data.formats import find_column, shortened
+from demix.data.formats import find_column
 from demix.data.npy_files import is_table, read_npy
-from demix.errors import DemixError
 
 _MOST = 2**63
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 
 _SHOWN = 3
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from demix._support.errors import DemixError
+from demix._support.files import is_there
+from demix._support.text import reason
 from demix.data.csv_files import csv_layout
-from demix.data.formats import is_there, reason
 from demix.data.labels import csv_cells
 from demix.data.npy_files import read_npy
 from demix.data.parquet_files import parquet_cells, parquet_names
-from demix.errors import DemixError
 
 _KNOWN = ".txt, .csv, .parquet or .npy"
 

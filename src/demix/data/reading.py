@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from demix._support.errors import DemixError
+from demix._support.files import check_regular
 from demix.data.arrays import array_data, zarr_data
 from demix.data.csv_files import check_header, read_csv
 from demix.data.data import Data
@@ -14,8 +16,6 @@ from demix.data.npy_files import read_npy, read_npz
 from demix.data.parquet_files import read_parquet
 from demix.data.precision import narrowed
 from demix.data.zarr_files import open_zarr
-from demix.errors import DemixError
-from demix.files import check_regular
 
 _KNOWN = ".npy, .npz, .csv, .tsv, .parquet, .zarr, or a folder of images (.png, .jpg, ...)"
 

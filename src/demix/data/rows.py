@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from demix._support.errors import DemixError
+from demix._support.files import changed, stamp_of
+from demix._support.text import reason
 from demix.data.file_rows import FileRows
-from demix.data.formats import reason
-from demix.errors import DemixError
-from demix.files import changed, stamp_of
 
 # Rows that are compared to tell whether a file is still the one that is mapped.
 _COMPARED = 16

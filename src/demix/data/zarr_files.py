@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from demix.data.formats import choose_array, reason, shortened
-from demix.errors import DemixError
-from demix.extras import need
-from demix.files import check_regular, kind_of, open_regular
-from demix.memory import check_memory
+from demix._support.errors import DemixError
+from demix._support.extras import need
+from demix._support.files import check_regular, kind_of, open_regular
+from demix._support.memory import check_memory
+from demix._support.text import reason, shortened
+from demix.data.formats import choose_array
 
 # Codecs that turn bytes into numbers and do nothing else. Others unpickle what a chunk holds, or
 # are plugins that zarr imports because a file names them; zfpy crashes over a damaged chunk.

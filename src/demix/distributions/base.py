@@ -9,8 +9,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from demix.errors import DemixError
-from demix.spaces import Space, Sphere
+from demix._support.errors import DemixError
+from demix.spaces.base import Space
+from demix.spaces.sphere import Sphere
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from demix._support.errors import DemixError
 from demix.distributions.base import Conditional, Similarity
-from demix.errors import DemixError
 
 
 def check_conditional(conditional: Conditional, *, samples: int = 4096, seed: int = 0) -> None:

@@ -9,10 +9,13 @@ import torch
 from scipy import integrate, special
 from torch import Tensor
 
+from demix._support.errors import DemixError
 from demix.distributions.base import Conditional, Similarity, check_positive
 from demix.distributions.half_line import half_cdf, half_quantile
-from demix.errors import DemixError
-from demix.spaces import Box, Real, Space, Sphere
+from demix.spaces.base import Space
+from demix.spaces.box import Box
+from demix.spaces.real import Real
+from demix.spaces.sphere import Sphere
 
 
 class GeneralizedNormal(Conditional):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from demix._support.errors import DemixError
 from demix.distributions.base import Marginal
-from demix.errors import DemixError
-from demix.spaces import Space
+from demix.spaces.base import Space
 
 
 class Uniform(Marginal):

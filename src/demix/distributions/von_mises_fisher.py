@@ -10,9 +10,10 @@ import torch
 from scipy import integrate, special
 from torch import Tensor
 
+from demix._support.errors import DemixError
 from demix.distributions.base import Conditional, Similarity, check_positive
-from demix.errors import DemixError
-from demix.spaces import Space, Sphere
+from demix.spaces.base import Space
+from demix.spaces.sphere import Sphere
 
 _POINTS = 2**14
 # Below, the series in kappa^2 is taken: it has no 0/0 at a small kappa or a large n, and e^600 is
@@ -120,7 +121,7 @@ def log_normaliser(dim: int, kappa: float) -> float:
     Examples
     --------
     >>> import math
-    >>> from demix.distributions import log_normaliser
+    >>> from demix.distributions.von_mises_fisher import log_normaliser
     >>> math.isclose(log_normaliser(3, 2.0), math.log(4 * math.pi * math.sinh(2.0) / 2.0))
     True
     """
@@ -146,7 +147,7 @@ def mean_resultant_length(dim: int, kappa: float) -> float:
     Examples
     --------
     >>> import math
-    >>> from demix.distributions import mean_resultant_length
+    >>> from demix.distributions.von_mises_fisher import mean_resultant_length
     >>> math.isclose(mean_resultant_length(3, 2.0), 1 / math.tanh(2.0) - 1 / 2.0)
     True
     """

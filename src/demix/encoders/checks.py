@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from demix._support.errors import DemixError
 from demix.encoders.encoder import Encoder
 from demix.encoders.images import BODIES
-from demix.errors import DemixError
-from demix.spaces import Space
+from demix.spaces.base import Space
 
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
 _PRECISIONS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

@@ -9,13 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from demix._support.errors import DemixError
 from demix.encoders.body import mlp
 from demix.encoders.images import ChannelScaling, image_body, initialise_images
 from demix.encoders.independent import independent_axes
 from demix.encoders.slow import slow_directions
 from demix.encoders.whitening import Whitening
-from demix.errors import DemixError
-from demix.spaces import Box, Space
+from demix.spaces.base import Space
+from demix.spaces.box import Box
 
 # Observations that are encoded at a time to find slow directions.
 _PART = 500
@@ -210,7 +211,8 @@ def paper_encoder(
 
     Examples
     --------
-    >>> from demix import Sphere, paper_encoder
+    >>> from demix import Sphere
+    >>> from demix.encoders.encoder import paper_encoder
     >>> paper_encoder(10, Sphere(10)).settings["hidden"]
     [100, 500, 500, 500, 500, 100]
     """

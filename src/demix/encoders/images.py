@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 
 Shape = tuple[int, int, int]
 """Channels, height and width."""

@@ -33,7 +33,7 @@ def independent_axes(white: Tensor) -> Tensor:
     Examples
     --------
     >>> import torch
-    >>> from demix.encoders import independent_axes
+    >>> from demix.encoders.independent import independent_axes
     >>> z = 12**0.5 * (torch.rand(5000, 2, generator=torch.Generator().manual_seed(0)) - 0.5)
     >>> turn = torch.tensor([[0.8, 0.6], [-0.6, 0.8]])
     >>> (independent_axes(z @ turn.T) @ turn).abs().round().sort(0).values

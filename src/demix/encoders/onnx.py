@@ -15,15 +15,20 @@ import torch
 from torch import Tensor, nn
 
 from demix import __version__
+from demix._support.errors import DemixError, warn
+from demix._support.extras import need
+from demix._support.files import write_atomic
+from demix._support.outputs import refuse_other
 from demix.encoders.body import ResidualLayer
 from demix.encoders.checks import check_finite
 from demix.encoders.encoder import Encoder
 from demix.encoders.images import BasicBlock, ChannelScaling, WhatAndWhere
-from demix.errors import DemixError, warn
-from demix.extras import need
-from demix.files import write_atomic
-from demix.outputs import refuse_other
-from demix.spaces import Box, L1Ball, Product, Real, Space, Sphere
+from demix.spaces.base import Space
+from demix.spaces.box import Box
+from demix.spaces.l1_ball import L1Ball
+from demix.spaces.product import Product
+from demix.spaces.real import Real
+from demix.spaces.sphere import Sphere
 
 # Old enough for runtimes on phones and in browsers; nothing here needs a newer one.
 OPSET = 17

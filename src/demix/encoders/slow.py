@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 
 # Of the mean variance; outputs that are combinations of others have no direction of their own.
 _RIDGE = 1e-6
@@ -41,7 +41,7 @@ def slow_directions(y: Tensor, y_tilde: Tensor, count: int) -> tuple[Tensor, Ten
     Examples
     --------
     >>> import torch
-    >>> from demix.encoders import slow_directions
+    >>> from demix.encoders.slow import slow_directions
     >>> slow, fast = torch.randn(2, 5000, generator=torch.Generator().manual_seed(0))
     >>> y = torch.stack([fast, slow + fast], dim=1)
     >>> mean, found = slow_directions(y, torch.stack([-fast, slow - fast], dim=1), 1)

@@ -22,7 +22,7 @@ class Whitening(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from demix.encoders import Whitening
+    >>> from demix.encoders.whitening import Whitening
     >>> x = torch.randn(1000, 3) @ torch.randn(3, 3)
     >>> white = Whitening(3).fit(x)(x)
     >>> torch.allclose(white.T @ white / 1000, torch.eye(3), atol=1e-3)

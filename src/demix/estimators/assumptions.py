@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
-from demix.errors import DemixError
-from demix.objectives import InfoNCE, Kind, ShapedInfoNCE
-from demix.spaces import Space, Sphere, space_named
+from demix._support.errors import DemixError
+from demix.losses.objective import InfoNCE
+from demix.losses.shaped import ShapedInfoNCE
+from demix.losses.similarities import Kind
+from demix.spaces.base import Space
+from demix.spaces.names import space_named
+from demix.spaces.sphere import Sphere
 
 # Each name's similarity: the dot product, or the power of the distance.
 _SIMILARITIES: dict[str, Kind] = {"vmf": "dot", "normal": 2.0, "laplace": 1.0}

@@ -14,18 +14,22 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from demix.data import Data, Findings, as_data, check_data
-from demix.data.formats import shortened
-from demix.encoders import ChannelScaling, Encoder
-from demix.errors import DemixError, warn
+from demix._support.errors import DemixError, warn
+from demix._support.text import shortened
+from demix._support.validation import check_device, check_seed, check_share, refuse_masked
+from demix.data.arrays import as_data
+from demix.data.checks import Findings, check_data
+from demix.data.data import Data
+from demix.encoders.encoder import Encoder
+from demix.encoders.images import ChannelScaling
 from demix.estimators.assumptions import assumed_space, encoder_settings
 from demix.estimators.encoding import encode
 from demix.estimators.fitting import Likelihood, Report, Source, default_recipe, fit_encoder
 from demix.estimators.gain import Gain
 from demix.estimators.seeding import seeded
-from demix.spaces import Space
-from demix.training import Recipe, Record
-from demix.validation import check_device, check_seed, check_share, refuse_masked
+from demix.spaces.base import Space
+from demix.training.loop import Record
+from demix.training.recipe import Recipe
 
 # An encoder for more would not fit into the memory of any machine.
 _MOST_LATENTS = 10**6

@@ -13,16 +13,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
+from demix._support.validation import as_numpy
 from demix.estimators.base import Demixer
 from demix.estimators.examples import LabelledRows
 from demix.estimators.fitting import Report, warn_of_no_gain
 from demix.estimators.seeding import seeded
-from demix.objectives import Classification
-from demix.objectives.labels import warn_of_single
-from demix.spaces import Space
-from demix.training import Recipe
-from demix.validation import as_numpy
+from demix.losses.classification import Classification
+from demix.losses.labels import warn_of_single
+from demix.spaces.base import Space
+from demix.training.recipe import Recipe
 
 
 class ClassifierDemixer(ClassifierMixin, Demixer):

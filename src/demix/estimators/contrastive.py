@@ -9,17 +9,19 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from demix.data import Data, as_data, check_pairs
-from demix.errors import DemixError, warn
+from demix._support.errors import DemixError, warn
+from demix._support.validation import refuse_masked
+from demix.data.arrays import as_data
+from demix.data.beside import check_pairs
+from demix.data.data import Data
 from demix.estimators.assumptions import pair_objective
 from demix.estimators.base import Demixer
 from demix.estimators.fitting import Report, judged, warn_of_no_gain
 from demix.estimators.gain import Gain
 from demix.estimators.views import Augmentation, AugmentedPairs, GivenPairs, LagPairs, PairSource
-from demix.objectives import ShapedInfoNCE
-from demix.spaces import Space
-from demix.training import Recipe
-from demix.validation import refuse_masked
+from demix.losses.shaped import ShapedInfoNCE
+from demix.spaces.base import Space
+from demix.training.recipe import Recipe
 
 # Below this loss in nats positives are told apart almost surely, whatever the latents are.
 _SATURATED = 0.05

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import torch
 
-from demix.data import Data
-from demix.encoders import Encoder
-from demix.errors import DemixError
+from demix._support.errors import DemixError
+from demix.data.data import Data
+from demix.encoders.encoder import Encoder
 
 # Numbers of a block: few enough to stay in the processor's caches on the way through the body.
 _BLOCK = 2**20
@@ -37,7 +37,8 @@ def encode(
 
     Examples
     --------
-    >>> from demix import Encoder, Sphere, as_data
+    >>> from demix import Encoder, Sphere
+    >>> from demix.data.arrays import as_data
     >>> from demix.estimators.encoding import encode
     >>> encode(Encoder(2, Sphere(3)), as_data([[1.0, 2.0], [3.0, 4.0]])).shape
     (2, 3)
@@ -63,7 +64,8 @@ def encoded(encoders: Sequence[Encoder], data: Data) -> Iterator[tuple[int, list
 
     Examples
     --------
-    >>> from demix import Encoder, Sphere, as_data
+    >>> from demix import Encoder, Sphere
+    >>> from demix.data.arrays import as_data
     >>> from demix.estimators.encoding import encoded
     >>> models = [Encoder(2, Sphere(3)), Encoder(2, Sphere(2))]
     >>> [[z.shape for z in block] for _, block in encoded(models, as_data([[1.0, 2.0]]))]

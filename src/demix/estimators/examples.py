@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demix.data import Data
-from demix.errors import DemixError
+from demix._support.errors import DemixError
+from demix.data.data import Data
 from demix.estimators.split import PARTS, Part, pick, thin
 from demix.estimators.views import Augmentation, augmented
 

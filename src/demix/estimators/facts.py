@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from demix.data.formats import shortened
-from demix.errors import DemixError
+from demix._support.errors import DemixError
+from demix._support.text import shortened
 
 Test = Callable[[Any], bool]
 # Beyond it whole numbers fit into no float; NaN is not below it, either.
@@ -21,7 +21,7 @@ def check_facts(about: Mapping[str, Any], place: Any) -> None:
     >>> from demix.estimators.facts import check_facts
     >>> check_facts({"estimator": "ContrastiveDemixer", "parameters": []}, "model")
     Traceback (most recent call last):
-    demix.errors.DemixError: Expected a mapping as parameters in model, but got []; fit it again.
+    demix.DemixError: Expected a mapping as parameters in model, but got []; fit it again.
     """
     for name, (test, words) in _FACTS.items():
         if not (name in _OPTIONAL and name not in about) and not test(about.get(name)):

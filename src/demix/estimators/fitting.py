@@ -12,13 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demix.data import Data
-from demix.encoders import Encoder, Whitening
-from demix.errors import warn
+from demix._support.errors import warn
+from demix.data.data import Data
+from demix.encoders.encoder import Encoder
+from demix.encoders.whitening import Whitening
 from demix.estimators.gain import Gain, held_out_gain
 from demix.estimators.split import PARTS, Part
-from demix.training import Recipe, Record, Training, train
+from demix.training.loop import Record, Training, train
 from demix.training.memory import check_training_memory
+from demix.training.recipe import Recipe
 
 # How many held-out samples choose the weights, and how many judge them.
 _HELD_OUT = 4096

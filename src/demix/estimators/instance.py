@@ -8,16 +8,16 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from demix.data import Findings, check_data
-from demix.errors import DemixError
+from demix._support.errors import DemixError
+from demix.data.checks import Findings, check_data
 from demix.estimators.base import Demixer
 from demix.estimators.examples import InstanceRows
 from demix.estimators.fitting import Report, warn_of_no_gain
 from demix.estimators.seeding import seeded
 from demix.estimators.views import Augmentation
-from demix.objectives import InstanceDiscrimination
-from demix.spaces import Space
-from demix.training import Recipe
+from demix.losses.classification import InstanceDiscrimination
+from demix.spaces.base import Space
+from demix.training.recipe import Recipe
 
 # With more rows, those of the batch stand for all at every step.
 _EXACT = 8192

@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from demix.data.formats import reason
-from demix.encoders import Encoder, open_model, save_encoder
-from demix.errors import DemixError
+from demix._support.errors import DemixError
+from demix._support.provenance import provenance
+from demix._support.text import reason
+from demix._support.validation import check_device
+from demix.encoders.encoder import Encoder
+from demix.encoders.files import open_model, save_encoder
 from demix.estimators.assumptions import pair_objective
 from demix.estimators.base import Demixer
 from demix.estimators.classifier import ClassifierDemixer
@@ -20,11 +23,9 @@ from demix.estimators.contrastive import ContrastiveDemixer
 from demix.estimators.facts import check_facts
 from demix.estimators.gain import Gain
 from demix.estimators.instance import InstanceDemixer
-from demix.objectives import Classification
-from demix.provenance import provenance
-from demix.spaces import Space
-from demix.training import Recipe
-from demix.validation import check_device
+from demix.losses.classification import Classification
+from demix.spaces.base import Space
+from demix.training.recipe import Recipe
 
 ESTIMATORS: dict[str, type[Demixer]] = {
     kind.__name__: kind for kind in (ContrastiveDemixer, ClassifierDemixer, InstanceDemixer)

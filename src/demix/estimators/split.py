@@ -10,7 +10,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 
 Part = Literal["train", "choose", "judge"]
 PARTS: tuple[Part, ...] = ("train", "choose", "judge")

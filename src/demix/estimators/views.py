@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demix.data import Data
-from demix.errors import DemixError
+from demix._support.errors import DemixError
+from demix.data.data import Data
 from demix.estimators.seeding import seeded
 from demix.estimators.split import PARTS, Part, hanging_together, pick, thin, three_parts
 

@@ -10,12 +10,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from demix.distributions import Conditional
-from demix.errors import DemixError
+from demix._support.errors import DemixError
+from demix._support.validation import check_share
+from demix.distributions.base import Conditional
 from demix.processes.mixing import Mixing
 from demix.processes.process import Pairs
-from demix.spaces import Space
-from demix.validation import check_share
+from demix.spaces.base import Space
 
 # Numbers that are held at once to compare samples with all classes.
 _BLOCK = 2**22

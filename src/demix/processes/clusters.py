@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from demix.distributions import Marginal
-from demix.errors import DemixError
+from demix._support.errors import DemixError
+from demix.distributions.base import Marginal
 
 # Singular values below this share of the largest count as zero.
 _TOLERANCE = 1e-6
@@ -35,7 +35,8 @@ def cluster_vectors(marginal: Marginal, count: int, *, seed: int, flat: bool = F
 
     Examples
     --------
-    >>> from demix import Sphere, Uniform, affine_generator_rank, cluster_vectors
+    >>> from demix import Sphere, Uniform, cluster_vectors
+    >>> from demix.processes.clusters import affine_generator_rank
     >>> marginal = Uniform(Sphere(3))
     >>> affine_generator_rank(cluster_vectors(marginal, 10, seed=0))
     3
@@ -79,7 +80,7 @@ def affine_generator_rank(vectors: Tensor) -> int:
     Examples
     --------
     >>> import torch
-    >>> from demix import affine_generator_rank
+    >>> from demix.processes.clusters import affine_generator_rank
     >>> affine_generator_rank(torch.eye(3)), affine_generator_rank(torch.eye(4)[:, :3])
     (2, 3)
     """
@@ -109,7 +110,8 @@ def diversity_rank(vectors: Tensor, *, sufficient: bool = True) -> tuple[int, in
 
     Examples
     --------
-    >>> from demix import Sphere, Uniform, cluster_vectors, diversity_rank
+    >>> from demix import Sphere, Uniform, cluster_vectors
+    >>> from demix.processes.clusters import diversity_rank
     >>> vectors = cluster_vectors(Uniform(Sphere(5)), 10, seed=0)
     >>> diversity_rank(vectors, sufficient=False), diversity_rank(vectors)
     ((10, 10), (10, 20))

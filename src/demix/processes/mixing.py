@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 
 
 class Mixing(ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 from demix.processes.mixing import Mixing
 
 
@@ -25,7 +25,7 @@ class SpiralMixing(Mixing):
     Examples
     --------
     >>> import torch
-    >>> from demix import SpiralMixing
+    >>> from demix.processes.more_mixings import SpiralMixing
     >>> g = SpiralMixing(3)
     >>> z = torch.rand(5, 3, dtype=torch.float64)
     >>> torch.allclose(g.inverse(g(z)), z)
@@ -80,7 +80,7 @@ class CouplingMixing(Mixing):
     Examples
     --------
     >>> import torch
-    >>> from demix import CouplingMixing
+    >>> from demix.processes.more_mixings import CouplingMixing
     >>> g = CouplingMixing(4, seed=0)
     >>> z = torch.rand(5, 4, dtype=torch.float64)
     >>> torch.allclose(g.inverse(g(z)), z)

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from demix.distributions import Conditional, Marginal
-from demix.errors import DemixError
+from demix._support.errors import DemixError
+from demix.distributions.base import Conditional, Marginal
 from demix.processes.mixing import Mixing
-from demix.spaces import Space
+from demix.spaces.base import Space
 
 
 class Pairs(NamedTuple):

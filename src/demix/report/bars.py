@@ -8,8 +8,8 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Literal
 
-from demix.errors import DemixError
-from demix.files import write_atomic
+from demix._support.errors import DemixError
+from demix._support.files import write_atomic
 from demix.report.panels import file_of, house_style
 from demix.report.style import colour
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, get_args
 
 import plotly.graph_objects as go
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 from demix.report.drawing import parsed
 
 Kind = Literal["good", "bad", "neutral"]
@@ -79,7 +79,7 @@ class Example:
     >>> Example(b"GIF89a", "0.5", alt="A circle.")
     Traceback (most recent call last):
     ...
-    demix.errors.DemixError: an example must be the bytes of a PNG file, but ...
+    demix.DemixError: an example must be the bytes of a PNG file, but ...
     """
 
     png: bytes

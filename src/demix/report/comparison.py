@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 from demix.report.blocks import Block, Figure, Page, Section, Table, Text
 from demix.report.figures import correlation_heatmap
 from demix.report.gains import Gain, gain_curves, gain_dots, gain_of

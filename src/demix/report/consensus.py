@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Text, Verdict
 from demix.report.dots import interval_dots
 from demix.report.figures import recovered_scatter

@@ -6,7 +6,7 @@ import re
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 from demix.report.style import palette_variables
 
 _MARKS = {
@@ -26,7 +26,7 @@ def parsed(svg: str) -> Element:
     >>> parsed('<svg viewBox="0 0 9 5"><g onclick="alert(1)"/></svg>')
     Traceback (most recent call last):
     ...
-    demix.errors.DemixError: a picture holds marks and text only, but this one has onclick=...
+    demix.DemixError: a picture holds marks and text only, but this one has onclick=...
     """
     try:
         root = ElementTree.fromstring(svg)

@@ -9,7 +9,7 @@ from io import BytesIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 from demix.report.blocks import Example, Gallery
 from demix.report.records import matrix_of, names_of, numbers_of
 from demix.report.style import number

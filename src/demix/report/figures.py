@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 from plotly.subplots import make_subplots
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 from demix.report.records import correlation_of, matrix_of, names_of
 from demix.report.style import axis, axis_title, base_layout, colour, diverging_scale, number, plain
 

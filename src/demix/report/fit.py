@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Text, Verdict
 from demix.report.examples import MOST_STRIPS, nearest_examples
 from demix.report.gains import Gain, gain_of

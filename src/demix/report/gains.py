@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 from demix.report.dots import interval_dots
 from demix.report.records import column, thinned, value_of
 from demix.report.style import axis, axis_title, base_layout, colour, number, plain

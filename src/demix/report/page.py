@@ -15,8 +15,8 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
-from demix.files import write_atomic
-from demix.outputs import refuse_other
+from demix._support.files import write_atomic
+from demix._support.outputs import refuse_other
 from demix.report.blocks import Block, Figure, Gallery, Page, Picture, Table
 from demix.report.drawing import inlined
 from demix.report.style import palette_css, palette_variables

@@ -14,8 +14,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from demix.errors import DemixError
-from demix.files import write_atomic
+from demix._support.errors import DemixError
+from demix._support.files import write_atomic
 from demix.report.series import Panel
 from demix.report.style import colour
 
@@ -71,7 +71,7 @@ def panels_svg(panels: Sequence[Panel]) -> str:
 
     Examples
     --------
-    >>> from demix.report import Panel, Series
+    >>> from demix.report.series import Panel, Series
     >>> ours = Series("ours", [2, 4, 8], [99.0, 98.5, 97.1], spread=[0.1, 0.2, 0.9])
     >>> paper = Series("paper", [2, 4, 8], [98.9, 98.0, 96.5], published=True)
     >>> svg = panels_svg([Panel("Sphere", "dimension", "R² (percent)", [paper, ours])])
@@ -93,7 +93,7 @@ def write_panels(panels: Sequence[Panel], folder: str | Path) -> tuple[Path, Pat
     Examples
     --------
     >>> import tempfile
-    >>> from demix.report import Panel, Series
+    >>> from demix.report.series import Panel, Series
     >>> panel = Panel("Box", "model", "MCC", [Series("ours", ["Box", "Real"], [0.99, 0.52])])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     [path.name for path in write_panels([panel], folder)]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 
 
 def value_of(entry: Mapping[str, Any], key: str) -> float:
@@ -65,7 +65,7 @@ def numbers_of(values: ArrayLike, name: str, dtype: type = float) -> NDArray[Any
     >>> numbers_of(["a"], "time")
     Traceback (most recent call last):
     ...
-    demix.errors.DemixError: time must hold numbers, but does not: could not convert ...
+    demix.DemixError: time must hold numbers, but does not: could not convert ...
     """
     try:
         return np.asarray(values, dtype=dtype)

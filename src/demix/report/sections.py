@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 from demix.report.blocks import Block, Figure, Section, Table, Text
 from demix.report.figures import correlation_heatmap, recovered_scatter
 from demix.report.style import axis_title, number, shown

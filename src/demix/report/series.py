@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 
 
 @dataclass(frozen=True)

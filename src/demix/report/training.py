@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 from demix.report.records import column, thinned
 from demix.report.style import axis, axis_title, base_layout, colour
 

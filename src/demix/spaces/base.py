@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 
 
 class Space(ABC):

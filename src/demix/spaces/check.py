@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 from demix.spaces.base import Space
 
 

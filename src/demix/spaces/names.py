@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 from demix.spaces.base import Space
 from demix.spaces.box import Box
 from demix.spaces.l1_ball import L1Ball
@@ -22,7 +22,7 @@ def space_named(name: str, dim: int) -> Space:
 
     Examples
     --------
-    >>> from demix import space_named
+    >>> from demix.spaces.names import space_named
     >>> space_named("sphere", 3)
     Sphere(dim=3, radius=1.0)
     """

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 from demix.spaces.base import Space, check_dim, device_of
 
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from demix.encoders import Encoder
-from demix.errors import DemixError
+from demix._support.errors import DemixError
+from demix.encoders.encoder import Encoder
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
@@ -44,7 +44,8 @@ class Chunked(nn.Module):
     Examples
     --------
     >>> import torch
-    >>> from demix import Chunked, Encoder, InfoNCE, LeakyMixing, Process, Sphere, Uniform
+    >>> from demix.training.chunks import Chunked
+    >>> from demix import Encoder, InfoNCE, LeakyMixing, Process, Sphere, Uniform
     >>> from demix import VonMisesFisher
     >>> sphere = Sphere(3)
     >>> process = Process(

@@ -12,10 +12,13 @@ from typing import Any, Protocol, TypeVar
 import torch
 from torch import Tensor, nn
 
-from demix.encoders import Encoder
-from demix.errors import DemixError
-from demix.objectives import Classification, Objective, RowObjective, SlowVAE
-from demix.ranks import Ranks
+from demix._support.errors import DemixError
+from demix._support.process_group.group import Ranks
+from demix.encoders.encoder import Encoder
+from demix.losses.classification import Classification
+from demix.losses.objective import Objective
+from demix.losses.rows import RowObjective
+from demix.losses.slow_vae import SlowVAE
 from demix.training.checkpoints import Checkpoints
 from demix.training.chunks import Chunked
 from demix.training.memory import check_training_memory

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from demix.encoders import Encoder
-from demix.memory import check_memory
+from demix._support.memory import check_memory
+from demix.encoders.encoder import Encoder
 from demix.training.recipe import Recipe
 
 _FLOAT = 4

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Literal
 
-from demix.errors import DemixError
+from demix._support.errors import DemixError
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Recipe:
         in a step. Its moments of the others wait instead of decaying, and a row that comes late
         begins with a step of up to three times the rate. By default Adam updates the whole table.
     chunk : int, optional
-        Keep the activations of so many observations at a time, as :class:`demix.Chunked` does: the
+        Keep the activations of so many observations at a time, as :class:`demix.training.chunks.Chunked` does: the
         gradients of the whole batch in less memory, for a second pass through the encoder.
 
     Examples
@@ -97,7 +97,7 @@ def paper_recipe(*, supervised: bool = False) -> Recipe:
 
     Examples
     --------
-    >>> from demix import paper_recipe
+    >>> from demix.training.recipe import paper_recipe
     >>> paper_recipe().steps
     300000
     """

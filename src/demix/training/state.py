@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from demix.encoders import Encoder
+from demix.encoders.encoder import Encoder
 from demix.training.muon import Muon
 from demix.training.record import Record
 

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from demix.errors import DemixError
-from demix.objectives import Classification
-from demix.ranks import Ranks, divided
+from demix._support.errors import DemixError
+from demix._support.process_group.group import Ranks
+from demix._support.process_group.split import divided
+from demix.losses.classification import Classification
 from demix.training.chunks import BATCH_NORMS
 from demix.training.state import State
 

@@ -1,0 +1,1 @@
+"""How often the check-up is right: processes whose truth is known."""

@@ -1,0 +1,268 @@
+"""Processes that satisfy the assumptions, and processes that break exactly one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from demix.diagnostics.assumptions.laws import BoxLaw, Law, SphereLaw
+from demix.estimators.classifier import ClassifierDemixer
+from demix.estimators.contrastive import ContrastiveDemixer
+from demix.processes.mixing import LeakyMixing
+from demix.training.recipe import Recipe
+
+Random = np.random.Generator
+_RECIPE = Recipe(steps=300, batch=512)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows ``x`` of known ``factors`` ``(N, n)``, what goes beside them, and the estimator."""
+
+    x: np.ndarray
+    factors: np.ndarray
+    beside: dict[str, Any]
+    demixer: Any
+
+
+@dataclass(frozen=True)
+class Process:
+    """One way in which data may come about.
+
+    Attributes
+    ----------
+    name : str
+        What is special about it.
+    breaks : tuple of str
+        Names of the checks of which one has to fire; none if all assumptions hold.
+    kept : bool
+        Whether it was kept out of all tuning.
+    draw : callable
+        ``draw(rows, random)`` returns a `Sample`.
+    """
+
+    name: str
+    breaks: tuple[str, ...]
+    draw: Callable[[int, Random], Sample] = field(repr=False)
+    kept: bool = False
+
+
+def _mixed(factors: np.ndarray, seed: int) -> np.ndarray:
+    mixing = LeakyMixing(factors.shape[1], seed=seed)
+    return mixing(torch.from_numpy(factors).float()).numpy()
+
+
+def _pairs(
+    law: Law,
+    *,
+    n_latents: int | None = None,
+    space: str | None = None,
+    conditional: str | float | None = None,
+    anchors: Callable[[int, Random], np.ndarray] | None = None,
+    positives: Callable[[np.ndarray, Random], np.ndarray] | None = None,
+    seen: Callable[[np.ndarray], np.ndarray] = lambda z: z,
+) -> Callable[[int, Random], Sample]:
+    """Return a process of given pairs; what is not given follows ``law``."""
+
+    def draw(rows: int, random: Random) -> Sample:
+        z = law.uniform(rows, random) if anchors is None else anchors(rows, random)
+        assert z is not None
+        z_tilde = law.sample(z, random) if positives is None else positives(z, random)
+        seed = int(random.integers(2**31))
+        both = _mixed(seen(np.concatenate([z, z_tilde])), seed)
+        demixer = ContrastiveDemixer(
+            n_latents or z.shape[1],
+            space=space or ("sphere" if isinstance(law, SphereLaw) else "box"),
+            conditional=conditional,
+            recipe=_RECIPE,
+            random_state=int(random.integers(2**31)),
+        )
+        return Sample(both[:rows], z, {"positives": both[rows:]}, demixer)
+
+    return draw
+
+
+def _series(law: Law) -> Callable[[int, Random], Sample]:
+    """Return a process of rows in time order."""
+
+    def draw(rows: int, random: Random) -> Sample:
+        z = law.uniform(1, random)
+        assert z is not None
+        steps = [z]
+        for _ in range(rows - 1):
+            steps.append(law.sample(steps[-1], random))
+        factors = np.concatenate(steps)
+        x = _mixed(factors, int(random.integers(2**31)))
+        demixer = ContrastiveDemixer(
+            factors.shape[1],
+            space="sphere" if isinstance(law, SphereLaw) else "box",
+            recipe=_RECIPE,
+            random_state=int(random.integers(2**31)),
+        )
+        return Sample(x, factors, {}, demixer)
+
+    return draw
+
+
+def _classes(
+    n: int, classes: int, *, kappa: float = 10.0, noise: float = 0.0, shuffled: bool = False
+) -> Callable[[int, Random], Sample]:
+    """Return a process of classes on a sphere, each with a vMF distribution around its vector."""
+
+    def draw(rows: int, random: Random) -> Sample:
+        law = SphereLaw(2.0, np.sqrt(2 / kappa), n)
+        vectors = law.uniform(classes, random)
+        labels = random.integers(classes, size=rows)
+        z = law.sample(vectors[labels], random)
+        x = _mixed(z, int(random.integers(2**31)))
+        told = np.where(random.random(rows) < noise, random.integers(classes, size=rows), labels)
+        told = random.permutation(told) if shuffled else told
+        demixer = ClassifierDemixer(
+            n, space="sphere", recipe=_RECIPE, random_state=int(random.integers(2**31))
+        )
+        return Sample(x, z, {"y": told}, demixer)
+
+    return draw
+
+
+def _vmf(n: int, kappa: float) -> SphereLaw:
+    return SphereLaw(2.0, float(np.sqrt(2 / kappa)), n)
+
+
+def _box(n: int, p: float, scale: float) -> BoxLaw:
+    return BoxLaw(p, scale, np.ones(n))
+
+
+def _concentrated(law: Law, kappa: float) -> Callable[[int, Random], np.ndarray]:
+    def anchors(rows: int, random: Random) -> np.ndarray:
+        if isinstance(law, SphereLaw):
+            pole = np.eye(law.dim)[[0]].repeat(rows, axis=0)
+            return _vmf(law.dim, kappa).sample(pole, random)
+        assert isinstance(law, BoxLaw)
+        return random.beta(kappa, kappa, size=(rows, len(law.sides)))
+
+    return anchors
+
+
+def _anisotropic(n: int, spread: float) -> Callable[[np.ndarray, Random], np.ndarray]:
+    """Return noise that is ``spread`` times as large along the first axis as along the last."""
+    widths = 0.15 * np.geomspace(spread**0.5, spread**-0.5, n)
+
+    def positives(z: np.ndarray, random: Random) -> np.ndarray:
+        moved = z + widths * random.normal(size=z.shape)
+        return np.asarray(moved / np.linalg.norm(moved, axis=1, keepdims=True))
+
+    return positives
+
+
+def _restricted(law: Law, share: float) -> Callable[[np.ndarray, Random], np.ndarray]:
+    """Return the smallest ``share`` of the noise of a law."""
+
+    def positives(z: np.ndarray, random: Random) -> np.ndarray:
+        found = law.sample(z, random)
+        for _ in range(200):
+            far = (law.sizes(z, found) > share).any(axis=1)
+            if not far.any():
+                break
+            found[far] = law.sample(z[far], random)
+        return found
+
+    return positives
+
+
+def _uneven(law: Law, spread: float) -> Callable[[np.ndarray, Random], np.ndarray]:
+    """Return noise whose scale grows by ``spread`` along the first latent."""
+
+    def positives(z: np.ndarray, random: Random) -> np.ndarray:
+        low, high = (-1.0, 1.0) if isinstance(law, SphereLaw) else (0.0, 1.0)
+        place = np.digitize(z[:, 0], np.linspace(low, high, 17)[1:-1])
+        found = np.empty_like(z)
+        for number, factor in enumerate(np.geomspace(spread**-0.5, spread**0.5, 16)):
+            own = place == number
+            scaled = type(law)(**{**vars(law), "scale": law.scale * factor})
+            found[own] = scaled.sample(z[own], random)
+        return found
+
+    return positives
+
+
+def _folded(z: np.ndarray) -> np.ndarray:
+    return np.column_stack([np.abs(z[:, 0]), z[:, 1:]])
+
+
+def _lost(law: Law) -> Callable[[np.ndarray, Random], np.ndarray]:
+    return lambda z, random: np.asarray(random.permutation(law.sample(z, random)))
+
+
+_SPHERE, _LAPLACE, _NORMAL = _vmf(3, 20.0), _box(3, 1.0, 0.06), _box(3, 2.0, 0.15)
+
+PROCESSES = [
+    Process("sphere, vMF", (), _pairs(_SPHERE)),
+    Process("sphere, vMF, series", (), _series(_SPHERE)),
+    Process("box, Laplace", (), _pairs(_LAPLACE)),
+    Process("box, normal", (), _pairs(_NORMAL, conditional="normal")),
+    Process("sphere, 12 classes", (), _classes(3, 12)),
+    Process(
+        "concentrated marginal",
+        ("marginal",),
+        _pairs(_SPHERE, anchors=_concentrated(_SPHERE, 3.0)),
+    ),
+    Process(
+        "anisotropic conditional",
+        ("isotropy",),
+        _pairs(_SPHERE, positives=_anisotropic(3, 5.0)),
+    ),
+    Process(
+        "restricted support",
+        ("support", "shape"),
+        _pairs(_SPHERE, positives=_restricted(_vmf(3, 4.0), 0.3)),
+    ),
+    Process("wrong shape", ("shape",), _pairs(SphereLaw(0.8, 0.15, 3))),
+    # An encoder stretches the space until the noise is even, and the marginal is not.
+    Process(
+        "uneven noise",
+        ("position", "marginal"),
+        _pairs(_SPHERE, positives=_uneven(_SPHERE, 5.0)),
+    ),
+    Process("folded mixing", ("injectivity", "marginal"), _pairs(_SPHERE, seen=_folded)),
+    Process("one latent too few", ("too few latents",), _pairs(_vmf(4, 20.0), n_latents=3)),
+    Process("one latent too many", ("too many latents",), _pairs(_SPHERE, n_latents=4)),
+    Process(
+        "shuffled pairs", ("positives informative",), _pairs(_SPHERE, positives=_lost(_SPHERE))
+    ),
+    Process("too few classes", ("generator system",), _classes(4, 4)),
+    Process("false labels", ("label noise",), _classes(3, 12, noise=0.2)),
+    # Kept out of all tuning.
+    Process("sphere, vMF, 5 latents", (), _pairs(_vmf(5, 30.0)), kept=True),
+    Process("box, Laplace, 2 latents", (), _pairs(_box(2, 1.0, 0.04)), kept=True),
+    Process("box, p = 3", (), _pairs(_box(3, 3.0, 0.2), conditional=3.0), kept=True),
+    Process("sphere, 30 classes", (), _classes(4, 30, kappa=15.0), kept=True),
+    Process(
+        "concentrated in a box",
+        ("marginal",),
+        _pairs(_LAPLACE, anchors=_concentrated(_LAPLACE, 4.0)),
+        kept=True,
+    ),
+    Process(
+        "normal noise for Laplace", ("shape",), _pairs(_NORMAL, conditional="laplace"), kept=True
+    ),
+    Process(
+        "uneven noise in a box",
+        ("position", "marginal"),
+        _pairs(_NORMAL, conditional="normal", positives=_uneven(_NORMAL, 5.0)),
+        kept=True,
+    ),
+    Process(
+        "a box with one latent too few",
+        ("too few latents",),
+        _pairs(_box(3, 2.0, 0.12), conditional="normal", n_latents=2),
+        kept=True,
+    ),
+    Process("shuffled labels", ("labels informative",), _classes(3, 12, shuffled=True), kept=True),
+    Process("more false labels", ("label noise",), _classes(4, 20, noise=0.3), kept=True),
+]
+"""Every process of the calibration."""

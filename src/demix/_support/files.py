@@ -1,0 +1,290 @@
+"""Reading files that are files, and writing them so that a crash never leaves half of one."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import platform
+import re
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from demix._support.errors import DemixError
+
+LOCK = ".demix.lock"
+"""The file of a folder that says who writes to it; no other program has one of this name."""
+
+# Names of temporary files say who writes them, and cannot be guessed.
+_TORN = re.compile(r"\.demix-(?P<host>.*)-(?P<process>\d+)-[0-9a-f]{16}\.tmp")
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# What some systems lack: a pipe is then opened as a file is, and a link is followed.
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
+_OTHER = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a link",
+}
+
+
+def open_regular(path: str | Path) -> IO[bytes]:
+    """Open a file to read its bytes; a pipe, on which a reader may wait for ever, is refused.
+
+    Examples
+    --------
+    >>> from demix._support.files import open_regular
+    >>> open_regular("/dev/null")
+    Traceback (most recent call last):
+    demix.DemixError: Expected a file, but /dev/null is a device; save what it gives ...
+    """
+    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | _NO_WAIT)
+    try:
+        _refuse_other(os.fstat(opened).st_mode, path)
+        return os.fdopen(opened, "rb")
+    except BaseException:
+        os.close(opened)
+        raise
+
+
+def check_regular(path: str | Path) -> None:
+    """Refuse what is no file, before a library opens it by its name; links are followed."""
+    _refuse_other(os.stat(path).st_mode, path)
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open a file that demix writes, for reading too; nothing but a plain file of one name.
+
+    A link, which may point anywhere, is not followed, and a file that has a second name may be
+    somebody else's.
+    """
+    try:
+        opened = os.open(path, os.O_RDWR | os.O_CLOEXEC | _NO_FOLLOW | _NO_WAIT | flags, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _in_the_way(path, "a link") from error
+        raise refused(path, error) from error
+    found = os.fstat(opened)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(opened)
+        raise _in_the_way(path, kind_of(found.st_mode) or "a file with a second name")
+    return opened
+
+
+def stamp_of(paths: Iterable[str | Path]) -> str:
+    """Return a word that is another one once a file was written to, added or removed."""
+    stamp = hashlib.sha256()
+    for path in sorted(os.fspath(path) for path in paths):
+        found = os.stat(path)
+        stamp.update(f"{path} {found.st_size} {found.st_mtime_ns}\n".encode(errors="replace"))
+    return stamp.hexdigest()
+
+
+def changed(source: str | Path) -> DemixError:
+    """Return the error of data that are not what they were when they were opened."""
+    return DemixError(
+        f"{source} was changed while it was read; wait until it is written, and start again."
+    )
+
+
+def kind_of(mode: int) -> str | None:
+    """Return in words what ``st_mode`` says; None for a plain file.
+
+    Examples
+    --------
+    >>> import os
+    >>> from demix._support.files import kind_of
+    >>> kind_of(os.stat("/").st_mode)
+    'a folder'
+    """
+    return _OTHER.get(stat.S_IFMT(mode))
+
+
+def _refuse_other(mode: int, path: str | Path) -> None:
+    if (kind := kind_of(mode)) is not None:
+        advice = "name a file in it" if kind == "a folder" else "save what it gives to a file first"
+        raise DemixError(f"Expected a file, but {path} is {kind}; {advice}.")
+
+
+def _in_the_way(path: Path, kind: str) -> DemixError:
+    return DemixError(
+        f"Expected {path} to be free for a file of demix, but it is {kind}; remove it or choose "
+        "another folder."
+    )
+
+
+def write_atomic(path: str | Path, data: str | bytes, *, before: Path | None = None) -> Path:
+    """Write ``data`` to ``path``: afterwards there is the old file or the new one, never a mix.
+
+    Missing folders are made. What is told to be written is on the disk when this returns. What the
+    operating system refuses becomes a :class:`DemixError`.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    data : str or bytes
+        What it is to hold; text in UTF-8.
+    before : Path, optional
+        Where the old file goes, in the same folder; a crash in between leaves only this one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from demix._support.files import write_atomic
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_atomic(folder + "/a.txt", "hello").read_text()
+    'hello'
+    """
+    path = Path(path)
+    # Names of files may hold bytes that are no letters; they are shown as \\udc80 and the like.
+    raw = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
+    with _replacing(path, before) as file:
+        file.write(raw)
+    return path
+
+
+@contextmanager
+def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
+    """Give an array of float32 to be filled, larger than memory if need be.
+
+    Afterwards ``path`` is an ``.npy`` file of it, or as it was if filling it failed. Room on the
+    disk is taken at once: a disk that fills up under a memory map ends the process without a word.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from demix._support.files import new_array
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with new_array(folder + "/a.npy", (2, 3)) as array:
+    ...         array[:] = 1
+    ...     float(np.load(folder + "/a.npy").sum())
+    6.0
+    """
+    about = {"descr": "<f4", "fortran_order": False, "shape": shape}
+    with _replacing(Path(path), None) as file:
+        np.lib.format.write_array_header_1_0(file, about)
+        start = file.tell()
+        size = 4 * int(np.prod(shape))
+        if hasattr(os, "posix_fallocate") and size:
+            os.posix_fallocate(file.fileno(), start, size)
+        file.truncate(start + size)
+        array = np.memmap(file, dtype="<f4", mode="r+", offset=start, shape=shape)
+        yield array
+        array.flush()
+
+
+@contextmanager
+def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
+    """Give a file that takes the place of another one once it is whole."""
+    # Not made of the name, which may be as long as names can be.
+    temporary = path.with_name(f".demix-{platform.node()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        opened = open_own(temporary, os.O_CREAT | os.O_EXCL)
+        try:
+            with os.fdopen(opened, "w+b") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            if before is not None and path.exists():
+                path.replace(before)
+            temporary.replace(path)
+            _sync_folder(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise refused(path, error) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, too, where a system can."""
+    if os.name != "posix":
+        return
+    # Some file systems have nothing to wait for, and say so.
+    with suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def refused(path: Path, error: OSError) -> DemixError:
+    """Return the error of a file that could not be written, with what to do."""
+    advice = "choose a folder you may write to"
+    if error.errno in _FULL:
+        advice = "make room or choose another disk; what was written before can be used"
+    return DemixError(f"Cannot write {path}: {error.strerror or error}; {advice}.")
+
+
+def is_trouble(error: BaseException | None, *numbers: int) -> bool:
+    """Whether an error, or what caused it, came from the operating system.
+
+    With ``numbers`` of ``errno``, whether it was one of those.
+    """
+    while error is not None:
+        if isinstance(error, OSError) and (not numbers or error.errno in numbers):
+            return True
+        error = error.__cause__
+    return False
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether an error, or what caused it, is a full disk or a limit on the size of files."""
+    return is_trouble(error, *_FULL)
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of what a file holds, or of all files of a folder and their names."""
+    if path.is_dir():
+        inside = sorted(file for file in path.rglob("*") if file.is_file())
+        parts = [f"{file.relative_to(path)} {file_digest(file)}\n" for file in inside]
+        return hashlib.sha256("".join(parts).encode(errors="replace")).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remove_torn(folder: Path) -> None:
+    """Remove what processes of this machine that are no more had half written in a folder."""
+    for file in folder.iterdir():
+        found = _TORN.fullmatch(file.name)
+        here = found is not None and found["host"] == platform.node()
+        if found and here and stat.S_ISREG(file.lstat().st_mode) and not _runs(found["process"]):
+            file.unlink(missing_ok=True)
+
+
+def passes(file: Path) -> bool:
+    """Whether a file in a folder is there for a while only."""
+    return file.name == LOCK or _TORN.fullmatch(file.name) is not None
+
+
+def _runs(process: str) -> bool:
+    """Whether there is such a process; always, on a system that cannot be asked."""
+    try:
+        if os.name == "posix":
+            os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # it is another user's, or no number of a process
+        return True
+    return True
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is a file of this name; what is there and is none, as a pipe, is refused."""
+    # Path.exists raises over names that no system can have; they are not there.
+    if not os.path.exists(path):
+        return False
+    check_regular(path)
+    return True

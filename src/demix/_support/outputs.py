@@ -1,0 +1,205 @@
+"""Where results may be written: never over an input, over a result only if that is asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from demix._support.errors import DemixError
+from demix._support.files import kind_of, open_regular, passes
+
+# What markers are at the most; a stranger's file may be any size.
+_MOST = 2**24
+
+
+def claim_folder(
+    path: str | Path, marker: str, *, command: str | None = None, inputs: Sequence[Path] = ()
+) -> Path:
+    """Return ``path`` as a folder to write to: new, empty, or one that was written to before.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder, which is made.
+    marker : str
+        The file that a folder holds if it was written to before; JSON, whose provenance names
+        ``command`` if that is given. Any other folder is refused, so that nothing of the user's is
+        overwritten.
+    command : str, optional
+        The command that writes to it.
+    inputs : sequence of Path
+        Files that are read; none of them may lie in the folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from demix._support.outputs import claim_folder
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "thesis.tex").write_text("precious")
+    ...     claim_folder(folder, "fit.json")
+    Traceback (most recent call last):
+    demix.DemixError: ... holds something else (it is not empty and has no fit.json); ...
+    """
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise DemixError(f"Expected a folder for the output, but {folder} is a file.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        present = any(not passes(file) for file in folder.iterdir())
+        writable = os.access(folder, os.W_OK | os.X_OK)
+    except OSError as error:
+        reason = error.strerror or error
+        raise DemixError(
+            f"Cannot use {folder} for the output: {reason}; choose a folder you may write to."
+        ) from error
+    if not writable:
+        raise DemixError(f"Cannot write to {folder}: permission denied; choose another folder.")
+    if present and not _is_ours(folder / marker, command):
+        source = f" of '{command}'" if command else ""
+        raise DemixError(
+            f"{folder} holds something else (it is not empty and has no {marker}{source}); "
+            "choose a new folder."
+        )
+    for file in inputs:
+        if present and _lies_in(file, folder):
+            raise DemixError(
+                f"The output must not replace what is read, but {file} lies in {folder}; choose "
+                "another folder."
+            )
+    return folder
+
+
+@contextmanager
+def tidied(folder: Path) -> Iterator[None]:
+    """Take a folder, and those around it, away again if they were made meanwhile and are empty."""
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        yield
+    finally:
+        for place in new:
+            with suppress(OSError):  # most often it is not empty
+                place.rmdir()
+
+
+def claim_file(
+    file: Path,
+    option: str,
+    *,
+    suffix: str,
+    start: bytes,
+    inputs: Sequence[Path] = (),
+    overwrite: bool = False,
+) -> None:
+    """Refuse a name for a result under which something else must not be lost.
+
+    Parameters
+    ----------
+    file : Path
+        The file to write, in a folder that exists.
+    option : str
+        What the user calls it.
+    suffix : str
+        How its name must end.
+    start : bytes
+        Among its first bytes, if demix has written it.
+    inputs : sequence of Path
+        Files and folders that are read. They are never replaced.
+    overwrite : bool
+        Whether an earlier result may be replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from demix._support.outputs import claim_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "z.npy")
+    ...     claim_file(file, "--out", suffix=".npy", start=b"NUMPY")
+    ...     _ = file.write_bytes(b"NUMPY")
+    ...     claim_file(file, "--out", suffix=".npy", start=b"NUMPY")
+    Traceback (most recent call last):
+    demix.DemixError: ... is there already; add --overwrite to replace it, or choose ...
+    """
+    if file.suffix.lower() != suffix or not file.parent.is_dir():
+        raise DemixError(
+            f"{option} must name a new {suffix} file in an existing folder, but got {file}."
+        )
+    try:
+        kind = kind_of(file.lstat().st_mode)
+    except FileNotFoundError:
+        return
+    if kind is not None:
+        raise DemixError(f"{option} must name a file, but {file} is {kind}; choose another name.")
+    if any(_lies_in(file, place) for place in inputs):
+        raise DemixError(
+            f"The output must not replace what is read, but {option} is {file}; choose another "
+            "name."
+        )
+    if not overwrite:
+        raise DemixError(
+            f"{file} is there already; add --overwrite to replace it, or choose another name."
+        )
+    refuse_other(file, start)
+
+
+def refuse_other(file: Path, start: bytes) -> None:
+    """Refuse a file, if it is there, without some bytes at its beginning that demix writes."""
+    if not file.is_file():
+        return
+    with open_regular(file) as old:
+        if start not in old.read(4096):
+            raise DemixError(
+                f"{file} holds something else (not what demix writes there); choose another name."
+            )
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse what stands in the place of a folder of our own, a link to elsewhere among them."""
+    with suppress(FileNotFoundError):
+        kind = kind_of(folder.lstat().st_mode) or "a file"
+        if kind != "a folder":
+            raise DemixError(
+                f"Expected {folder} to be a folder of demix, but it is {kind}; remove it or choose "
+                "another folder."
+            )
+
+
+def remove_only(folder: Path, pattern: str) -> None:
+    """Remove files of such names from a folder, and the folder unless it holds anything else."""
+    for file in folder.glob(pattern):
+        with suppress(OSError):
+            file.unlink()
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def read_marker(file: Path) -> Any:
+    """Return what a marker holds, or None if there is none that can be read."""
+    try:
+        with open_regular(file) as marker:
+            raw = marker.read(_MOST)
+        return json.loads(raw)
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _is_ours(marker: Path, command: str | None) -> bool:
+    if command is None:
+        return marker.is_file()
+    try:
+        return str(read_marker(marker)["provenance"]["command"]).startswith(command)
+    except (KeyError, TypeError):
+        return False
+
+
+def _lies_in(file: Path, place: Path) -> bool:
+    """Whether a file is a place, or lies somewhere in it."""
+    if not file.exists() or not place.exists():
+        return False
+    inner, outer = file.resolve(), place.resolve()
+    return inner.is_relative_to(outer) or os.path.samefile(inner, outer)

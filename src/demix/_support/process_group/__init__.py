@@ -1,0 +1,1 @@
+"""Ranks: the processes of `torch.distributed` that work on one batch together."""

@@ -1,0 +1,79 @@
+"""Commands that `torchrun` starts on every rank."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import distributed as dist
+
+from demix._support.errors import DemixError
+from demix._support.process_group.group import Ranks
+
+
+def under_torchrun() -> bool:
+    """Tell whether this process is one of several that `torchrun`, or its like, has started.
+
+    Examples
+    --------
+    >>> from demix._support.process_group.launch import under_torchrun
+    >>> under_torchrun()
+    False
+    """
+    if not {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(os.environ):
+        return False
+    count = _number("WORLD_SIZE", 1, 2**31 - 1)
+    _number("MASTER_PORT", 1, 2**16 - 1)
+    _number("RANK", 0, count - 1)  # a rank beyond would wait for the others for ever
+    return count > 1
+
+
+def _number(name: str, first: int, last: int) -> int:
+    """Return a number that `torchrun` has set in the environment; 0 if it has not."""
+    text = os.environ.get(name, "0")
+    if not re.fullmatch("[0-9]{1,10}", text) or not first <= int(text) <= last:
+        raise DemixError(
+            f"Expected a whole number from {first} to {last} in the environment variable {name}, "
+            f"but it is {text!r}; let torchrun set it, or unset it."
+        )
+    return int(text)
+
+
+@contextmanager
+def joined() -> Iterator[Ranks]:
+    """Join the other ranks if `torchrun` has started several, and leave them in the end.
+
+    Arrays on a processor are exchanged by gloo, those on a GPU, one for each rank, by nccl.
+    """
+    if not under_torchrun() or dist.is_initialized():
+        yield Ranks.current()
+        return
+    backend = "gloo"
+    if torch.cuda.is_available():
+        torch.cuda.set_device(_number("LOCAL_RANK", 0, torch.cuda.device_count() - 1))
+        backend = "cpu:gloo,cuda:nccl"
+    store, rank, count = next(dist.rendezvous("env://"))
+    dist.init_process_group(
+        backend, store=dist.PrefixStore(_life(), store), rank=rank, world_size=count
+    )
+    ranks = Ranks.current()
+    try:
+        yield ranks
+    except RuntimeError as error:
+        ranks.explain(error)
+        raise
+    finally:
+        dist.destroy_process_group()
+
+
+def _life() -> str:
+    """Name the present life of ranks that `torchrun --max-restarts` begins again.
+
+    Their store outlives them, and with it the addresses of the ranks that are gone: whoever came
+    first would look for the others there. Several machines may count restarts differently.
+    """
+    alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
+    return f"life {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0') if alone else ''}"

@@ -1,0 +1,70 @@
+"""Where a result comes from: versions, machine and commit."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from demix._support.workers.threads import cores
+
+_LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
+
+
+def provenance(*beside: str) -> dict[str, str | int]:
+    """Return versions, cores, threads and ranks of torch if it runs, and the commit of a checkout.
+
+    Parameters
+    ----------
+    *beside : str
+        Packages whose versions matter too, where they are installed.
+
+    Examples
+    --------
+    >>> from demix._support.provenance import provenance
+    >>> provenance()["cores"] >= 1
+    True
+    """
+    from demix import __version__
+
+    facts: dict[str, str | int] = {"demix": __version__}
+    facts |= {name: version(name) for name in _LIBRARIES}
+    for name in beside:
+        with suppress(PackageNotFoundError):
+            facts[name] = version(name)
+    facts["python"] = platform.python_version()
+    facts["machine"] = platform.machine()
+    facts["cores"] = cores()
+    # What has not imported torch does not wait for it.
+    if "torch" in sys.modules:
+        facts["threads"] = sys.modules["torch"].get_num_threads()
+        distributed = sys.modules["torch"].distributed
+        if distributed.is_available() and distributed.is_initialized():
+            facts["ranks"] = distributed.get_world_size()
+    commit = _commit()
+    if commit:
+        facts["commit"] = commit
+    return facts
+
+
+def _commit() -> str | None:
+    """Return the commit of the checkout that this package runs from, if it runs from one."""
+    root = Path(__file__).resolve().parents[2]
+    program = shutil.which("git")
+    if not (root / ".git").exists() or program is None or not os.path.isabs(program):
+        return None
+
+    def git(*arguments: str) -> str:
+        command = [program, "-C", str(root), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no", "src")
+        return git("rev-parse", "HEAD") + ("-modified" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None

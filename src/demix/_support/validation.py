@@ -1,0 +1,149 @@
+"""Checks of arrays, seeds and shares at the border of the package."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from demix._support.errors import DemixError
+
+
+def check_seed(seed: int) -> int:
+    """Return ``seed`` if it leaves room beside it for the seeds of held-out draws."""
+    if not 0 <= seed < 2**40:
+        raise DemixError(f"A seed must be a whole number from 0 to 2^40 - 1, but got {seed}.")
+    return seed
+
+
+def check_share(share: Any, name: str) -> None:
+    """Refuse anything but a number in ``[0, 1)``."""
+    if not isinstance(share, Real) or not 0 <= float(share) < 1:
+        raise DemixError(f"{name} must be a number in [0, 1), but got {share!r}.")
+
+
+def check_device(device: Any) -> None:
+    """Refuse a device that this machine or this build of torch does not have.
+
+    Examples
+    --------
+    >>> from demix._support.validation import check_device
+    >>> check_device("cpu")
+    >>> check_device("gpu")
+    Traceback (most recent call last):
+    demix.DemixError: Expected a device that torch can use here, such as 'cpu', but got ...
+    """
+    import torch
+
+    try:
+        usable = torch.empty(0, device=device).device.type != "meta"
+    except (AssertionError, RuntimeError, TypeError, ValueError, NotImplementedError):
+        usable = False
+    if not usable:
+        raise DemixError(
+            f"Expected a device that torch can use here, such as 'cpu', but got {str(device)!r}."
+        )
+
+
+def refuse_masked(array: Any, name: str) -> None:
+    """Refuse entries that are masked as missing; as numbers they would look like any other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix._support.validation import refuse_masked
+    >>> refuse_masked(np.ma.masked_equal([1, 2, 2], 2), "labels")
+    Traceback (most recent call last):
+    demix.DemixError: Expected labels without gaps, but 2 of their entries are masked; ...
+    """
+    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
+        count = int(np.ma.getmaskarray(array).sum())
+        raise DemixError(
+            f"Expected {name} without gaps, but {count} of their entries are masked; remove the "
+            "rows or fill them with .filled(...)."
+        )
+
+
+def as_numpy(array: Any, name: str) -> Any:
+    """Return a tensor as an array of NumPy; anything else as it is, unless it is masked.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix._support.validation import as_numpy
+    >>> as_numpy(torch.empty(2, device="meta"), "labels")
+    Traceback (most recent call last):
+    demix.DemixError: Expected labels that NumPy can hold, but got a tensor ...
+    """
+    refuse_masked(array, name)
+    if not hasattr(array, "detach"):
+        return array
+    try:
+        tensor = array.detach().cpu().resolve_conj().resolve_neg()
+        # NumPy has no bfloat16.
+        return (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError) as error:
+        kind = f"{array.dtype} on {array.device}, {array.layout}"
+        raise DemixError(
+            f"Expected {name} that NumPy can hold, but got a tensor of {kind}; convert it, e.g. "
+            "with .to_dense().float()."
+        ) from error
+
+
+def check_matrix(array: Any, name: str, *, keep_float32: bool = False) -> np.ndarray:
+    """Return ``array`` as a finite float64 matrix ``(N, d)``, or say what is wrong with it.
+
+    With ``keep_float32`` a matrix of float32 is returned as it is, which saves two copies.
+    """
+    array = as_numpy(array, name)
+    try:
+        matrix = np.asarray(array)
+        if matrix.dtype.kind not in "biuf":
+            raise TypeError(matrix.dtype)
+        if not keep_float32 or matrix.dtype != np.float32:
+            matrix = matrix.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise DemixError(f"{name} must be an array of numbers, but got {error}.") from error
+    if matrix.ndim != 2:
+        raise DemixError(
+            f"{name} must be a matrix (samples, dimensions), but has shape {matrix.shape}; "
+            "reshape a single dimension with [:, None]."
+        )
+    if float(np.abs(matrix[np.isfinite(matrix)]).max(initial=0.0)) > 1e100:
+        raise DemixError(f"{name} must lie within 1e100, but hold larger values; rescale them.")
+    bad = int((~np.isfinite(matrix)).any(axis=1).sum())
+    if bad:
+        raise DemixError(
+            f"{name} must be finite, but {bad} of its {len(matrix)} rows hold NaN or infinity; "
+            "remove or impute them."
+        )
+    return matrix
+
+
+def check_pair(latents: Any, factors: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return latents ``(N, m)`` and factors ``(N, n)`` that can be scored against each other."""
+    z, s = check_matrix(latents, "latents"), check_matrix(factors, "factors")
+    if len(z) != len(s):
+        raise DemixError(
+            f"latents and factors must have one row per sample, but have {len(z)} and "
+            f"{len(s)} rows."
+        )
+    if z.shape[1] == 0 or s.shape[1] == 0:
+        raise DemixError(
+            f"latents and factors need columns, but have {z.shape[1]} and {s.shape[1]}."
+        )
+    # Half of the rows fit a regression with an intercept, the other half scores it.
+    least = 2 * (z.shape[1] + 2)
+    if len(z) < least:
+        raise DemixError(
+            f"Scoring {z.shape[1]} latents on held-out samples needs at least {least} rows, "
+            f"but got {len(z)}."
+        )
+    constant = np.flatnonzero(np.ptp(s, axis=0) == 0)
+    if len(constant):
+        raise DemixError(
+            f"Every factor must vary, but column {', '.join(map(str, constant))} of factors "
+            "(counted from 0) is constant; drop it."
+        )
+    return z, s

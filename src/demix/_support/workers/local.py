@@ -1,0 +1,200 @@
+"""Processes of this machine, as an executor that outlives them."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from multiprocessing import forkserver, get_all_start_methods, get_context, parent_process
+from multiprocessing.connection import Connection
+from typing import Any
+
+from demix._support.errors import DemixError
+from demix._support.workers.beginning import beginning
+from demix._support.workers.threads import cores, keep_to
+
+_TRIES = 3
+
+
+class Workers(Executor):
+    """Processes of this machine.
+
+    A process that is killed costs its own task only, which another one takes up; a task that has
+    cost three processes is given up. Cores are divided among the processes, so that their threads
+    do not get in each other's way. Ctrl-C is left to the process that began them. They end with
+    it, even if it is killed, and at once when an exception leaves the ``with`` block.
+
+    Parameters
+    ----------
+    count : int, optional
+        How many; by default one for each core.
+    preload : sequence of str
+        Modules that tasks need. One process imports them, once, and the others are forked from
+        it; whatever has begun such a process before in Python's own way has chosen for all.
+
+    Examples
+    --------
+    >>> from demix._support.workers.local import Workers
+    >>> with Workers(2) as workers:
+    ...     list(workers.map(abs, [-1, -2, -3]))
+    [1, 2, 3]
+    """
+
+    def __init__(self, count: int | None = None, *, preload: Sequence[str] = ()) -> None:
+        self.count = cores() if count is None else count
+        if self.count < 1:
+            raise DemixError(f"The number of processes must be at least 1, but got {self.count}.")
+        # Each thread waits for a process of its own.
+        self._seats = ThreadPoolExecutor(self.count, "demix-worker")
+        self._seat = threading.local()
+        self._processes: list[_Process] = []
+        self._lock = threading.Lock()
+        self._killed = False
+        self._method = _prepare(preload)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Let the next free process call ``fn``."""
+        return self._seats.submit(self._call, pickle.dumps((fn, args, kwargs)))
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more tasks, and end the processes once there are none left."""
+        self._seats.shutdown(wait, cancel_futures=cancel_futures)
+        if wait:
+            for process in self._processes:
+                process.end()
+
+    def kill(self) -> None:
+        """End all processes at once, whatever they are doing."""
+        with self._lock:
+            self._killed = True
+            for process in self._processes:
+                process.kill()
+        self.shutdown(cancel_futures=True)
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is not None:
+            self.kill()
+            return
+        try:
+            self.shutdown()
+        except KeyboardInterrupt:
+            self.kill()
+            raise
+
+    def _call(self, task: bytes) -> Any:
+        for _ in range(_TRIES):
+            process = self._own()
+            try:
+                fine, value = process.call(task)
+            except (EOFError, ConnectionError):
+                self._leave(process)
+                continue
+            if fine:
+                return value
+            raise value
+        raise DemixError(
+            f"{_TRIES} processes in a row were ended from outside, perhaps for want of memory; "
+            "use fewer at once."
+        )
+
+    def _own(self) -> _Process:
+        """Return the process of this thread, begun anew if it is gone."""
+        process: _Process | None = getattr(self._seat, "process", None)
+        if process is None:
+            with self._lock:
+                if self._killed:
+                    raise DemixError("The processes were ended before the task was.")
+                process = _Process(self._method, max(1, cores() // self.count))
+                self._processes.append(process)
+            self._seat.process = process
+        return process
+
+    def _leave(self, process: _Process) -> None:
+        """Forget a process that is gone."""
+        self._seat.process = None
+        process.kill()
+        with self._lock:
+            self._processes.remove(process)
+
+
+class _Process:
+    """One process, which does one task after the other."""
+
+    def __init__(self, method: str, threads: int) -> None:
+        context: Any = get_context(method)
+        self.pipe, there = context.Pipe()
+        self.process = context.Process(target=_serve, args=(there, threads), daemon=True)
+        # Which begins the process that others are forked from anew if that was killed.
+        with beginning():
+            self.process.start()
+        there.close()
+
+    def call(self, task: bytes) -> tuple[bool, Any]:
+        """Return whether a task went well, and its result or its exception."""
+        self.pipe.send_bytes(task)
+        answer: tuple[bool, Any] = pickle.loads(self.pipe.recv_bytes())
+        return answer
+
+    def end(self) -> None:
+        """Let it end."""
+        self.pipe.close()
+        self.process.join()
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.process.kill()
+        self.process.join()
+
+
+def _prepare(preload: Sequence[str]) -> str:
+    """Begin the process that others are forked from, and return how processes are started.
+
+    It is a process of its own: this one may have threads, whose locks a fork would inherit in
+    whatever state they are. That one has none, and Ctrl-C does not reach it.
+    """
+    if "forkserver" not in get_all_start_methods():
+        return "spawn"
+    get_context("forkserver").set_forkserver_preload(list(preload))
+    with _without_interrupts(), beginning(OMP_NUM_THREADS="1"):
+        forkserver.ensure_running()
+    return "forkserver"
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(pipe: Connection, threads: int) -> None:
+    """Do tasks until nobody is there to send any."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_follow, daemon=True).start()
+    keep_to(threads)
+    with suppress(EOFError, ConnectionError):
+        while True:
+            task = pipe.recv_bytes()
+            try:
+                function, args, kwargs = pickle.loads(task)
+                answer = pickle.dumps((True, function(*args, **kwargs)))
+            except Exception as error:
+                if not isinstance(error, DemixError):  # whose sentence says all
+                    error.add_note(traceback.format_exc())
+                answer = pickle.dumps((False, error))
+            pipe.send_bytes(answer)
+
+
+def _follow() -> None:
+    """End with the process that began this one."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

@@ -1,0 +1,61 @@
+"""How many cores there are, and how many threads compute on them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+def cores() -> int:
+    """Return how many cores this process may use.
+
+    Examples
+    --------
+    >>> from demix._support.workers.threads import cores
+    >>> cores() >= 1
+    True
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Compute on so many threads, in torch as in the libraries below numpy; None leaves all as is.
+
+    The last bits of a sum depend on how many threads share it.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix._support.workers.threads import threads
+    >>> with threads(1):
+    ...     torch.get_num_threads()
+    1
+    """
+    if count is None:
+        yield
+        return
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    before = torch.get_num_threads()
+    with threadpool_limits(count):
+        torch.set_num_threads(count)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+def keep_to(count: int) -> None:
+    """Let this process, and all libraries that it has yet to load, compute on so many threads."""
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = str(count)
+    if "threadpoolctl" in sys.modules:
+        sys.modules["threadpoolctl"].threadpool_limits(count)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(count)

@@ -1,0 +1,1 @@
+"""How far latents can be trusted where no factors are known."""

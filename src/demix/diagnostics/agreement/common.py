@@ -1,0 +1,175 @@
+"""Many runs brought into common coordinates, none of them privileged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg import orthogonal_procrustes
+from scipy.optimize import linear_sum_assignment
+
+from demix.diagnostics.agreement.align import Map
+from demix.diagnostics.agreement.group import Group
+from demix.metrics.correlation import correlate
+
+# Rounds of taking turns between the mean and the maps to it; a handful is usual.
+_ROUNDS, _TOLERANCE = 100, 1e-10
+# A direction whose spread is below this share of the largest is rounding, and is left out.
+_FLAT = 1e-7
+
+
+def common_maps(runs: Sequence[np.ndarray], group: Group) -> list[Map]:
+    r"""Return a map of the group for each run, such that the mapped runs agree as well as can be.
+
+    - orthogonal: generalised Procrustes (Gower 1975) of runs of unit size, then turned to the axes
+      of the disagreement, so that dimension 1 is the direction that runs agree on most;
+    - affine: the directions that can be read best out of all runs at once (MAXVAR, Kettenring
+      1971), uncorrelated, of mean 0 and variance 1, those that runs agree on most first; with the
+      whitened runs :math:`Y_r`, they are the eigenvectors of :math:`\sum_r Y_r Y_r^T`;
+    - signed permutation: runs of mean 0 and variance 1 matched to the one that is most like all
+      others, which gives order and signs, then to the mean.
+
+    Parameters
+    ----------
+    runs : sequence of R arrays (N, n)
+        Latents of the same rows.
+    group : Group
+        The maps that are allowed.
+
+    Returns
+    -------
+    list of R Map
+        See :func:`mean_of` for the mean of what they give.
+
+    References
+    ----------
+    Gower (1975), Generalized Procrustes analysis. Kettenring (1971), Canonical analysis of several
+    sets of variables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.diagnostics.agreement.group import Group
+    >>> from demix.diagnostics.agreement.common import common_maps
+    >>> z = np.random.default_rng(0).normal(size=(100, 2))
+    >>> first, second = common_maps([z, z @ [[1.0, 2.0], [0.0, 1.0]] + 5], Group("affine"))
+    >>> np.allclose(first(z), second(z @ [[1.0, 2.0], [0.0, 1.0]] + 5))
+    True
+    """
+    if group.name == "orthogonal":
+        return _procrustes(runs, centred=not group.sphere)
+    return (_canonical if group.name == "affine" else _matched)(runs)
+
+
+def mean_of(maps: Sequence[Map], latents: Sequence[np.ndarray], group: Group) -> np.ndarray:
+    """Return the mean ``(N, n)`` of mapped runs; on a sphere it is brought back there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.diagnostics.agreement.group import Group
+    >>> from demix.diagnostics.agreement.common import common_maps, mean_of
+    >>> z = np.random.default_rng(0).normal(size=(100, 2))
+    >>> sphere = Group("orthogonal", sphere=True)
+    >>> mean = mean_of(common_maps([z, -z], sphere), [z, -z], sphere)
+    >>> np.allclose(np.linalg.norm(mean, axis=1), 1)
+    True
+    """
+    mean = np.zeros(latents[0].shape)
+    for map_, z in zip(maps, latents, strict=True):
+        mean += map_(z)
+    mean /= len(maps)
+    if group.sphere and group.name == "orthogonal":
+        mean /= np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), np.finfo(float).tiny)
+    return mean
+
+
+def _procrustes(runs: Sequence[np.ndarray], *, centred: bool) -> list[Map]:
+    n = runs[0].shape[1]
+    shifts = [-run.mean(axis=0) if centred else np.zeros(n) for run in runs]
+    moved = [run + shift for run, shift in zip(runs, shifts, strict=True)]
+    sizes = [float(np.sqrt(np.square(run).sum(axis=1).mean())) or 1.0 for run in moved]
+    unit = [run / size for run, size in zip(moved, sizes, strict=True)]
+    mean, turned = unit[0], unit
+    rotations = [np.eye(n) for _ in runs]
+    for _ in range(_ROUNDS):
+        rotations = [orthogonal_procrustes(run, mean)[0] for run in unit]
+        turned = [run @ rotation for run, rotation in zip(unit, rotations, strict=True)]
+        before, mean = mean, np.mean(turned, axis=0)
+        if np.square(mean - before).mean() <= _TOLERANCE * np.square(mean).mean():
+            break
+    apart = sum(((run - mean).T @ (run - mean) for run in turned), np.zeros((n, n)))
+    axes = _upright(np.linalg.eigh(apart)[1])  # in the order of growing disagreement
+    matrices = [r @ axes / size for r, size in zip(rotations, sizes, strict=True)]
+    return [Map(m, shift @ m) for m, shift in zip(matrices, shifts, strict=True)]
+
+
+def _canonical(runs: Sequence[np.ndarray]) -> list[Map]:
+    count, n = len(runs), runs[0].shape[1]
+    whitened = [_whitening(run) for run in runs]
+    white = [map_(run) for map_, run in zip(whitened, runs, strict=True)]
+    side_by_side = np.concatenate(white, axis=1)
+    values, vectors = np.linalg.eigh(side_by_side.T @ side_by_side / len(side_by_side))
+    values, vectors = values[::-1][:n], vectors[:, ::-1][:, :n]
+    weights = _upright(vectors) * (count / np.sqrt(np.maximum(values, _FLAT)))
+    return [
+        map_.then(Map(weights[r * n : (r + 1) * n], np.zeros(n))) for r, map_ in enumerate(whitened)
+    ]
+
+
+def _matched(runs: Sequence[np.ndarray]) -> list[Map]:
+    count, n = len(runs), runs[0].shape[1]
+    scaled = [_standard(run) for run in runs]
+    standard = [map_(run) for map_, run in zip(scaled, runs, strict=True)]
+    likeness = np.zeros(count)
+    for r in range(count):
+        for s in range(r):
+            matched = np.abs(correlate(standard[r], standard[s], "pearson"))
+            likeness[[r, s]] += matched[linear_sum_assignment(matched, maximize=True)].sum()
+    mean = standard[int(likeness.argmax())]
+    moves = [np.zeros((n, n)) for _ in runs]
+    for _ in range(_ROUNDS):
+        before, moves = moves, [_signed_order(run, mean) for run in standard]
+        if np.array_equal(moves, before):
+            break
+        mean = np.mean([run @ move for run, move in zip(standard, moves, strict=True)], axis=0)
+    # The mean of runs that differ is smaller than they are; it gets their size.
+    final = Map(np.diag(1 / _spread(mean)), np.zeros(n))
+    return [
+        map_.then(Map(move, np.zeros(n))).then(final)
+        for map_, move in zip(scaled, moves, strict=True)
+    ]
+
+
+def _signed_order(run: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Return the matrix that gives each target the run's dimension that is most like it."""
+    likeness = correlate(run, target, "pearson")  # (targets, dimensions of the run)
+    targets, own = linear_sum_assignment(np.abs(likeness), maximize=True)
+    move = np.zeros_like(likeness)
+    move[own, targets] = np.where(likeness[targets, own] < 0, -1.0, 1.0)
+    return move
+
+
+def _standard(run: np.ndarray) -> Map:
+    scale = 1 / _spread(run)
+    return Map(np.diag(scale), -run.mean(axis=0) * scale)
+
+
+def _spread(run: np.ndarray) -> np.ndarray:
+    spread = run.std(axis=0)
+    return np.where(spread > _FLAT * np.abs(run).max(axis=0, initial=0.0), spread, 1.0)
+
+
+def _whitening(run: np.ndarray) -> Map:
+    centre = run.mean(axis=0)
+    _, sizes, axes = np.linalg.svd(run - centre, full_matrices=False)
+    kept = sizes > _FLAT * max(sizes[0], np.finfo(float).tiny)
+    scale = np.where(kept, np.sqrt(len(run)) / np.where(kept, sizes, 1.0), 0.0)
+    matrix = axes.T * scale
+    return Map(matrix, -centre @ matrix)
+
+
+def _upright(vectors: np.ndarray) -> np.ndarray:
+    """Return eigenvectors with signs that do not hang on the library that found them."""
+    largest = np.abs(vectors).argmax(axis=0)
+    return np.asarray(vectors * np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1, 1))

@@ -1,0 +1,173 @@
+"""Which rows runs are fitted to, which bring them together, and which judge their agreement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from demix._support.errors import DemixError
+from demix.estimators.split import hanging_together, thin
+
+# So many groups of rows judge; they are drawn anew for the intervals.
+_GROUPS = 25
+# With more rows in a part, some of them, evenly spread, stand for all.
+_MOST = 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Numbers of rows, in ascending order, that no two parts share.
+
+    Attributes
+    ----------
+    fit, align, judge : Tensor (M,) of int64
+        Rows that the runs are fitted to, that the maps between them are fitted to, and that judge
+        how well they agree. Of the last two, at most 20 000 rows each.
+    groups : ndarray (M,) of int64
+        The group of each row that judges; those of different groups may be taken as independent.
+    in_time : bool
+        Whether rows are in time order, so that neighbours are alike.
+    """
+
+    fit: Tensor
+    align: Tensor
+    judge: Tensor
+    groups: np.ndarray
+    in_time: bool
+
+
+def time_parts(rows: int, share: float, high: int, least: int) -> Parts:
+    """Hold out the end of a series; its stretches align and judge by turns.
+
+    Parameters
+    ----------
+    rows : int
+        How many there are, in time order.
+    share : float
+        Share of them that is held out.
+    high : int
+        The largest lag of positives; a stretch is at least four times as long.
+    least : int
+        How many rows each held-out part needs.
+
+    Examples
+    --------
+    >>> from demix.diagnostics.agreement.parts import time_parts
+    >>> parts = time_parts(1000, 0.2, 1, 10)
+    >>> len(parts.fit), parts.align[:5].tolist(), parts.judge[:5].tolist()
+    (800, [800, 801, 802, 803, 808], [804, 805, 806, 807, 812])
+    """
+    held = round(share * rows)
+    # Ten stretches: with fewer, an interval says nothing.
+    _enough(held, max(2 * least + 8 * high, 40 * high), rows, share)
+    stretch = max(4 * high, -(-held // (2 * _GROUPS)))
+    number = np.arange(held) // stretch
+    held_rows = torch.arange(rows - held, rows)
+    judge, places = _thin(held_rows[torch.from_numpy(number % 2 == 1)])
+    align, _ = _thin(held_rows[torch.from_numpy(number % 2 == 0)])
+    groups = number[number % 2 == 1][places] // 2
+    return Parts(torch.arange(rows - held), align, judge, groups, in_time=True)
+
+
+def row_parts(
+    rows: int,
+    share: float,
+    least: int,
+    seed: int,
+    *,
+    labels: np.ndarray | None = None,
+    pairs: Tensor | None = None,
+) -> Parts:
+    """Hold out rows at random: some of every class, and all that pairs chain together or none.
+
+    Parameters
+    ----------
+    rows : int
+        How many there are.
+    share : float
+        Share of them that is held out.
+    least : int
+        How many rows each held-out part needs.
+    seed : int
+        Which rows.
+    labels : ndarray (N,), optional
+        The class of each row.
+    pairs : Tensor (P, 2) of int64, optional
+        Rows that belong together. If most rows hang together, they are divided all the same, and
+        pairs between two parts are lost.
+
+    Examples
+    --------
+    >>> from demix.diagnostics.agreement.parts import row_parts
+    >>> parts = row_parts(1000, 0.2, 10, seed=0)
+    >>> len(parts.fit), len(parts.align), len(parts.judge)
+    (800, 100, 100)
+    """
+    random = np.random.default_rng([seed, rows])
+    unit = np.arange(rows)
+    if pairs is not None:
+        together = hanging_together(pairs, rows)
+        if np.bincount(together).max() <= (1 - share) * rows:
+            unit = together
+    sizes = np.bincount(unit)
+    target = share * rows
+    if labels is None:
+        order = random.permutation(len(sizes))
+        # What would fill half of a held-out part alone is fitted to.
+        order = order[np.argsort(sizes[order] > target / 4, kind="stable")]
+        order = order[np.cumsum(sizes[order]) <= target]
+    else:
+        order = random.permutation(_of_every_class(labels, share, random))
+    half = np.cumsum(sizes[order]) <= sizes[order].sum() / 2
+    place = np.zeros(len(sizes), dtype=np.int64)
+    place[order] = np.where(half, 1, 2)
+    group = np.zeros(len(sizes), dtype=np.int64)
+    group[order] = np.arange(len(order)) % _GROUPS
+    fit, align, judge = (torch.from_numpy(np.flatnonzero(place[unit] == k)) for k in range(3))
+    _enough(2 * min(len(align), len(judge)), 2 * least, rows, share)
+    align, _ = _thin(align)
+    judge, _ = _thin(judge)
+    return Parts(fit, align, judge, group[unit][judge.numpy()], in_time=False)
+
+
+def pairs_within(pairs: Tensor, fit: Tensor, rows: int) -> Tensor:
+    """Return the pairs whose two rows are both fitted to, in the numbers that they have there.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix.diagnostics.agreement.parts import pairs_within
+    >>> pairs_within(torch.tensor([[0, 1], [2, 3]]), torch.tensor([0, 2, 3]), 4)
+    tensor([[1, 2]])
+    """
+    number = torch.full((rows,), -1)
+    number[fit] = torch.arange(len(fit))
+    renumbered = number[pairs]
+    return renumbered[(renumbered >= 0).all(dim=1)]
+
+
+def _of_every_class(labels: np.ndarray, share: float, random: np.random.Generator) -> np.ndarray:
+    """Return rows that are held out, in proportion to the sizes of the classes."""
+    _, codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    order = np.lexsort((random.random(len(codes)), codes))
+    place = np.arange(len(codes))
+    chosen = np.floor((place + 1) * share) > np.floor(place * share)
+    chosen[np.cumsum(sizes) - sizes] = False  # the first of its class: none shall vanish
+    return np.asarray(order[chosen])
+
+
+def _enough(held: int, least: int, rows: int, share: float) -> None:
+    if held < least:
+        raise DemixError(
+            f"Bringing runs together takes at least {least} held-out rows, but a share of "
+            f"{share:g} of {rows} rows leaves {held}; give more rows or a larger held_out."
+        )
+
+
+def _thin(rows: Tensor) -> tuple[Tensor, np.ndarray]:
+    """Return at most so many rows as are needed, and their places among those given."""
+    places = thin(torch.arange(len(rows)), _MOST)
+    return rows[places], places.numpy()

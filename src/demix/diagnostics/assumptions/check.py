@@ -1,0 +1,125 @@
+"""A check: what was found, what chance would give, and what is made of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from scipy import stats
+
+Verdict = Literal["pass", "warn", "fail", "skipped"]
+
+_DRAWS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """One assumption of a theorem, looked at on data.
+
+    Attributes
+    ----------
+    name : str
+        The assumption in a word or two.
+    verdict : "pass", "warn", "fail" or "skipped"
+        What came out.
+    statistic : float
+        How far the data are from the assumption; 0 is not at all.
+    null : ndarray (B,)
+        The statistic on data for which the assumption holds, as many and as dependent as these;
+        empty for what is counted, such as a rank.
+    margin : float
+        What the error of learning adds to it, found in the calibration.
+    unit : str
+        What the statistic counts.
+    sentence : str
+        The finding in plain words.
+    details : dict
+        Estimates with their intervals, as plain data.
+    """
+
+    name: str
+    verdict: Verdict
+    statistic: float
+    null: np.ndarray
+    margin: float
+    unit: str
+    sentence: str
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def fires(self) -> bool:
+        """Whether the assumption is in doubt."""
+        return self.verdict in ("warn", "fail")
+
+    @property
+    def allowed(self) -> float:
+        """The largest statistic that passes: the 95 % quantile of the null, and the margin."""
+        return (float(np.quantile(self.null, 0.95)) if len(self.null) else 0.0) + self.margin
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        known = math.isfinite(self.statistic)
+        return {
+            "name": self.name,
+            "verdict": self.verdict,
+            "statistic": self.statistic if known else None,
+            "unit": self.unit,
+            "allowed": self.allowed if known else None,
+            "margin": self.margin,
+            "null": [float(f"{value:.6g}") for value in self.null],
+            "sentence": self.sentence,
+            "details": self.details,
+        }
+
+
+def judge(
+    name: str,
+    statistic: float,
+    null: np.ndarray,
+    *,
+    margin: float,
+    unit: str,
+    good: str,
+    bad: str,
+    details: dict[str, Any] | None = None,
+) -> Check:
+    """Compare a statistic with chance and with the error of learning.
+
+    It passes up to the 95 % quantile of its null plus ``margin``, and fails from another margin
+    on: chance alone would find fault with every model that was learnt from finite data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.diagnostics.assumptions.check import judge
+    >>> words = {"unit": "bits", "good": "is fine", "bad": "is not"}
+    >>> [judge("a", s, np.zeros(9), margin=0.1, **words).verdict for s in (0.05, 0.15, 0.3)]
+    ['pass', 'warn', 'fail']
+    """
+    found = Check(
+        name, "pass", float(statistic), np.asarray(null), margin, unit, good, details or {}
+    )
+    if statistic <= found.allowed:
+        return found
+    fails = not statistic <= found.allowed + margin
+    return replace(found, verdict="fail" if fails else "warn", sentence=bad)
+
+
+def around_zero(error: float) -> np.ndarray:
+    """Return the null ``(B,)`` of a mean that is truly 0, from its standard error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.diagnostics.assumptions.check import around_zero
+    >>> float(round(np.quantile(around_zero(0.1), 0.95), 2))
+    0.16
+    """
+    return np.asarray(error * stats.norm.ppf((np.arange(_DRAWS) + 0.5) / _DRAWS))
+
+
+def skipped(name: str, why: str) -> Check:
+    """Return a check that could not be made."""
+    return Check(name, "skipped", math.nan, np.empty(0), 0.0, "", why)

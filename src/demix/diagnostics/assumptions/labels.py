@@ -1,0 +1,151 @@
+"""Checks of labels: the rows that classes got, how many samples they have, and false labels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from scipy import optimize, special
+
+from demix.diagnostics.assumptions.check import Check, judge
+from demix.processes.clusters import diversity_rank
+
+MARGINS = {
+    "generator system": 0.5,
+    "diversity": 0.05,
+    "balance": 0.1,
+    "label noise": 0.03,
+}
+"""What the error of learning adds to each statistic; see the calibration."""
+
+_DRAWS = 20
+# Samples that the share of false labels is estimated from.
+_SAMPLES = 2000
+# Rows that are looked at.
+_MOST = 4000
+
+
+def row_checks(rows: np.ndarray) -> list[Check]:
+    """Check the learnt rows ``(classes, n)`` of a table.
+
+    Rows are an affine generator system if their differences span all directions, which takes at
+    least ``n + 1`` of them (Reizinger et al. 2024). They are diverse if no quadratic function
+    vanishes on all of them, which takes ``n (n + 1) / 2 + n``; the paper asks for the squares of
+    the coordinates only, which depends on the rotation and does not suffice.
+    """
+    rows = rows[:: max(1, len(rows) // _MOST)]
+    classes, n = rows.shape
+    apart, values = _apart(rows)
+    random = np.random.default_rng(0)
+    # Of rows in general position; too few of them never are.
+    null = [_apart(random.normal(size=rows.shape))[0] for _ in range(_DRAWS if classes > n else 0)]
+    generator = judge(
+        "generator system",
+        apart,
+        np.array(null),
+        margin=MARGINS["generator system"],
+        unit="log10 of the widest to the narrowest direction",
+        good=f"The rows of {classes} classes span all {n} directions.",
+        bad=f"The rows of {classes} classes hardly span {n} directions; it takes {n + 1} classes "
+        "in general position.",
+        details={"classes": classes, "singular_values": values.tolist()},
+    )
+    unit = torch.from_numpy(rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-30))
+    rank, asked = diversity_rank(unit)
+    return [
+        generator,
+        judge(
+            "diversity",
+            1 - rank / asked,
+            np.empty(0),
+            margin=MARGINS["diversity"],
+            unit="share of the quadratic functions that rows leave open",
+            good=f"The rows tell all {asked} linear and quadratic functions apart.",
+            bad=f"The rows tell {rank} of {asked} linear and quadratic functions apart; unit rows "
+            "with free features need all of them.",
+            details={
+                "rank": rank,
+                "asked": asked,
+                "rank_of_squares": diversity_rank(unit, sufficient=False)[0],
+            },
+        ),
+    ]
+
+
+def _apart(rows: np.ndarray) -> tuple[float, np.ndarray]:
+    """Return log10 of the widest to the narrowest direction, and the width of each."""
+    classes, n = rows.shape
+    values = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)
+    least = values[n - 1] if classes > n else 0.0
+    return math.log10(values[0] / max(least, 1e-9 * values[0])), values
+
+
+def balance(labels: np.ndarray, classes: int) -> Check:
+    """Compare the frequencies of classes."""
+    counts = np.bincount(labels, minlength=classes)
+
+    def bits(counts: np.ndarray) -> float:
+        share = counts / counts.sum()
+        return math.log2(classes) - float(special.entr(share).sum() / math.log(2))
+
+    random = np.random.default_rng(0)
+    null = [
+        bits(random.multinomial(len(labels), np.full(classes, 1 / classes))) for _ in range(_DRAWS)
+    ]
+    statistic = bits(counts)
+    rare, common = int(counts.min()), int(counts.max())
+    return judge(
+        "balance",
+        statistic,
+        np.array(null),
+        margin=MARGINS["balance"],
+        unit="bits from uniform",
+        good=f"Classes have {rare} to {common} samples.",
+        bad=f"Classes have {rare} to {common} samples; their biases take up the difference.",
+        details={"smallest": rare, "largest": common},
+    )
+
+
+def label_noise(logits: np.ndarray, labels: np.ndarray) -> Check:
+    """Estimate which share of held-out labels ``(M,)`` was drawn at random.
+
+    Labels are explained by ``(1 - e) softmax(t * logits) + e / classes``, whose share ``e`` and
+    sharpness ``t`` have the largest likelihood.
+    """
+    random = np.random.default_rng(0)
+    step = max(1, len(labels) // _SAMPLES)
+    logits, labels = logits[::step], labels[::step]
+    found, sharpness = _fit(logits, labels)
+    clean = special.softmax(sharpness * logits, axis=1).cumsum(axis=1)
+    null = [
+        _fit(logits, (random.random((len(labels), 1)) > clean[:, :-1]).sum(axis=1))[0]
+        for _ in range(_DRAWS)
+    ]
+    error = np.quantile(null, 0.95)
+    share = f"{100 * found:.1f} %"
+    return judge(
+        "label noise",
+        found,
+        np.array(null),
+        margin=MARGINS["label noise"],
+        unit="share of labels",
+        good=f"About {share} of the labels are drawn at random.",
+        bad=f"About {share} of the labels are drawn at random; give it to the estimator as noise.",
+        details={"share": found, "low": max(0.0, found - error), "high": found + error},
+    )
+
+
+def _fit(logits: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    classes = logits.shape[1]
+    own = np.take_along_axis(logits, labels[:, None], axis=1)[:, 0]
+
+    def loss(x: np.ndarray) -> float:
+        share, sharpness = special.expit(x[0]), math.exp(x[1])
+        log_p = sharpness * own - special.logsumexp(sharpness * logits, axis=1)
+        return -float(np.log((1 - share) * np.exp(log_p) + share / classes + 1e-300).mean())
+
+    steps = np.array([[-4.0, 0.0], [-2.0, 0.0], [-4.0, 0.5]])
+    options = {"xatol": 2e-2, "fatol": 1e-6, "initial_simplex": steps}
+    found = optimize.minimize(loss, steps[0], method="Nelder-Mead", options=options).x
+    return float(special.expit(found[0])), math.exp(found[1])

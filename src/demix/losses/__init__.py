@@ -1,0 +1,1 @@
+"""Objectives: one streamed log-softmax and the losses made of it."""

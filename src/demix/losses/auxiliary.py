@@ -1,0 +1,153 @@
+"""The elders of the family: time-contrastive and generalised contrastive learning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from demix._support.errors import DemixError
+from demix._support.process_group.split import lay_out
+from demix.losses.classification import Classification
+from demix.losses.labels import check_features, check_labels, warn_of_few
+from demix.losses.rows import RowObjective
+
+Statistic = Literal["identity", "absolute", "square"]
+
+_STATISTICS: dict[str, Callable[[Tensor], Tensor]] = {
+    "identity": lambda h: h,
+    "absolute": torch.abs,
+    "square": torch.square,
+}
+
+
+class TimeContrastive(Classification):
+    r"""TCL: tell the segment of a time series from its observations.
+
+    .. math:: -\log \frac{e^{\langle w_t, q(f(x)) \rangle + b_t}}
+              {\sum_s e^{\langle w_s, q(f(x)) \rangle + b_s}}
+
+    The latents follow an exponential family with statistics :math:`q` whose parameters change from
+    segment to segment; :math:`q(f(x))` recovers the statistics up to a linear map. With the
+    identity and no bias it is DIET with free rows on segment labels.
+
+    Parameters
+    ----------
+    segments : int
+        Number of segments, the labels of the batches.
+    dim : int
+        Number of latents.
+    statistics : sequence of str
+        Of ``"identity"``, ``"absolute"`` and ``"square"``: the statistics :math:`q` of the family,
+        e.g. ``("absolute",)`` for Laplace latents whose scale changes.
+    bias : bool
+        Learn :math:`b_t`, which carries the normaliser of the family.
+
+    References
+    ----------
+    Hyvarinen and Morioka (2016), Unsupervised Feature Extraction by Time-Contrastive Learning and
+    Nonlinear ICA.
+
+    Examples
+    --------
+    >>> from demix import TimeContrastive
+    >>> TimeContrastive(40, 5, statistics=("identity", "square")).rows.shape
+    torch.Size([40, 10])
+    """
+
+    def __init__(
+        self,
+        segments: int,
+        dim: int,
+        *,
+        statistics: Sequence[Statistic] = ("identity",),
+        bias: bool = True,
+    ) -> None:
+        unknown = [name for name in statistics if name not in _STATISTICS]
+        if unknown or not statistics:
+            raise DemixError(
+                f"statistics are some of {', '.join(_STATISTICS)}, but got {tuple(statistics)!r}."
+            )
+        super().__init__(segments, dim * len(statistics), bias=bias)
+        self.statistics = tuple(statistics)
+
+    def _warn_of_few(self) -> None:
+        theorem = "Theorem 1 of Hyvarinen and Morioka (2016)"
+        warn_of_few(*self.rows.shape, theorem=theorem, classes="segments", latents="statistics")
+
+    def loss(self, features: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
+        check_features(features, self.rows.shape[1] // len(self.statistics), self.group)
+        maps = [_STATISTICS[name](features) for name in self.statistics]
+        return super().loss(torch.cat(maps, dim=1), labels)
+
+
+class GeneralizedContrastive(RowObjective):
+    r"""GCL: tell samples with their own auxiliary value from samples with a shuffled one.
+
+    Logistic regression with :math:`r(x, u) = \langle w_u, f(x) \rangle + a(f(x)) + b_u`, which at
+    the optimum is :math:`\log p(x | u) / p(x)`.
+
+    Parameters
+    ----------
+    values : int
+        How many values ``u`` the auxiliary variable takes, the labels of the batches.
+    dim : int
+        Number of latents.
+    hidden : int
+        Units of :math:`a`, which carries what does not depend on ``u``.
+
+    References
+    ----------
+    Hyvarinen, Sasaki and Turner (2019), Nonlinear ICA Using Auxiliary Variables and Generalized
+    Contrastive Learning.
+
+    Examples
+    --------
+    >>> from demix import GeneralizedContrastive
+    >>> GeneralizedContrastive(40, 5).rows.shape
+    torch.Size([40, 5])
+    """
+
+    def __init__(self, values: int, dim: int, *, hidden: int = 64) -> None:
+        super().__init__(values, dim)
+        theorem = "Theorem 3 of Hyvarinen, Sasaki and Turner (2019)"
+        warn_of_few(values, dim, theorem=theorem, classes="values")
+        self.bias = nn.Parameter(torch.zeros(values))
+        first, last = nn.Linear(dim, hidden), nn.Linear(hidden, 1)
+        self.common = nn.Sequential(first, nn.SiLU(), last)
+        self._layers = (first, last)
+        self.initialise()
+
+    @torch.no_grad()
+    def initialise(self, generator: torch.Generator | None = None) -> None:
+        """Draw small rows and the weights of ``a``."""
+        super().initialise(generator)
+        self.bias.zero_()
+        for layer in self._layers:
+            layer.weight.normal_(0, layer.in_features**-0.5, generator=generator)
+            layer.bias.zero_()
+
+    def loss(self, features: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss ``()`` against the labels of all others: the mean of all shuffles."""
+        check_features(features, self.rows.shape[1], self.group)
+        labels = check_labels(labels, len(features), self.classes)
+        (split,) = lay_out(self.group, features)
+        if split.total < 2:
+            raise DemixError("Shuffled labels need at least 2 samples, but got 1.")
+        # The labels of all ranks are the shuffled ones; ratios are those of own samples.
+        present, place, counts = split.gathered(labels).unique(
+            return_inverse=True, return_counts=True
+        )
+        ratios = self.log_ratios(features, present)
+        own = ratios.gather(1, place[split.own][:, None])[:, 0]
+        shuffled = functional.softplus(ratios) @ counts.to(ratios) - functional.softplus(own)
+        return split.mean(functional.softplus(-own)) + split.mean(shuffled) / (split.total - 1)
+
+    def log_ratios(self, features: Tensor, values: Tensor) -> Tensor:
+        """Return ``r(x, u)`` ``(B, U)`` of features ``(B, dim)`` and each of the ``values``."""
+        common: Tensor = self.common(features)
+        return features @ self.rows[values].T + self.bias[values] + common

@@ -1,0 +1,358 @@
+"""Cross-entropy over a table of rows: one row per class, or per instance (DIET)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal, Self
+
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+from demix._support.errors import DemixError
+from demix._support.process_group.exchange import shared_gradient, summed
+from demix._support.process_group.group import Ranks, checked_group
+from demix._support.process_group.split import Split, divided, lay_out
+from demix._support.validation import check_share
+from demix.encoders.encoder import Encoder
+from demix.losses.contrast import full, log_likelihood
+from demix.losses.labels import check_features, check_labels, warn_of_few
+from demix.losses.rows import Examples, RowObjective
+from demix.losses.sampling import draw_distinct, places, sampled_log_likelihood
+from demix.losses.shares import held_here, log_sums, own_similarities
+
+# Numbers of the matrix that are held at once where it cannot be streamed.
+_BLOCK = 2**22
+Sampled = int | Literal["batch"] | None
+
+
+class Classification(RowObjective):
+    r"""Plain classification, whose rows :math:`w_c` take the place of the keys of a batch.
+
+    .. math:: E\left[-\log \frac{e^{\langle w_c, f(x) \rangle + b_c}}
+              {\sum_k e^{\langle w_k, f(x) \rangle + b_k}}\right]
+
+    By Theorem 1 of Reizinger et al. (2024), with classes as instances, :math:`f` recovers the
+    latents of a :class:`demix.ClusterProcess`. The space of the encoder and ``unit_rows`` choose
+    the case: on a sphere, whose learnt radius is the inverse temperature, C1 (unit rows) or C2; in
+    :math:`R^d`, C3 (unit rows) or C4.
+
+    Parameters
+    ----------
+    classes : int
+        Number of rows; fewer than ``dim + 1`` identify only a part of the latents, which is warned
+        of.
+    dim : int
+        Number of latents.
+    unit_rows : bool
+        Keep the rows on the unit sphere.
+    bias : bool
+        Learn :math:`b_c`; it absorbs the frequencies of unbalanced classes.
+    prior : Tensor (classes,), optional
+        Known frequencies of the classes: their logarithms are added to the logits, so that the
+        features need not bend to explain them.
+    noise : float
+        Known share of labels that were replaced by one drawn uniformly from all. The loss compares
+        labels with :math:`(1 - e) p + e / N` (forward correction), whose optimum is the clean one.
+    smoothing : float
+        Share of every target that is spread over all classes. It bends the features as noise does;
+        with ``noise`` of the same share the model is spread like the targets, and the optimum is
+        the clean one again, at the cost of a second pass over all rows.
+    sampled : int or "batch", optional
+        For very many rows: draw this many of them anew at every call, uniformly, and estimate the
+        sum over all from them. The estimate of the sum is unbiased, that of the loss too low by
+        ``O(1 / sampled)``; with ``sampled=classes`` it is exact. By default all rows are summed.
+        ``"batch"`` takes the rows of the batch's own labels, for labels that are equally frequent,
+        as instances are: a row is then pulled and pushed in the same steps, which leaves its
+        gradient little noise beyond that of its samples.
+
+    Attributes
+    ----------
+    rows : Parameter (classes, dim)
+        The table, before it is brought to unit length; shared among ranks, this one's part of it.
+    held : Split
+        Which of the rows are here.
+    sparse_gradient : bool
+        With ``sampled``: give the table a sparse gradient, for ``torch.optim.SparseAdam``.
+        :func:`demix.train` sets it as the recipe's ``lazy_rows``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix import Classification
+    >>> Classification(10, 5, bias=True).bias.shape
+    torch.Size([10])
+    >>> features, labels = torch.zeros(3, 5), torch.tensor([0, 1, 99_999])
+    >>> Classification(100_000, 5, sampled=512).loss(features, labels).exp()
+    tensor(100000., grad_fn=<ExpBackward0>)
+    """
+
+    log_prior: Tensor | None
+
+    def __init__(
+        self,
+        classes: int,
+        dim: int,
+        *,
+        unit_rows: bool = False,
+        bias: bool = False,
+        prior: Tensor | None = None,
+        noise: float = 0.0,
+        smoothing: float = 0.0,
+        sampled: Sampled = None,
+    ) -> None:
+        super().__init__(classes, dim, unit_rows=unit_rows)
+        self._warn_of_few()
+        for name, share in (("noise", noise), ("smoothing", smoothing)):
+            check_share(share, name)
+        if sampled not in (None, "batch") and not (
+            isinstance(sampled, int) and 2 <= sampled <= classes
+        ):
+            raise DemixError(
+                f'sampled must be between 2 and the number of rows, {classes}, "batch" for those '
+                f"of the batch, or None for all of them, but got {sampled!r}."
+            )
+        if sampled is not None and smoothing:
+            raise DemixError("smoothing needs the mean of all rows; choose it or sampled rows.")
+        self.held = Split((classes,))
+        self.noise, self.smoothing = noise, smoothing
+        self.sampled, self.sparse_gradient = sampled, False
+        self.draws = torch.Generator()
+        self.bias = nn.Parameter(torch.zeros(classes)) if bias else None
+        self.register_buffer("log_prior", _log_prior(prior, classes))
+
+        self.initialise()
+
+    def initialise(self, generator: torch.Generator | None = None) -> None:
+        """Draw small rows, forget the biases, and seed the draws of ``sampled`` rows."""
+        super().initialise(generator)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+        device = "cpu" if generator is None else generator.device
+        seed = torch.randint(2**62, (), generator=generator, device=device)
+        self.draws.manual_seed(int(seed))
+
+    def _warn_of_few(self) -> None:
+        warn_of_few(*self.rows.shape)
+
+    def across(self, group: dist.ProcessGroup | None) -> Self:
+        """Take batches that lie on the ranks of a group, and share the rows among them.
+
+        This process keeps its part of the rows only, in place, which receives the whole gradient of
+        the mean loss: there is nothing to average over ranks. None brings all rows together again,
+        on every rank.
+        """
+        if self.held.group is not None:
+            self._hold([self.held.gathered(p.detach()) for p in self.parameters()], None)
+        group = checked_group(group)
+        if group is not None:
+            # Ranks must draw the same rows.
+            self.draws.set_state(Ranks(group).told(self.draws.get_state()))
+            part = divided(self.classes, group).own
+            self._hold([p.detach()[part].clone() for p in self.parameters()], group)
+        return self
+
+    @contextmanager
+    def whole_on_first(self) -> Iterator[None]:
+        """Give all rows to rank 0 for a while, as if it were alone; every rank has to take part."""
+        if self.held.group is None:
+            yield
+            return
+        group, parts = self.group, [p.detach() for p in self.parameters()]
+        whole = [self.held.collected(part) for part in parts]
+        if self.held.rank == 0:
+            self._hold(whole, None)
+        try:
+            yield
+        finally:
+            if self.group is None:
+                self._hold(parts, group)
+
+    def _hold(self, rows: list[Tensor], group: dist.ProcessGroup | None) -> None:
+        for parameter, part in zip(self.parameters(), rows, strict=True):
+            parameter.data, parameter.grad = part, None
+        self.group, self.held = group, divided(self.classes, group)
+
+    def loss(self, features: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
+        check_features(features, self.rows.shape[1], self.group)
+        labels = check_labels(labels, len(features), self.classes)
+        if self.sampled is None:
+            return self.exact_loss(features, labels)
+        (split,) = lay_out(self.group, features)
+        likelihood = self._estimated(split.gathered(full(features)), split.gathered(labels))
+        return -split.mean(self._mixed(likelihood[split.own]))
+
+    def table(self) -> Tensor:
+        """Return the rows as the loss sees them, ``(classes, dim)``."""
+        self._check_whole()
+        return super().table()
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Return the logits ``(N, classes)`` of features ``(N, dim)``, offsets included."""
+        self._check_whole()
+        return self._queries(full(features)) @ self._keys().T
+
+    def log_likelihood(self, encoder: Encoder, batch: Examples) -> Tensor:
+        """Return the log-probability ``(N,)`` of each label among all rows."""
+        self._check_whole()
+        features = full(encoder(batch.x))
+        check_features(features, self.rows.shape[1])
+        labels = check_labels(batch.labels, len(features), self.classes)
+        queries, keys = self._queries(features), self._keys()
+        return self._mixed(log_likelihood(queries, keys, positives=labels))
+
+    def exact_loss(self, features: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss ``()`` summed over all rows, whether or not training draws some."""
+        (split,) = lay_out(self.group, features)
+        queries, labels = self._queries(split.gathered(full(features))), split.gathered(labels)
+        keys, here = self._keys(), held_here(labels, self.held)
+        own = keys[labels[here] - self.held.own.start]
+        sums = log_sums(queries, keys, self.held)
+        likelihood = own_similarities(queries, own, here, self.held) - sums
+        loss = -(1 - self.smoothing) * split.mean(self._mixed(likelihood[split.own]))
+        if self.smoothing:
+            of_all = self._mean_of_all(queries, keys, sums)
+            loss = loss - self.smoothing * split.mean(of_all[split.own])
+        return loss
+
+    def _check_whole(self) -> None:
+        if self.held.group is not None:
+            raise DemixError(
+                f"All {self.classes} rows are needed at once, but rank {self.held.rank} holds "
+                f"{len(self.rows)} of them; bring them together with across(None) on every rank."
+            )
+
+    def _mixed(self, likelihood: Tensor) -> Tensor:
+        """Return the log-likelihoods of labels of which a share was replaced by any."""
+        if not self.noise:
+            return likelihood
+        spread = torch.full_like(likelihood, math.log(self.noise / self.classes))
+        return torch.logaddexp(likelihood + math.log1p(-self.noise), spread)
+
+    def _mean_of_all(self, queries: Tensor, keys: Tensor, log_sum: Tensor) -> Tensor:
+        """Return the log-likelihood of each sample ``(B,)``, averaged over all labels."""
+        group = self.held.group
+        if not self.noise:
+            # The mean logit needs the mean row only.
+            total = keys.sum(dim=0)
+            total = total if group is None else summed(total, group)
+            return queries @ total / self.classes - log_sum
+
+        def block(q: Tensor, log_sum: Tensor) -> Tensor:
+            return self._mixed(q @ keys.T - log_sum[:, None]).sum(dim=1)
+
+        # Logarithms of sums do not sum up: the matrix is made block by block, backward again.
+        size = max(1, _BLOCK // max(1, len(keys)))
+        parts = zip(queries.split(size), log_sum.split(size), strict=True)
+        sums = torch.cat([checkpoint(block, q, part, use_reentrant=False) for q, part in parts])
+        return (sums if group is None else summed(sums, group)) / self.classes
+
+    def _estimated(self, features: Tensor, labels: Tensor) -> Tensor:
+        """Return the log-likelihoods ``(B,)``, estimated from a few rows; touch no others."""
+        queries, drawn = self._queries(features), self._drawn(labels)
+        first, here = self.held.own.start, held_here(labels, self.held)
+        drawn_here = drawn[held_here(drawn, self.held)]
+        rows = self._keys(torch.cat([drawn_here, labels[here]]) - first)
+        keys, own = rows.split([len(drawn_here), len(here)])
+        return sampled_log_likelihood(
+            own_similarities(queries, own, here, self.held),
+            log_sums(queries, keys, self.held, skip=places(drawn_here, labels)),
+            len(drawn) - (places(drawn, labels) >= 0).long(),
+            self.classes,
+        )
+
+    def _drawn(self, labels: Tensor) -> Tensor:
+        """Return the labels, in order, of the rows that stand for all."""
+        if isinstance(self.sampled, int):
+            return draw_distinct(self.sampled, self.classes, self.draws).to(labels.device)
+        # Beside its own, a sample's batch holds any set of so many labels with equal probability.
+        drawn: Tensor = labels.unique()
+        if len(drawn) < 2:
+            raise DemixError(
+                "Rows of the batch can stand for all if it has at least 2 labels, but all of its "
+                f"{len(labels)} samples have label {int(drawn)}; take larger batches."
+            )
+        return drawn
+
+    def _queries(self, features: Tensor) -> Tensor:
+        """Return features with one more coordinate that is one, if there are offsets."""
+        if self.bias is None and self.log_prior is None:
+            return features
+        return torch.cat([features, features.new_ones(len(features), 1)], dim=1)
+
+    def _keys(self, which: Tensor | None = None) -> Tensor:
+        """Return the rows held, or those at ``which``; their offset is one more coordinate."""
+        rows: Tensor = self.rows
+        prior = None if self.log_prior is None else self.log_prior[self.held.own]
+        offsets: list[Tensor] = [x for x in (self.bias, prior) if x is not None]
+        if which is not None:
+            sparse = self.sparse_gradient
+            rows = functional.embedding(which, rows, sparse=sparse)
+            offsets = [torch.gather(x, 0, which, sparse_grad=sparse) for x in offsets]
+        rows = self._sized(rows)
+        if offsets:
+            rows = torch.cat([rows, torch.stack(offsets).sum(dim=0)[:, None].to(rows)], dim=1)
+        return rows if self.held.group is None else shared_gradient(rows, self.held.group)
+
+
+class InstanceDiscrimination(Classification):
+    r"""DIET: every sample is a class of its own (Eq. 3 of Reizinger et al. 2024).
+
+    The plain classification loss over instance labels, without bias; rows of instances of one class
+    coincide at the optimum.
+
+    Parameters
+    ----------
+    instances : int
+        Number of samples, each with a row.
+    dim : int
+        Number of latents.
+    unit_rows : bool
+        Keep the rows on the unit sphere.
+    smoothing : float
+        As in :class:`Classification`.
+    sampled
+        As in :class:`Classification`: draw some of the rows at every call, for very many instances.
+
+    References
+    ----------
+    Balestriero (2023), Unsupervised Learning on a DIET.
+
+    Examples
+    --------
+    >>> from demix import InstanceDiscrimination
+    >>> InstanceDiscrimination(1000, 5).rows.shape
+    torch.Size([1000, 5])
+    """
+
+    def __init__(
+        self,
+        instances: int,
+        dim: int,
+        *,
+        unit_rows: bool = False,
+        smoothing: float = 0.0,
+        sampled: Sampled = None,
+    ) -> None:
+        super().__init__(instances, dim, unit_rows=unit_rows, smoothing=smoothing, sampled=sampled)
+
+
+def _log_prior(prior: Tensor | None, classes: int) -> Tensor | None:
+    if prior is None:
+        return None
+    if not torch.is_tensor(prior):
+        raise DemixError(
+            f"prior must be a tensor of {classes} frequencies, but got {type(prior).__name__}; "
+            "convert it with torch.as_tensor."
+        )
+    if prior.shape != (classes,) or not bool(((prior > 0) & prior.isfinite()).all()):
+        raise DemixError(
+            f"prior must be {classes} positive frequencies, one per class, but got shape "
+            f"{tuple(prior.shape)} from {prior.min().item():g} to {prior.max().item():g}."
+        )
+    return (prior / prior.sum()).log()

@@ -1,0 +1,178 @@
+"""One function for the whole family: an exact log-softmax over all keys."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch import distributed as dist
+
+from demix._support.errors import DemixError
+from demix._support.process_group.split import Split, lay_out
+from demix.losses.ring import spread_logsumexp
+from demix.losses.similarities import Kind, PairSimilarity, similarity_named
+from demix.losses.streaming import pairwise_logsumexp
+
+
+def contrast(
+    queries: Tensor,
+    keys: Tensor,
+    *,
+    positives: Tensor | None = None,
+    similarity: Kind = "dot",
+    temperature: float | Tensor = 1.0,
+    two_sided: bool = False,
+    include_positive: bool = True,
+    group: dist.ProcessGroup | None = None,
+) -> Tensor:
+    r"""Return the mean cross-entropy of telling each query's key from all other keys.
+
+    .. math:: -\frac{1}{B} \sum_i \log
+              \frac{e^{s(q_i, k_{+(i)}) / \tau}}{\sum_j e^{s(q_i, k_j) / \tau}}
+
+    With queries ``f(x~)`` and keys ``f(x)`` of a batch of pairs this is InfoNCE (Eq. 1 of
+    Zimmermann et al. 2021, or Eq. 6 for a distance), the other pairs being the ``M = B - 1``
+    negatives. The self-pair of a sample with itself does not occur. Memory is that of one tile,
+    never ``B x K``.
+
+    With a ``group`` of `torch.distributed`, queries and keys lie on its ranks, and every query is
+    told from the keys of all. The loss on a rank is the mean over its own queries; with unequal
+    numbers of queries that mean is weighted by the rank's share, :math:`R B_r / \sum_s B_s` on
+    :math:`R` ranks. So the average over ranks, of losses and of gradients as
+    `DistributedDataParallel` takes it, is that of one process with all queries and keys. Every rank
+    has to take part, forward and backward, if only with no query and no key.
+
+    Parameters
+    ----------
+    queries : Tensor (B, d)
+        One row per query.
+    keys : Tensor (K, d)
+        One row per key.
+    positives : Tensor (B,) of int64, optional
+        Index of each query's key; by default its own row. With a ``group`` keys are counted over
+        all ranks, in their order; the row is that of the query's own rank.
+    similarity : "dot" or float
+        The dot product, or ``p`` for ``-|q - k|_p^p``.
+    temperature : float or Tensor
+        ``tau``; a tensor receives a gradient.
+    two_sided : bool
+        Average with the loss of telling each key's query from all other queries.
+    include_positive : bool
+        False leaves the positive out of the denominator, as in SimCLR.
+    group : ProcessGroup, optional
+        The ranks that queries and keys lie on; by default this process alone.
+
+    Returns
+    -------
+    Tensor ()
+        The loss in nats.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix import contrast
+    >>> z = torch.eye(3)
+    >>> contrast(z, z, temperature=0.1).item() < 1e-3
+    True
+    >>> contrast(z, z, similarity=1, two_sided=True) < contrast(z, z.flip(0), similarity=1)
+    tensor(True)
+    """
+    pairs = similarity_named(similarity)
+    check_rows(queries, keys, group)
+    own, held = lay_out(group, queries, keys)
+    which = _check_positives(queries, own, held, positives)
+    if not include_positive:
+        _check_negatives(own, held, which, two_sided)
+    queries, keys = tempered(queries, keys, pairs, temperature)
+
+    def matching(x: Tensor) -> Tensor:
+        """Return the row of ``x`` that belongs to each query's key; most often it is here."""
+        return x[: len(queries)] if positives is None else held.gathered(x)[which]
+
+    matched = pairs.paired(queries, matching(keys))
+    skip = None if include_positive else which
+    rows, columns = spread_logsumexp(queries, keys, pairs, held, skip=skip, columns=two_sided)
+    loss = own.mean(rows - matched)
+    if columns is not None:
+        loss = (loss + own.mean(matching(columns) - matched)) / 2
+    return loss
+
+
+def log_likelihood(
+    queries: Tensor, keys: Tensor, *, positives: Tensor | None = None, similarity: Kind = "dot"
+) -> Tensor:
+    r"""Return :math:`\log p(+(i) | q_i)` of each query under a softmax over all keys, ``(B,)``.
+
+    Minus its mean is :func:`contrast` of one side.
+    """
+    pairs = similarity_named(similarity)
+    check_rows(queries, keys)
+    own, held = lay_out(None, queries, keys)
+    which = _check_positives(queries, own, held, positives)
+    queries, keys = full(queries), full(keys)
+    rows, _ = pairwise_logsumexp(queries, keys, pairs)
+    return pairs.paired(queries, keys[which]) - rows
+
+
+def tempered(
+    queries: Tensor, keys: Tensor, pairs: PairSimilarity, temperature: float | Tensor
+) -> tuple[Tensor, Tensor]:
+    """Scale both so that their similarity is divided by a checked temperature."""
+    if torch.is_tensor(temperature) and temperature.numel() != 1:
+        raise DemixError(
+            f"temperature must be one number, but got a tensor of shape {tuple(temperature.shape)}."
+        )
+    value = temperature.item() if torch.is_tensor(temperature) else temperature
+    if not 0 < value < float("inf"):
+        raise DemixError(f"temperature must be positive and finite, but got {value!r}.")
+    return pairs.temper(full(queries), full(keys), temperature)
+
+
+def full(x: Tensor) -> Tensor:
+    """Return half-precision input as float32: log-sum-exp needs the digits."""
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def check_rows(queries: Tensor, keys: Tensor, group: dist.ProcessGroup | None = None) -> None:
+    """Refuse anything but two matrices with rows of one width, at least one row each in all."""
+    if queries.ndim != 2 or keys.ndim != 2 or queries.shape[1] != keys.shape[1]:
+        raise DemixError(
+            "queries and keys must be matrices with equally many columns, but got shapes "
+            f"{tuple(queries.shape)} and {tuple(keys.shape)}."
+        )
+    if group is None and (len(queries) == 0 or len(keys) == 0):
+        raise DemixError("queries and keys must have at least one row each, but one has none.")
+
+
+def _check_positives(queries: Tensor, own: Split, held: Split, positives: Tensor | None) -> Tensor:
+    """Return the index of each query's key ``(B,)`` among all, or refuse one that is none."""
+    if own.total == 0 or held.total == 0:
+        raise DemixError("queries and keys must have at least one row each, but one has none.")
+    if positives is None:
+        if held.sizes[held.rank] < len(queries):
+            raise DemixError(
+                f"{len(queries)} queries need as many keys, but got {held.sizes[held.rank]}; "
+                "or say with `positives` which key belongs to which query."
+            )
+        return held.own.start + torch.arange(len(queries), device=queries.device)
+    whole = not positives.is_floating_point() and positives.dtype != torch.bool
+    if positives.shape != (len(queries),) or not whole:
+        raise DemixError(
+            f"positives must be {len(queries)} whole numbers, one per query, but got "
+            f"{positives.dtype} of shape {tuple(positives.shape)}."
+        )
+    if bool((positives < 0).any()) or bool((positives >= held.total).any()):
+        raise DemixError(
+            f"positives must lie in 0..{held.total - 1}, but go from {int(positives.min())} "
+            f"to {int(positives.max())}."
+        )
+    return positives.long()
+
+
+def _check_negatives(own: Split, held: Split, which: Tensor, two_sided: bool) -> None:
+    """Refuse denominators that are empty once the positive has left them."""
+    every = own.gathered(which) if two_sided else which
+    if held.total == 1 or (two_sided and bool((every == every[0]).all())):
+        raise DemixError(
+            "include_positive=False needs a negative for every positive, but got "
+            f"{own.total} queries and {held.total} keys that leave one without."
+        )

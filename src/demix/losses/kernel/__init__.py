@@ -1,0 +1,94 @@
+"""The log-sum-exp over all pairs in compiled code, for processors with a C compiler at hand."""
+
+from __future__ import annotations
+
+from ctypes import c_double, c_int, c_int64, c_void_p
+
+import torch
+from torch import Tensor
+
+from demix.losses.kernel.build import library
+from demix.losses.similarities import PairSimilarity
+from demix.losses.tiles import finite, lowest_exponent
+
+_SUFFIXES = {torch.float32: "f32", torch.float64: "f64"}
+# Multiplications for which a thread is worth waking.
+_SHARE = 2**19
+
+
+def serves(q: Tensor, k: Tensor, similarity: PairSimilarity) -> bool:
+    """Tell whether there is compiled code for these arrays."""
+    known = q.dtype in _SUFFIXES and q.dtype == k.dtype and similarity.compiled_as is not None
+    return known and q.device.type == k.device.type == "cpu" and library() is not None
+
+
+def logsumexp(
+    q: Tensor, k: Tensor, similarity: PairSimilarity, skip: Tensor | None, columns: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Return the log-sum-exp along the rows ``(B,)`` and, if asked, the columns ``(K,)``."""
+    q, k, threads = q.contiguous(), k.contiguous(), _threads(q, k)
+    rows = q.new_empty(len(q))
+    # Each thread sums over its own rows.
+    sums = k.new_full((threads, len(k)), -torch.inf) if columns else None
+    _call("logsumexp", q, k, similarity, threads, skip, rows, sums)
+    return rows, None if sums is None else sums.logsumexp(dim=0)
+
+
+def gradient(
+    q: Tensor,
+    k: Tensor,
+    similarity: PairSimilarity,
+    skip: Tensor | None,
+    rows: Tensor,
+    row_weight: Tensor,
+    columns: Tensor | None,
+    column_weight: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients ``(B, d)`` and ``(K, d)`` of the weighted sum of both results."""
+    q, k, threads = q.contiguous(), k.contiguous(), _threads(q, k)
+    # Threads divide the longer side; each has gradients of its own for the shorter one only.
+    by_keys = len(k) > len(q)
+    to_q = q.new_zeros(threads if by_keys else 1, *q.shape)
+    to_k = k.new_zeros(1 if by_keys else threads, *k.shape)
+    shift = None if columns is None else finite(columns)
+    weights = (rows, row_weight, shift, column_weight)
+    _call("gradient", q, k, similarity, threads, skip, *weights, to_q, to_k, by_keys)
+    factor = 1.0 if similarity.compiled_as == 0 else similarity.degree
+    return _together(to_q).mul_(factor), _together(to_k).mul_(factor)
+
+
+def _together(parts: Tensor) -> Tensor:
+    """Add what the threads made; a large gradient made by all of them is not copied."""
+    return parts[0] if len(parts) == 1 else parts.sum(dim=0)
+
+
+def _threads(q: Tensor, k: Tensor) -> int:
+    return max(1, min(torch.get_num_threads(), len(k) * q.numel() // _SHARE))
+
+
+def _call(
+    name: str,
+    q: Tensor,
+    k: Tensor,
+    similarity: PairSimilarity,
+    threads: int,
+    skip: Tensor | None,
+    *arrays: Tensor | bool | None,
+) -> None:
+    """Call the function for the arrays' type; arrays that are made contiguous live until then."""
+    code = library()
+    assert code is not None
+    held = [x.contiguous() if torch.is_tensor(x) else x for x in (q, k, skip, *arrays)]
+    code[f"{name}_{_SUFFIXES[q.dtype]}"](
+        c_int(similarity.compiled_as or 0),
+        *(c_int64(size) for size in (len(q), len(k), q.shape[1])),
+        c_int(threads),
+        c_double(lowest_exponent(q.dtype)),
+        *(_argument(x) for x in held),
+    )
+
+
+def _argument(x: Tensor | bool | None) -> c_void_p | c_int:
+    if isinstance(x, bool):
+        return c_int(x)
+    return c_void_p(None if x is None else x.data_ptr())

@@ -1,0 +1,162 @@
+"""Compile the kernel once for this machine and keep it where nobody else can write."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import stat
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from demix._support.errors import warn
+from demix._support.files import kind_of
+
+_SOURCES = [Path(__file__).with_name(name) for name in ("kernel.c", "pairs.inc")]
+_FLAGS = ["-O3", "-march=native", "-fopenmp", "-fno-math-errno", "-shared", "-fPIC"]
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """Return the compiled kernel, or None where nothing can compile it.
+
+    The compiler is ``$CC``, or else ``cc``. The result is kept under ``$XDG_CACHE_HOME/demix``
+    (``~/.cache/demix``), by the source, the compiler and the processor it was made for. What others
+    could have put there is not loaded: a :class:`DemixWarning` says so, and None is returned.
+
+    Examples
+    --------
+    >>> from demix.losses.kernel.build import library
+    >>> library() is library()
+    True
+    """
+    command = _command()
+    if command is None:
+        return None
+    try:
+        kept = _cache_folder() / f"kernel-{_fingerprint(command)}.so"
+        wrong = unsafe(kept)
+        if wrong is None:
+            if not _is_whole(kept):
+                _compile(command, kept)
+            return ctypes.CDLL(str(kept))
+    except subprocess.CalledProcessError:
+        return None
+    except (OSError, RuntimeError) as error:
+        wrong = str(error).rstrip(".")
+    warn(
+        f"Expected a safe place for the compiled kernel, but {wrong}; set XDG_CACHE_HOME to a "
+        "folder that only you can write to, or slower code serves."
+    )
+    return None
+
+
+def unsafe(file: Path) -> str | None:
+    """Say why code must not be loaded from a file, which need not be there; None if it may be.
+
+    File and folder must be ours alone. Those who can write to a folder above could exchange them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from demix.losses.kernel.build import unsafe
+    >>> unsafe(Path("/dev/null"))
+    '/dev/null is a device'
+    """
+    for depth, place in enumerate((file, *file.parents)):
+        try:
+            found = place.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        kind = kind_of(found.st_mode)
+        if kind != ("a folder" if depth else None):
+            return f"{place} is {kind or 'a file'}"
+        if not hasattr(os, "geteuid"):  # pragma: no cover  not on this system
+            continue
+        if found.st_uid != os.geteuid() and (depth < 2 or found.st_uid != 0):
+            return f"{place} belongs to another user"
+        # In a folder like /tmp nobody can exchange what others made.
+        if found.st_mode & 0o022 and (depth < 2 or not found.st_mode & stat.S_ISVTX):
+            return f"others may write to {place}"
+    return None
+
+
+def _command() -> list[str] | None:
+    """Return what to compile with, if there is a compiler."""
+    try:
+        words = shlex.split(os.environ.get("CC", "cc"))
+    except ValueError:  # a quotation mark without its other one
+        return None
+    found = shutil.which(words[0]) if words else None
+    if found is None:
+        return None
+    if not os.path.isabs(found):
+        warn(
+            f"Expected a C compiler by its absolute path, but found {found}; set CC to that path, "
+            "or slower code serves."
+        )
+        return None
+    return [found, *words[1:], *_FLAGS]
+
+
+def _compile(command: list[str], kept: Path) -> None:
+    """Compile beside ``kept``, seal with a checksum and rename: nobody meets half a library."""
+    with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+        made = Path(folder) / kept.name
+        subprocess.run(
+            [*command, str(_SOURCES[0]), "-o", str(made), "-lm"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        if not made.exists():  # a compiler that says nothing and does nothing
+            raise subprocess.CalledProcessError(0, command)
+        with made.open("ab") as file:
+            file.write(hashlib.sha256(made.read_bytes()).digest())
+        made.chmod(0o700)  # whatever the user lets others do by default
+        made.replace(kept)
+
+
+def _is_whole(kept: Path) -> bool:
+    """Tell whether the library ends in its own checksum: a torn one would kill the process."""
+    try:
+        content = kept.read_bytes()
+    except FileNotFoundError:
+        return False
+    return hashlib.sha256(content[:-32]).digest() == content[-32:]
+
+
+def _fingerprint(command: list[str]) -> str:
+    """Name what the library depends on: another processor of a cluster must not run it."""
+    parts = [source.read_bytes() for source in _SOURCES]
+    parts += [os.fsencode(" ".join(command)), platform.platform().encode(), _processor().encode()]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
+
+
+def _processor() -> str:
+    """Return the processor's features, which ``-march=native`` uses."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor()
+    features = ("model name", "flags", "features", "cpu part")
+    return "\n".join(sorted({line for line in lines if line.lower().startswith(features)}))
+
+
+def _cache_folder() -> Path:
+    """Return the folder, which is made, by a path without links that others could turn."""
+    root = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if not root.is_absolute():  # it is to be ignored, says its specification
+        root = Path.home() / ".cache"
+    if not root.is_absolute():
+        raise RuntimeError(f"{root} is a relative path")
+    folder = root.resolve() / "demix"
+    missing = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
+    for place in reversed(missing):
+        place.mkdir(mode=0o700, exist_ok=True)
+    return folder

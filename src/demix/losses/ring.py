@@ -1,0 +1,187 @@
+"""The log-sum-exp over pairs whose queries and keys lie on several ranks.
+
+Every rank has its own queries at hand. Keys come to them in one of two ways, which make the same
+numbers: *gathered*, all at once, or in a *ring*, the keys of one rank after those of another,
+while the next ones are under way already. What is summed over queries, the sums along columns and
+the gradients of keys, goes back to the rank that the keys belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch import distributed as dist
+
+from demix._support.process_group.exchange import log_summed
+from demix._support.process_group.split import Split
+from demix.losses.similarities import PairSimilarity
+from demix.losses.streaming import block_gradient, block_logsumexp, pairwise_logsumexp
+
+Exchange = Literal["ring", "gather"]
+# With fewer keys on a rank, a hop takes longer than what is computed meanwhile (docs/scale.md).
+_FEW = 1024
+_KEYS, _RESULTS = 0, 1
+
+
+def spread_logsumexp(
+    q: Tensor,
+    k: Tensor,
+    similarity: PairSimilarity,
+    keys: Split,
+    *,
+    skip: Tensor | None = None,
+    columns: bool = False,
+    exchange: Exchange | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """Return the log-sum-exp of own queries over all ranks' keys, and of own keys over all queries.
+
+    Parameters
+    ----------
+    q, k : Tensor (B, d), (K, d)
+        Queries and keys of this rank, in one floating type.
+    similarity : PairSimilarity
+        What the matrix of all pairs holds; no more than a tile of it is ever made.
+    keys : Split
+        How keys lie on the ranks.
+    skip : Tensor (B,) of int64, optional
+        For each query one key, counted over all ranks, that is left out of both sums, or -1.
+    columns : bool
+        Whether the sums along the columns are needed.
+    exchange : "ring" or "gather", optional
+        How keys come; by default a ring, unless there are few on each rank.
+
+    Returns
+    -------
+    rows, columns : Tensor (B,), Tensor (K,) or None
+        As :func:`pairwise_logsumexp` would give them for all queries and keys in one process.
+    """
+    if keys.group is None:
+        return pairwise_logsumexp(q, k, similarity, skip=skip, columns=columns)
+    if exchange is None:
+        exchange = "ring" if max(keys.sizes) > _FEW else "gather"
+    if exchange == "ring":
+        rows, sums = _RingLogSumExp.apply(q, k, similarity, keys, skip, columns)
+        return rows, sums
+    every = keys.gathered(k)
+    rows, sums = pairwise_logsumexp(q, every, similarity, skip=skip, columns=columns)
+    return rows, None if sums is None else log_summed(sums, keys.group)[keys.own]
+
+
+class _RingLogSumExp(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        similarity: PairSimilarity,
+        keys: Split,
+        skip: Tensor | None,
+        columns: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        rows = q.new_full((len(q),), -torch.inf)
+        home = _Home(keys, torch.logaddexp)
+        for hop, owner, block in _blocks(k, keys):
+            part, sums = block_logsumexp(q, block, similarity, _within(skip, keys, owner), columns)
+            rows = torch.logaddexp(rows, part)
+            if sums is not None:
+                home.send(hop, sums)
+        own = home.total() if columns else None
+        ctx.similarity, ctx.keys = similarity, keys
+        ctx.save_for_backward(q, k, skip, rows, own)
+        return rows, own
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None, None, None]:
+        q, k, skip, rows, own = ctx.saved_tensors
+        keys, width = ctx.keys, k.shape[1]
+        # Keys travel together with their sums and the gradients of these.
+        beside = [] if own is None else [own[:, None], grads[1][:, None]]
+        to_q, home = torch.zeros_like(q), _Home(keys, torch.add)
+        for hop, owner, block in _blocks(torch.cat([k, *beside], dim=1), keys):
+            columns = None if own is None else (block[:, width], block[:, width + 1])
+            left_out = _within(skip, keys, owner)
+            pulled, to_block = block_gradient(
+                q, block[:, :width], ctx.similarity, left_out, (rows, grads[0]), columns
+            )
+            to_q += pulled
+            home.send(hop, to_block)
+        return to_q, home.total(), None, None, None, None
+
+
+def _within(skip: Tensor | None, keys: Split, owner: int) -> Tensor | None:
+    """Return ``skip`` counted from the first key of ``owner``, -1 where it is not of its keys."""
+    if skip is None:
+        return None
+    place = skip - keys.starts[owner]
+    return torch.where((place >= 0) & (place < keys.sizes[owner]), place, -1)
+
+
+def _blocks(own: Tensor, keys: Split) -> Iterator[tuple[int, int, Tensor]]:
+    """Yield ``(hop, owner, rows)``, from this rank's own rows on; each block is passed on at once.
+
+    The next block is received while one is worked on.
+    """
+    ranks, block = len(keys.sizes), own.contiguous()
+    for hop in range(ranks):
+        owner = (keys.rank - hop) % ranks
+        if hop == ranks - 1:
+            yield hop, owner, block
+            return
+        coming = block.new_empty(keys.sizes[owner - 1], *block.shape[1:])
+        under_way = _swap(block, keys.rank + 1, coming, keys.rank - 1, keys, _KEYS)
+        yield hop, owner, block
+        _wait(under_way)
+        block = coming
+
+
+class _Home:
+    """What other ranks find out about the keys of this one, and the way back to theirs."""
+
+    def __init__(self, keys: Split, combine: Callable[[Tensor, Tensor], Tensor]) -> None:
+        self.keys, self.combine = keys, combine
+        self.own = torch.empty(0)
+        # Messages, what comes with them, and what leaves meanwhile and must stay until it has left.
+        self.under_way: tuple[list[dist.Work], Tensor, Tensor] | None = None
+
+    def send(self, hop: int, found: Tensor) -> None:
+        """Send what was found at a hop to the owner of the keys, and expect what others found."""
+        if hop == 0:
+            self.own = found
+            return
+        self._receive()
+        coming, found, rank = torch.empty_like(self.own), found.contiguous(), self.keys.rank
+        messages = _swap(found, rank - hop, coming, rank + hop, self.keys, _RESULTS)
+        self.under_way = messages, coming, found
+
+    def total(self) -> Tensor:
+        """Return all that was found about own keys."""
+        self._receive()
+        return self.own
+
+    def _receive(self) -> None:
+        if self.under_way is not None:
+            messages, found, _ = self.under_way
+            _wait(messages)
+            self.own, self.under_way = self.combine(self.own, found), None
+
+
+def _swap(
+    leaving: Tensor, to: int, coming: Tensor, source: int, keys: Split, tag: int
+) -> list[dist.Work]:
+    """Start to send one array and to receive another; there is no message without rows."""
+    ranks = len(keys.sizes)
+    wanted = [(dist.isend, leaving, to), (dist.irecv, coming, source)]
+    messages = [
+        dist.P2POp(call, array, group=keys.group, tag=tag, group_peer=peer % ranks)
+        for call, array, peer in wanted
+        if len(array)
+    ]
+    return dist.batch_isend_irecv(messages) if messages else []
+
+
+def _wait(under_way: list[dist.Work]) -> None:
+    for message in under_way:
+        message.wait()

@@ -1,0 +1,88 @@
+"""A table of rows, one per label, that an objective trains with the encoder."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Protocol, Self
+
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+from torch.nn import functional
+
+from demix._support.errors import DemixError
+from demix._support.process_group.group import checked_group
+from demix.encoders.encoder import Encoder
+
+# Size of the rows that training starts from, relative to that of a random unit vector.
+_START = 0.1
+
+
+class Examples(Protocol):
+    """Labelled observations; what else they hold does not matter."""
+
+    @property
+    def x(self) -> Tensor:
+        """The observations ``(N, dim_in)``."""
+
+    @property
+    def labels(self) -> Tensor:
+        """A whole number ``(N,)`` for each."""
+
+
+class RowObjective(nn.Module, ABC):
+    """An objective over labelled samples with a row for each label.
+
+    Parameters
+    ----------
+    classes : int
+        Number of rows.
+    dim : int
+        Number of columns.
+    unit_rows : bool
+        Keep the rows on the unit sphere.
+    """
+
+    def __init__(self, classes: int, dim: int, *, unit_rows: bool = False) -> None:
+        super().__init__()
+        if classes < 2 or dim < 1:
+            raise DemixError(
+                f"A table needs at least 2 rows of 1 dimension, but got {classes} of {dim}."
+            )
+        self.classes, self.unit_rows = classes, unit_rows
+        self.group: dist.ProcessGroup | None = None
+        self.rows = nn.Parameter(torch.empty(classes, dim))
+
+    @torch.no_grad()
+    def initialise(self, generator: torch.Generator | None = None) -> None:
+        """Draw the rows anew: small, so that there is little to unlearn.
+
+        Rows of the size that they will have pull the features to where chance has put them; small
+        ones take their places from the data first, and the encoder folds the latents far less
+        often. :func:`demix.train` calls this with the generator of its seed.
+        """
+        self.rows.normal_(0, _START / math.sqrt(self.rows.shape[1]), generator=generator)
+
+    def across(self, group: dist.ProcessGroup | None) -> Self:
+        """Take batches that lie on the ranks of a group, as in :func:`demix.contrast`, from now on.
+
+        None goes back to batches that are whole.
+        """
+        self.group = checked_group(group)
+        return self
+
+    def table(self) -> Tensor:
+        """Return the rows as the loss sees them, ``(classes, dim)``."""
+        return self._sized(self.rows)
+
+    def forward(self, encoder: Encoder, batch: Examples) -> Tensor:
+        """Return the loss ``()`` of a labelled batch."""
+        return self.loss(encoder(batch.x), batch.labels)
+
+    @abstractmethod
+    def loss(self, features: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
+
+    def _sized(self, rows: Tensor) -> Tensor:
+        return functional.normalize(rows, dim=1) if self.unit_rows else rows

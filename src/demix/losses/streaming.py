@@ -1,0 +1,123 @@
+"""Exact log-sum-exp over all pairs in the memory of one tile."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from demix.losses import kernel as compiled
+from demix.losses import tiles
+from demix.losses.similarities import PairSimilarity
+
+
+def pairwise_logsumexp(
+    q: Tensor,
+    k: Tensor,
+    similarity: PairSimilarity,
+    *,
+    skip: Tensor | None = None,
+    columns: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Return the log-sum-exp of the similarity matrix along its rows and along its columns.
+
+    The ``B x K`` matrix is made tile by tile, forward and again backward, and never held: in
+    compiled code where there is a C compiler, else in plain torch, which also serves other devices
+    and similarities.
+
+    Parameters
+    ----------
+    q, k : Tensor (B, d), (K, d)
+        Queries and keys, in one floating type.
+    similarity : PairSimilarity
+        What the matrix holds.
+    skip : Tensor (B,) of int64, optional
+        For each query one key that is left out of both sums, or -1 for none.
+    columns : bool
+        Whether the sums along the columns are needed.
+
+    Returns
+    -------
+    rows, columns : Tensor (B,), Tensor (K,) or None
+        ``log sum_j exp s(q_i, k_j)`` and ``log sum_i exp s(q_i, k_j)``.
+    """
+    rows, column_sums = _PairwiseLogSumExp.apply(q, k, similarity, skip, columns)
+    return rows, column_sums
+
+
+def kernel_name() -> str:
+    """Return which code sums over pairs on this machine: ``"compiled"`` or ``"tiles"``.
+
+    Examples
+    --------
+    >>> from demix.losses.streaming import kernel_name
+    >>> kernel_name() in ("compiled", "tiles")
+    True
+    """
+    return "tiles" if compiled.library() is None else "compiled"
+
+
+def block_logsumexp(
+    q: Tensor, k: Tensor, similarity: PairSimilarity, skip: Tensor | None, columns: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Return the sums over a block of pairs, without a gradient; ``-inf`` where there are none."""
+    if len(q) == 0 or len(k) == 0:
+        nothing = k.new_full((len(k),), -torch.inf) if columns else None
+        return q.new_full((len(q),), -torch.inf), nothing
+    # Without autocast: forward and backward must see the same, unrounded similarities.
+    with torch.autocast(q.device.type, enabled=False):
+        rows, sums = _engine(q, k, similarity).logsumexp(q, k, similarity, skip, columns)
+    if len(k) == 1 and skip is not None:
+        rows = torch.where(skip == 0, -torch.inf, rows)
+    return rows, sums
+
+
+def block_gradient(
+    q: Tensor,
+    k: Tensor,
+    similarity: PairSimilarity,
+    skip: Tensor | None,
+    rows: tuple[Tensor, Tensor],
+    columns: tuple[Tensor, Tensor] | None,
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients ``(B, d)`` and ``(K, d)`` of a block of pairs.
+
+    ``rows`` and ``columns`` are sums over at least this block, each with its gradient.
+    """
+    if len(q) == 0 or len(k) == 0:
+        return torch.zeros_like(q), torch.zeros_like(k)
+    engine = _engine(q, k, similarity)
+    if len(k) == 1 and skip is not None:
+        rows = tiles.finite(rows[0]), rows[1]
+    with torch.autocast(q.device.type, enabled=False):
+        to_q, to_k = engine.gradient(q, k, similarity, skip, *rows, *(columns or (None, None)))
+    return to_q, to_k
+
+
+def _engine(q: Tensor, k: Tensor, similarity: PairSimilarity) -> ModuleType:
+    return compiled if compiled.serves(q, k, similarity) else tiles
+
+
+class _PairwiseLogSumExp(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        similarity: PairSimilarity,
+        skip: Tensor | None,
+        columns: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        rows, sums = block_logsumexp(q, k, similarity, skip, columns)
+        ctx.similarity = similarity
+        ctx.save_for_backward(q, k, skip, rows, sums)
+        return rows, sums
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        q, k, skip, rows, sums = ctx.saved_tensors
+        columns = None if sums is None else (sums, grads[1])
+        to_q, to_k = block_gradient(q, k, ctx.similarity, skip, (rows, grads[0]), columns)
+        return to_q, to_k, None, None, None

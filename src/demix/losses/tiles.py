@@ -1,0 +1,90 @@
+"""The log-sum-exp over all pairs in plain torch, tile by tile: any device, any similarity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from demix.losses.similarities import PairSimilarity
+
+# Elements of a tile, 2 MiB in float32: small beside any encoder, enough to keep all cores busy.
+_TILE = 2**19
+
+
+def logsumexp(
+    q: Tensor, k: Tensor, similarity: PairSimilarity, skip: Tensor | None, columns: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Return the log-sum-exp along the rows ``(B,)`` and, if asked, the columns ``(K,)``."""
+    rows = q.new_empty(len(q))
+    highest = k.new_full((len(k),), -torch.inf)
+    total = k.new_zeros(len(k))
+    for part, tile in _tiles(q, k, similarity, skip):
+        top = finite(tile.amax(dim=1, keepdim=True))
+        rows[part] = _exp(tile - top).sum(dim=1).log() + top[:, 0]
+        if columns:
+            # A running maximum keeps the column sums in range; -inf stands for "nothing yet".
+            higher = torch.maximum(highest, tile.amax(dim=0))
+            shift = finite(higher)
+            total *= torch.exp(highest - shift)
+            total += _exp(tile.sub_(shift)).sum(dim=0)
+            highest = higher
+    return rows, torch.where(highest.isinf(), highest, total.log() + highest) if columns else None
+
+
+def gradient(
+    q: Tensor,
+    k: Tensor,
+    similarity: PairSimilarity,
+    skip: Tensor | None,
+    rows: Tensor,
+    row_weight: Tensor,
+    columns: Tensor | None,
+    column_weight: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """Return the gradients ``(B, d)`` and ``(K, d)`` of the weighted sum of both results."""
+    grad_q, grad_k = torch.empty_like(q), torch.zeros_like(k)
+    for part, tile in _tiles(q, k, similarity, skip):
+        weight = _exp(tile - rows[part, None]).mul_(row_weight[part, None])
+        if columns is not None and column_weight is not None:
+            weight += _exp(tile.sub_(finite(columns))).mul_(column_weight)
+        grad_q[part], to_k = similarity.pull(q[part], k, weight)
+        grad_k += to_k
+    return grad_q, grad_k
+
+
+def lowest_exponent(dtype: torch.dtype) -> float:
+    """Return where exponents are cut off, far from the denormal numbers that slow processors down.
+
+    What is cut off lies below ``e^-60`` (float32) or ``e^-490`` (float64) of the largest term.
+    """
+    return 0.69 * math.log(torch.finfo(dtype).tiny)
+
+
+def _tiles(
+    q: Tensor, k: Tensor, similarity: PairSimilarity, skip: Tensor | None
+) -> Iterator[tuple[slice, Tensor]]:
+    """Yield ``(slice of rows, tile)``, skipped pairs at ``-inf``."""
+    # With many keys a tile may weigh as much as they do: fewer queries would not spare memory,
+    # but go through all keys more often.
+    step = max(q.shape[1], _TILE // len(k))
+    for start in range(0, len(q), step):
+        part = slice(start, min(start + step, len(q)))
+        tile = similarity.tile(q[part], k)
+        if skip is not None:
+            left_out = skip[part]
+            (with_one,) = torch.nonzero(left_out >= 0, as_tuple=True)
+            tile[with_one, left_out[with_one]] = -torch.inf
+        yield part, tile
+
+
+def _exp(tile: Tensor) -> Tensor:
+    """Exponentiate in place."""
+    return tile.clamp_min_(lowest_exponent(tile.dtype)).exp_()
+
+
+def finite(maxima: Tensor) -> Tensor:
+    """Replace ``-inf``, which stands for a sum over nothing, by zero."""
+    return torch.where(maxima == -torch.inf, 0, maxima)

@@ -1,0 +1,1 @@
+"""Scores of recovered latents against true factors: held out, with a baseline, with a meaning."""

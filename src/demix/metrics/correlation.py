@@ -1,0 +1,130 @@
+"""Scores by matching: one latent for each factor."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import rankdata
+
+from demix._support.errors import DemixError
+from demix._support.validation import check_pair
+from demix.metrics.held import Held, halves, mean_of, over, scored, shuffled
+from demix.metrics.score import Score
+
+Method = Literal["pearson", "spearman"]
+
+
+def correlation_matrix(latents: Any, factors: Any, *, method: Method = "pearson") -> np.ndarray:
+    """Return the correlation of each factor with each latent, ``(n, m)``.
+
+    Parameters
+    ----------
+    latents : array (N, m)
+        What an encoder recovered; a constant latent correlates 0.
+    factors : array (N, n)
+        The true factors.
+    method : "pearson" or "spearman"
+        Of the values, or of their ranks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.metrics.correlation import correlation_matrix
+    >>> z = np.arange(20.0).reshape(10, 2)
+    >>> np.allclose(correlation_matrix(-z[:, :1], z), -1)
+    True
+    """
+    return correlate(*check_pair(latents, factors), method)
+
+
+def mean_correlation(
+    latents: Any, factors: Any, *, method: Method = "pearson", seed: int = 0
+) -> Score:
+    r"""Return the mean correlation coefficient (MCC) of factors and their matched latents.
+
+    Each factor gets a latent of its own so that the sum of :math:`|r|` is largest (Hungarian
+    algorithm on one random half of the samples); the mean of :math:`|r|` is taken on the other
+    half. With more latents than factors some stay unused; with fewer, a factor without a latent
+    counts 0. 1 means identified up to order, sign, scale and shift (Theorem 6, Table 2), or with
+    Spearman up to any monotone map of each.
+
+    Parameters
+    ----------
+    latents : array (N, m)
+        What an encoder recovered.
+    factors : array (N, n)
+        The true factors.
+    method : "pearson" or "spearman"
+        Correlation of the values, or of their ranks.
+    seed : int
+        Seed of the split, of the shuffled baseline and of the interval.
+
+    Returns
+    -------
+    Score
+        With the ``assignment`` of latents to factors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix import mean_correlation
+    >>> z = np.random.default_rng(0).uniform(size=(1000, 2))
+    >>> score = mean_correlation(-3 * z[:, ::-1], z)
+    >>> float(round(score, 6)), score.assignment.tolist()
+    (1.0, [1, 0])
+    >>> bool(mean_correlation(z @ [[1.0, 1.0], [1.0, -1.0]], z) < 0.8)
+    True
+    """
+    latents, factors = check_pair(latents, factors)
+    fit, test = halves(len(latents), seed)
+
+    def assign(z: np.ndarray) -> np.ndarray:
+        strength = np.abs(correlate(z[fit], factors[fit], method))
+        rows, columns = linear_sum_assignment(strength, maximize=True)
+        chosen = np.full(factors.shape[1], -1)
+        chosen[rows] = columns
+        return chosen
+
+    def measure(z: np.ndarray) -> Held:
+        chosen = assign(z)
+        size = len(test) ** 0.5
+        found = size * _standardise(z[test], method)[:, chosen]
+        true = size * _standardise(factors[test], method)
+        terms = np.hstack([found, true, np.square(found), np.square(true), found * true])
+
+        def correlation(weights: np.ndarray) -> np.ndarray:
+            z_mean, s_mean, z_square, s_square, product = np.split(weights @ terms, 5, axis=1)
+            spread = (z_square - np.square(z_mean)) * (s_square - np.square(s_mean))
+            r = over(product - z_mean * s_mean, np.sqrt(np.clip(spread, 0, None)))
+            return np.where(chosen >= 0, np.clip(np.abs(r), 0, 1), 0.0)
+
+        return Held(len(test), lambda weights: mean_of(correlation(weights)))
+
+    each = "a monotone map" if method == "spearman" else "sign, scale and shift"
+    return scored(
+        measure(latents),
+        lambda: measure(shuffled(latents, seed)),
+        seed=seed,
+        certifies=f"the factors up to order of the latents, and {each} of each",
+        leaves_open=f"the order, and {each}",
+        assignment=assign(latents),
+    )
+
+
+def correlate(latents: np.ndarray, factors: np.ndarray, method: Method) -> np.ndarray:
+    """Return :func:`correlation_matrix` of arrays that were checked already."""
+    return np.clip(_standardise(factors, method).T @ _standardise(latents, method), -1, 1)
+
+
+def _standardise(x: np.ndarray, method: Method) -> np.ndarray:
+    """Return columns of mean 0 and norm 1, or of zeros where they do not vary."""
+    if method not in ("pearson", "spearman"):
+        raise DemixError(f'method must be "pearson" or "spearman", but got {method!r}.')
+    ranked = rankdata(x, axis=0) if method == "spearman" else x
+    centred = ranked - ranked.mean(axis=0)
+    size = np.linalg.norm(centred, axis=0)
+    # A latent that only wobbles by rounding is constant: its correlation means nothing.
+    flat = size <= 1e-12 * np.abs(ranked).max(axis=0) * len(x) ** 0.5
+    return np.where(flat, 0.0, centred / np.where(flat, 1.0, size))

@@ -1,0 +1,158 @@
+"""Factors of both kinds: numbers, and categories."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from demix._support.errors import DemixError
+from demix._support.validation import check_matrix, check_pair
+
+FEW = 20
+"""Whole numbers of at most so many different values are taken for categories; so many bins."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """Factors that can be scored.
+
+    Parameters
+    ----------
+    values : ndarray (N, n)
+        Numbers; categories are numbered from 0.
+    categorical : ndarray (n,) of bool
+        Which columns are categories.
+    """
+
+    values: np.ndarray
+    categorical: np.ndarray
+
+    @cached_property
+    def classes(self) -> np.ndarray:
+        """Each factor ``(N, n)`` as whole numbers from 0: its categories, or its bins."""
+        columns = [
+            column.astype(int) if categorical else binned(column)
+            for column, categorical in zip(self.values.T, self.categorical, strict=True)
+        ]
+        return np.stack(columns, axis=1)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def number(self) -> int:
+        """How many factors there are."""
+        return self.values.shape[1]
+
+    def classes_of(self, column: int) -> int:
+        """How many categories or bins a factor has."""
+        return int(self.classes[:, column].max()) + 1
+
+
+def check_factors(
+    latents: Any, factors: Any, categorical: Sequence[int] | None = None
+) -> tuple[np.ndarray, Factors]:
+    """Return latents ``(N, m)`` and factors that can be scored against each other.
+
+    Parameters
+    ----------
+    latents : array (N, m)
+        Numbers.
+    factors : array (N, n)
+        Numbers, or text and numbers in columns of their own.
+    categorical : sequence of int, optional
+        Which columns are categories, counted from 0. By default those that hold text or truth
+        values, or whole numbers of at most 20 different values. Text is always categories.
+    """
+    numbers, text = _numbers(factors)
+    found, values = check_pair(latents, numbers)
+    chosen = _chosen(values, text, categorical)
+    values = values.copy()
+    for column in np.flatnonzero(chosen):
+        kinds, values[:, column] = np.unique(values[:, column], return_inverse=True)
+        if 4 * len(kinds) > len(values):
+            raise DemixError(
+                "Expected categories that recur, four rows each or more, but column "
+                f"{column} of factors (counted from 0) has {len(kinds)} of them in {len(values)} "
+                "rows; drop it, or make it a number that is not listed as categorical."
+            )
+    return found, Factors(values, chosen)
+
+
+def categorical_columns(factors: Any) -> list[int]:
+    """Return the columns of factors ``(N, n)`` that are taken for categories by default.
+
+    Those that hold text or truth values, or whole numbers of at most 20 different values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.metrics.factors import categorical_columns
+    >>> position, shape = np.linspace(0, 1, 60), np.arange(60) % 3
+    >>> categorical_columns(np.stack([position, shape], axis=1))
+    [1]
+    """
+    numbers, text = _numbers(factors)
+    return np.flatnonzero(_chosen(check_matrix(numbers, "factors"), text, None)).tolist()
+
+
+def binned(column: np.ndarray) -> np.ndarray:
+    """Return numbers ``(N,)`` as whole numbers from 0: bins that hold equally many samples.
+
+    There are 20 bins, or fewer where a table of two binned columns would hold less than 5 samples
+    in a cell on average. Equal numbers share a bin. Columns with fewer values keep them apart.
+    """
+    kinds, numbered = np.unique(column, return_inverse=True)
+    bins = int(np.clip((len(column) / 5) ** 0.5, 2, FEW))
+    if len(kinds) <= bins:
+        return np.asarray(numbered)
+    # Middle ranks, so that bins are the same from either end.
+    places = (2 * rankdata(column) - 1).astype(int) * bins // (2 * len(column))
+    return np.asarray(np.unique(places, return_inverse=True)[1])
+
+
+def _numbers(factors: Any) -> tuple[Any, np.ndarray]:
+    """Return factors as numbers, text numbered in alphabetical order, and which columns it was."""
+    try:
+        array = np.empty(factors.shape) if hasattr(factors, "detach") else np.asarray(factors)
+    except ValueError:  # ragged, which is said of all arrays in the same words
+        array = np.empty(0)
+    if array.dtype.kind not in "UO" or array.ndim != 2 or array.size == 0:
+        return factors, np.zeros(array.shape[1] if array.ndim == 2 else 0, dtype=bool)
+    numbers = np.empty(array.shape)
+    text = np.zeros(array.shape[1], dtype=bool)
+    for place, column in enumerate(array.T):
+        text[place] = all(isinstance(cell, str) for cell in column)
+        try:
+            if text[place]:
+                numbers[:, place] = np.unique(column.astype(str), return_inverse=True)[1]
+            else:
+                numbers[:, place] = column.astype(float)
+        except (TypeError, ValueError) as error:
+            raise DemixError(
+                f"Expected a column of numbers or of text, but column {place} of factors (counted "
+                f"from 0) is neither: {error}."
+            ) from error
+    return numbers, text
+
+
+def _chosen(values: np.ndarray, text: np.ndarray, categorical: Sequence[int] | None) -> np.ndarray:
+    chosen = text.copy()
+    if categorical is None:
+        for place, column in enumerate(values.T):
+            few = len(np.unique(column[: 50 * FEW])) <= FEW and len(np.unique(column)) <= FEW
+            chosen[place] |= few and bool((column == np.round(column)).all())
+        return chosen
+    outside = [column for column in categorical if not 0 <= column < values.shape[1]]
+    if outside:
+        raise DemixError(
+            f"categorical must list columns 0..{values.shape[1] - 1} of factors, but holds "
+            f"{', '.join(map(str, outside))}."
+        )
+    chosen[list(categorical)] = True
+    return chosen

@@ -1,0 +1,183 @@
+"""Scores by the gap between the best and the second best latent of each factor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from demix.metrics.factors import Factors, check_factors
+from demix.metrics.held import Held, Parts, explained, halves, mean_of, over, scored, shuffled
+from demix.metrics.information import binned_information
+from demix.metrics.score import Score
+
+
+def mutual_information_gap(
+    latents: Any, factors: Any, *, categorical: Sequence[int] | None = None, seed: int = 0
+) -> Score:
+    r"""Return the mutual information gap (MIG; Chen et al. 2018, Section 4).
+
+    .. math:: \frac{1}{n} \sum_i \frac{1}{H(s_i)}
+              \left( I(s_i; z_{j(i)}) - \max_{j \ne j(i)} I(s_i; z_j) \right)
+
+    with the latent :math:`j(i)` that tells most of factor i. Information is counted in bins that
+    hold equally many samples, 20 for 2000 samples or more, and corrected for its bias; pairs that
+    a G-test cannot tell from independent ones share none.
+
+    Parameters
+    ----------
+    latents : array (N, m)
+        What an encoder recovered.
+    factors : array (N, n)
+        The true factors.
+    categorical : sequence of int, optional
+        Which factors are categories, counted from 0. By default those that hold text or truth
+        values, or whole numbers of at most 20 different values.
+    seed : int
+        Seed of the shuffled baseline and of the interval.
+
+    Returns
+    -------
+    Score
+        Invariant to the order of the latents and to monotone maps of each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.metrics.gaps import mutual_information_gap
+    >>> z = np.random.default_rng(0).uniform(size=(2000, 2))
+    >>> float(round(mutual_information_gap(-np.exp(z[:, ::-1]), z), 6))
+    1.0
+    >>> float(round(mutual_information_gap(np.hstack([z, z]), z), 6))
+    0.0
+    """
+    latents, true = check_factors(latents, factors, categorical)
+
+    def measure(z: np.ndarray) -> Held:
+        information = binned_information(z, true)
+
+        def gap(weights: np.ndarray) -> Parts:
+            shared, entropy = information.of(weights)
+            return mean_of(_gap(shared) / entropy)
+
+        return Held(len(z), gap)
+
+    return scored(
+        measure(latents),
+        lambda: measure(shuffled(latents, seed)),
+        seed=seed,
+        certifies="each factor told by one latent, up to the width of a bin, and by no other",
+        leaves_open="any invertible map of each, latents that tell of several factors at once",
+    )
+
+
+def separated_predictability(
+    latents: Any, factors: Any, *, categorical: Sequence[int] | None = None, seed: int = 0
+) -> Score:
+    r"""Return the separated attribute predictability (SAP; Kumar et al. 2018, Section 3).
+
+    The gap between the two latents that predict a factor best, each on its own, the mean over
+    factors. Continuous factors are predicted by linear regression and scored by :math:`R^2`.
+    Categories are predicted by a linear classifier, that of the nearest class mean along the
+    latent, and scored by balanced accuracy; to reach from 0 to 1 like :math:`R^2`, it is rescaled
+    by its chance level 1/C for C classes, so that the published form is (1 - 1/C) times ours.
+    Fitted on one half of the samples and scored on the other.
+
+    Parameters
+    ----------
+    latents : array (N, m)
+        What an encoder recovered.
+    factors : array (N, n)
+        The true factors.
+    categorical : sequence of int, optional
+        Which factors are categories, counted from 0. By default those that hold text or truth
+        values, or whole numbers of at most 20 different values.
+    seed : int
+        Seed of the split, of the shuffled baseline and of the interval.
+
+    Returns
+    -------
+    Score
+        Invariant to order, sign, scale and shift of the latents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.metrics.gaps import separated_predictability
+    >>> z = np.random.default_rng(0).uniform(size=(4000, 2))
+    >>> bool(separated_predictability(3 * z[:, ::-1], z) > 0.99)
+    True
+    >>> float(round(separated_predictability(np.hstack([z, z]), z), 6))
+    0.0
+    """
+    latents, true = check_factors(latents, factors, categorical)
+    fit, test = halves(len(latents), seed)
+
+    def measure(z: np.ndarray) -> Held:
+        alone = [
+            (_told_class if true.categorical[i] else _told_number)(z, true, i, fit, test)
+            for i in range(true.number)
+        ]
+
+        def gap(weights: np.ndarray) -> Parts:
+            told = np.stack([np.clip(of(weights), 0, None) for of in alone], axis=1)
+            return mean_of(_gap(told))
+
+        return Held(len(test), gap)
+
+    return scored(
+        measure(latents),
+        lambda: measure(shuffled(latents, seed)),
+        seed=seed,
+        certifies="each factor linear in one latent (a category: split by it), and in no other",
+        leaves_open="latents that tell of several factors at once, nonlinear traces in others",
+    )
+
+
+def _gap(strength: np.ndarray) -> np.ndarray:
+    """Return the largest less the second largest along the last axis; of one, that one."""
+    if strength.shape[-1] == 1:
+        return strength[..., 0]
+    best = np.partition(strength, -2, axis=-1)
+    return np.asarray(best[..., -1] - best[..., -2])
+
+
+def _told_number(
+    latents: np.ndarray, factors: Factors, column: int, fit: np.ndarray, test: np.ndarray
+) -> Any:
+    """Return how each latent alone predicts a number, ``(B, m)`` under weights."""
+    target = factors.values[:, [column]]
+    z_mean, s_mean = latents[fit].mean(axis=0), target[fit].mean()
+    centred = latents[fit] - z_mean
+    slope = over(centred.T @ (target[fit, 0] - s_mean), np.square(centred).sum(axis=0))
+    error = target[test] - s_mean - (latents[test] - z_mean) * slope
+    return explained(error, np.broadcast_to(target[test], error.shape))
+
+
+def _told_class(
+    latents: np.ndarray, factors: Factors, column: int, fit: np.ndarray, test: np.ndarray
+) -> Any:
+    """Return how each latent alone predicts a class, ``(B, m)`` under weights."""
+    classes = factors.classes[:, column]
+    kinds = np.unique(classes[fit])
+    means = np.stack([latents[fit][classes[fit] == kind].mean(axis=0) for kind in kinds])
+    here, counts = np.unique(classes[test], return_counts=True)
+    # Each class counts the same, however many samples it has.
+    rarity = np.zeros(int(classes.max()) + 1)
+    rarity[here] = 1 / counts
+    weight = rarity[classes[test]][:, None]
+    right = np.stack(
+        [
+            kinds[np.abs(latents[test, j, None] - means[:, j]).argmin(axis=1)] == classes[test]
+            for j in range(latents.shape[1])
+        ],
+        axis=1,
+    )
+    chance = 1 / max(len(here), 2)
+
+    def told(weights: np.ndarray) -> np.ndarray:
+        accuracy = over(weights @ (weight * right), weights @ weight)
+        return np.asarray((accuracy - chance) / (1 - chance))
+
+    return told

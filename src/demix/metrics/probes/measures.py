@@ -1,0 +1,127 @@
+"""What held-out predictions are worth: as it is, redrawn, and with the factor shuffled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import rankdata
+
+from demix.metrics.held import Held, Parts, over
+from demix.metrics.readout import area_of
+
+
+class Measured(NamedTuple):
+    """Scores of one read-out.
+
+    Attributes
+    ----------
+    names : tuple of str
+        What the scores are called; the first is the one that is tested.
+    held : Held
+        The scores as its parts.
+    shuffled : callable
+        From orders ``(B, m)`` of the held-out rows to the first score ``(B,)`` for the factor in
+        these orders and the predictions as they are.
+    """
+
+    names: tuple[str, ...]
+    held: Held
+    shuffled: Callable[[np.ndarray], np.ndarray]
+
+
+def measured_numbers(predicted: np.ndarray, true: np.ndarray) -> Measured:
+    r"""Return Pearson's r and :math:`R^2` of predictions ``(m, k)``.
+
+    Several columns, sine and cosine, are pooled: covariances and squares are added up over them.
+    """
+    columns = true.shape[1]
+    t, p = true - true.mean(axis=0), predicted - predicted.mean(axis=0)
+    terms = np.hstack([t, p, np.square(t), np.square(p), t * p, np.square(true - predicted)])
+
+    def scores(weights: np.ndarray) -> Parts:
+        means = np.split(weights @ terms, range(columns, 6 * columns, columns), axis=1)
+        t1, p1, t2, p2, both, missed = means
+        spread, reach = (t2 - np.square(t1)).sum(axis=1), (p2 - np.square(p1)).sum(axis=1)
+        size = np.sqrt(np.maximum(spread, 0) * np.maximum(reach, 0))
+        r = over((both - t1 * p1).sum(axis=1), size)
+        r2 = np.where(spread > 0, 1 - over(missed.sum(axis=1), spread), 0.0)
+        return _parts([r, r2])
+
+    size = np.sqrt(np.square(t).sum() * np.square(p).sum())
+
+    def shuffled(orders: np.ndarray) -> np.ndarray:
+        products = sum(t[:, j][orders] @ p[:, j] for j in range(columns))
+        return over(np.asarray(products), np.full(len(orders), size))
+
+    return Measured(("r", "r2"), Held(len(true), scores), shuffled)
+
+
+def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measured:
+    """Return the area under the ROC curve, balanced and plain accuracy of logits ``(m,)``.
+
+    ``prior`` is the share of the second value, ``true`` (m,) of bool, among training rows. A row
+    is given the value that it makes more likely than it was: each value counts the same.
+    """
+    area = area_of(logits, true)
+    balanced, _ = _recall(
+        (logits > np.log(prior / (1 - prior))).astype(int), true * 1, np.arange(2)
+    )
+    right = (logits > 0) == true
+
+    def scores(weights: np.ndarray) -> Parts:
+        return _parts([area(weights), balanced(weights), weights @ right])
+
+    ranks = rankdata(logits)
+    pairs, lowest = true.sum() * (~true).sum(), true.sum() * (true.sum() + 1) / 2
+
+    def shuffled(orders: np.ndarray) -> np.ndarray:
+        return np.asarray((true.astype(float)[orders] @ ranks - lowest) / pairs)
+
+    return Measured(("auc", "balanced_accuracy", "accuracy"), Held(len(true), scores), shuffled)
+
+
+def measured_categories(
+    logits: np.ndarray, true: np.ndarray, priors: np.ndarray, counted: np.ndarray
+) -> Measured:
+    """Return balanced and plain accuracy of logits ``(m, c)``.
+
+    ``priors`` (c,) are shares among training rows, ``true`` (m,) numbers of categories, ``counted``
+    those whose recalls the balanced accuracy is the mean of. For it, a row is given the one of
+    these that it makes most likely, compared with how likely that was: each counts the same.
+    """
+    likelier = logits[:, counted] - np.log(priors[counted])
+    balanced, shuffled = _recall(counted[likelier.argmax(axis=1)], true, counted)
+    right = logits.argmax(axis=1) == true
+
+    def scores(weights: np.ndarray) -> Parts:
+        return _parts([balanced(weights), weights @ right])
+
+    return Measured(("balanced_accuracy", "accuracy"), Held(len(true), scores), shuffled)
+
+
+def _recall(
+    given: np.ndarray, true: np.ndarray, counted: np.ndarray
+) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
+    """Return the mean recall as a function of weights, and as one of orders."""
+    among = true[:, None] == counted
+    right = among & (given == true)[:, None]
+
+    def mean(weights: np.ndarray) -> np.ndarray:
+        members = weights @ among
+        # A draw may miss a rare category; the others still tell.
+        return over(over(weights @ right, members).sum(axis=1), (members > 0).sum(axis=1) * 1.0)
+
+    # What a row adds if it is given its own category, in whatever row it comes to lie.
+    here = among.any(axis=0)
+    worth = np.where(among.any(axis=1), among @ over(here * 1.0, among.sum(axis=0) * here.sum()), 0)
+
+    def shuffled(orders: np.ndarray) -> np.ndarray:
+        return np.asarray(((true[orders] == given) * worth[orders]).sum(axis=1))
+
+    return mean, shuffled
+
+
+def _parts(scores: Sequence[np.ndarray]) -> Parts:
+    return scores[0], np.stack(scores, axis=1)

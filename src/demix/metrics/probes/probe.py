@@ -1,0 +1,247 @@
+"""All factors of a table at once, with control over how many are found by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import false_discovery_control
+
+from demix._support.errors import DemixError
+from demix._support.validation import check_matrix, check_seed
+from demix.metrics.probes.factor import Factor
+from demix.metrics.probes.fitting import Report, missing, read_outs
+from demix.metrics.probes.result import ReadOut, Split, random_split
+from demix.metrics.probes.table import factors_of, unknown_factors
+
+LEVEL = 0.05
+"""Share of false findings that is put up with."""
+
+# With fewer rows than that, fewer than twenty would score.
+_LEAST_ROWS = 70
+# A p-value of a permutation test is at least one in so many; a hundred factors divide it by 100.
+_LEAST_ORDERS, _ORDERS_A_FACTOR = 2000, 200
+# More values than that are not written down one by one.
+_LISTED = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Probed:
+    """One factor of a probe.
+
+    Parameters
+    ----------
+    factor : Factor
+        Its name, kind and values.
+    read_out : ReadOut or None
+        What was found; None if it could not be tested.
+    reason : str or None
+        Why it could not be tested.
+    bonferroni, benjamini_hochberg : float or None
+        The p-value adjusted for the number of factors: below 0.05, the chance of *any* false
+        finding is at most 5 %, or the expected *share* of false ones among the findings is.
+    """
+
+    factor: Factor
+    read_out: ReadOut | None = None
+    reason: str | None = None
+    bonferroni: float | None = None
+    benjamini_hochberg: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        told: dict[str, Any] = {
+            "name": self.factor.name,
+            "kind": self.factor.kind,
+            "testable": self.read_out is not None,
+        }
+        if self.factor.categorical and len(self.factor.levels) <= _LISTED:
+            counts = np.bincount(self.factor.codes).tolist()
+            words = [f"{x:g}" if isinstance(x, float) else str(x) for x in self.factor.levels]
+            told["values"] = dict(zip(words, counts, strict=True))
+        if self.read_out is None:
+            return {**told, "reason": self.reason}
+        return {
+            **told,
+            "measure": self.read_out.measure,
+            **self.read_out.tested._asdict(),
+            "chance": self.read_out.chance._asdict(),
+            "p": self.read_out.p,
+            "bonferroni": self.bonferroni,
+            "benjamini_hochberg": self.benjamini_hochberg,
+            "scores": {name: score._asdict() for name, score in self.read_out.scores.items()},
+            "penalty": self.read_out.penalty,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """What features tell of the factors of a table.
+
+    Parameters
+    ----------
+    factors : tuple of Probed
+        In the order of the table.
+    split : Split
+        Which rows fitted, chose penalties and scored.
+    permutations : int
+        Size of the null of each factor.
+    """
+
+    factors: tuple[Probed, ...]
+    split: Split
+    permutations: int
+
+    def __getitem__(self, name: str) -> Probed:
+        for one in self.factors:
+            if one.factor.name == name:
+                return one
+        raise unknown_factors([name], [one.factor.name for one in self.factors])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "rows": {name: len(part) for name, part in self.split._asdict().items()},
+            "permutations": self.permutations,
+            "tested": sum(one.read_out is not None for one in self.factors),
+            "factors": [one.to_dict() for one in self.factors],
+        }
+
+
+def probe(
+    features: Any,
+    factors: Any,
+    *,
+    only: Sequence[str] | None = None,
+    kinds: Mapping[str, str] | None = None,
+    periods: Mapping[str, float] | None = None,
+    report: Report = lambda done, total, what: None,
+    seed: int = 0,
+) -> Probe:
+    """Ask of each factor how well a linear map reads it out of features, and whether by chance.
+
+    Numbers are read out by ridge regression (Pearson's r and R²), categories by logistic
+    regression (balanced accuracy, and the area under the ROC curve of two of them). Half of the
+    rows fit, a fifth chooses the penalty, the others score, the same for all factors.
+
+    The null of a factor is its score with the held-out values in random order. A fitted read-out
+    is a fixed function of the features; if they do not tell of the factor, all orders of the
+    held-out values are equally likely beside what it predicts, so that the test is exact for any
+    number of rows, and needs no second fit. This assumes rows that do not depend on each other:
+    of frames of one film, leave whole films out by a split of your own, see :func:`read_out`.
+
+    Parameters
+    ----------
+    features : array (N, d)
+        The representation; float32 stays so.
+    factors : dict of arrays (N,), DataFrame, KnownFactors or array (N, n)
+        Known factors: numbers, truth values or text.
+    only : sequence of str, optional
+        Names of the factors that are asked for; one of them that never changes is refused, while
+        others are marked as not testable.
+    kinds : dict, optional
+        Kinds of factors by name: ``continuous``, ``ordinal``, ``categorical`` or ``binary``. By
+        default text, truth values and whole numbers of at most 20 different values are categories,
+        all else is continuous.
+    periods : dict, optional
+        Periods of factors that repeat, such as 360; read out as sine and cosine.
+    report : callable, optional
+        Told how much is done, how much there is to do, and what comes next.
+    seed : int
+        Seed of the split, of the null and of the intervals.
+
+    Returns
+    -------
+    Probe
+        Scores with 95 % intervals, the null, p-values and their adjustment for the number of
+        factors. Factors that too few rows tell anything of are marked with the reason.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix import probe
+    >>> random = np.random.default_rng(0)
+    >>> features = random.normal(size=(600, 4))
+    >>> size = features @ [1, 2, 0, 1] + random.normal(size=600)
+    >>> shape = np.where(features[:, 2] > 0, "cube", "ball")
+    >>> found = probe(features, {"size": size, "shape": shape, "day": random.integers(0, 7, 600)})
+    >>> {one.factor.name: one.read_out.measure for one in found.factors}
+    {'size': 'r', 'shape': 'auc', 'day': 'balanced_accuracy'}
+    >>> {one.factor.name: one.bonferroni < 0.05 for one in found.factors}
+    {'size': True, 'shape': True, 'day': False}
+    """
+    rows, known, reasons, split = plan(
+        features, factors, only=only, kinds=kinds, periods=periods, seed=seed
+    )
+    tested = [factor for factor, reason in zip(known, reasons, strict=True) if reason is None]
+    permutations = max(_LEAST_ORDERS, _ORDERS_A_FACTOR * len(tested))
+    found = read_outs(rows, tested, split, permutations=permutations, seed=seed, report=report)
+    shares = false_discovery_control([one.p for one in found]).tolist()
+    told = iter(
+        Probed(factor, one, None, min(1.0, len(found) * one.p), share)
+        for factor, one, share in zip(tested, found, shares, strict=True)
+    )
+    each = [
+        next(told) if reason is None else Probed(factor, reason=reason)
+        for factor, reason in zip(known, reasons, strict=True)
+    ]
+    return Probe(tuple(each), split, permutations)
+
+
+class Plan(NamedTuple):
+    """Features, factors, why some of these cannot be tested, and who fits, chooses and scores."""
+
+    rows: np.ndarray
+    factors: list[Factor]
+    reasons: list[str | None]
+    split: Split
+
+
+def plan(
+    features: Any,
+    factors: Any,
+    *,
+    only: Sequence[str] | None,
+    kinds: Mapping[str, str] | None,
+    periods: Mapping[str, float] | None,
+    seed: int,
+) -> Plan:
+    """Check everything that is given to :func:`probe`, and say what it will do."""
+    check_seed(seed)
+    rows = check_matrix(features, "features", keep_float32=True)
+    known = factors_of(factors, len(rows), only, kinds or {}, periods or {})
+    _check_size(rows)
+    split = random_split(len(rows), seed)
+    reasons = [factor.untestable or missing(factor, split) for factor in known]
+    _check_reasons(known, reasons, asked=only is not None)
+    return Plan(rows, known, reasons, split)
+
+
+def _check_size(rows: np.ndarray) -> None:
+    if rows.shape[1] == 0:
+        raise DemixError("Expected features, but they have no columns.")
+    if len(rows) < _LEAST_ROWS:
+        raise DemixError(
+            f"Fitting, choosing a penalty and scoring on rows of their own needs at least "
+            f"{_LEAST_ROWS} rows, but got {len(rows)}."
+        )
+
+
+def _check_reasons(known: Sequence[Factor], reasons: Sequence[str | None], *, asked: bool) -> None:
+    for factor in known:
+        if asked and len(factor.levels) == 1:
+            raise DemixError(
+                f"Expected a factor that varies, but {factor.name!r} is {factor.levels[0]} in all "
+                f"{len(factor.values)} rows; leave it out."
+            )
+    if all(reason is not None for reason in reasons):
+        listed = "; ".join(
+            f"{factor.name}: {reason}"
+            for factor, reason in zip(known[:5], reasons[:5], strict=True)
+        )
+        more = "; ..." if len(known) > 5 else ""
+        raise DemixError(
+            f"Expected a factor that can be tested, but there is none ({listed}{more})."
+        )

@@ -1,0 +1,94 @@
+"""What one read-out found, and on which rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+# Rows that fit and rows that choose the penalty; the others score.
+_FIT, _CHOOSE = 0.5, 0.2
+
+
+class Split(NamedTuple):
+    """Numbers of the rows that fit, that choose the penalty, and that score."""
+
+    train: np.ndarray
+    validation: np.ndarray
+    test: np.ndarray
+
+
+def random_split(rows: int, seed: int) -> Split:
+    """Split row numbers at random: half fit, a fifth chooses the penalty, the others score.
+
+    Examples
+    --------
+    >>> from demix.metrics.probes.result import random_split
+    >>> [len(part) for part in random_split(100, seed=0)]
+    [50, 20, 30]
+    """
+    order = np.random.default_rng([seed, 3]).permutation(rows)
+    first, second = int(_FIT * rows), int((_FIT + _CHOOSE) * rows)
+    return Split(order[:first], order[first:second], order[second:])
+
+
+class Estimate(NamedTuple):
+    """A held-out score with its 95 % interval: a bootstrap over the rows that score."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class ReadOut:
+    """How well one factor is read out of features by a linear map.
+
+    Parameters
+    ----------
+    kind : str
+        The kind of the factor.
+    scores : dict of str to Estimate
+        Of numbers ``r`` (Pearson's) and ``r2``; of two categories ``auc``, ``balanced_accuracy``
+        and ``accuracy``; of more the latter two. The first is the one that is tested.
+    null : ndarray (B,)
+        The first score with the factor shuffled over the held-out rows, B times.
+    penalty : float
+        What the validation rows chose.
+    split : Split
+        Which rows did what.
+    """
+
+    kind: str
+    scores: Mapping[str, Estimate]
+    null: np.ndarray
+    penalty: float
+    split: Split
+
+    @property
+    def measure(self) -> str:
+        """Name of the score that is tested."""
+        return next(iter(self.scores))
+
+    @property
+    def tested(self) -> Estimate:
+        """The score that is tested."""
+        return self.scores[self.measure]
+
+    @property
+    def chance(self) -> Estimate:
+        """Mean of the null, and what 95 % of it lie between."""
+        low, high = np.quantile(self.null, [0.025, 0.975])
+        return Estimate(float(self.null.mean()), float(low), float(high))
+
+    @property
+    def p(self) -> float:
+        """Share of orders of the held-out rows that score as well, their own order counted in.
+
+        Counted in, so that p is never 0 and its test exact (Phipson & Smyth 2010).
+        """
+        # The same sum in another order may differ in its last digit.
+        as_good = self.null >= self.tested.value - 1e-9
+        return float((1 + as_good.sum()) / (1 + len(as_good)))

@@ -1,0 +1,197 @@
+"""Every score by name, and all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from demix._support.errors import DemixError
+from demix.metrics.correlation import mean_correlation
+from demix.metrics.dci import dci
+from demix.metrics.factors import check_factors
+from demix.metrics.gaps import mutual_information_gap, separated_predictability
+from demix.metrics.infomec import infomec
+from demix.metrics.isometry import isometry_error
+from demix.metrics.modularity import modularity
+from demix.metrics.readout import explicitness, linear_accuracy
+from demix.metrics.regression import affine_r2, orthogonal_r2
+from demix.metrics.score import Score
+from demix.metrics.votes import beta_vae_score, factor_vae_score
+
+# Beyond so many samples the slower scores gain no digit that matters, and take minutes.
+_ENOUGH = 20_000
+
+Report = Callable[[int, int, str], None]
+"""Told how many of how many are done, and which comes next."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One call, and the scores that it gives.
+
+    Attributes
+    ----------
+    names : dict of str to str
+        The scores by name, and what tables call them.
+    call : callable
+        From latents and factors to a score, or to a tuple of them.
+    of : "numbers", "categories" or "factors"
+        Which factors it takes: continuous ones, categories, or both.
+    square : bool
+        Whether it needs as many latents as factors.
+    best : int
+        The best value.
+    slow : bool
+        Whether it is given at most 20 000 samples.
+    """
+
+    names: dict[str, str]
+    call: Callable[..., Any]
+    of: Literal["numbers", "categories", "factors"] = "factors"
+    square: bool = False
+    best: int = 1
+    slow: bool = False
+
+
+ENTRIES = (
+    Entry({"affine_r2": "affine R²"}, affine_r2, "numbers"),
+    Entry({"orthogonal_r2": "orthogonal R²"}, orthogonal_r2, "numbers", square=True),
+    Entry({"mean_correlation": "MCC (Pearson)"}, mean_correlation, "numbers"),
+    Entry(
+        {"mean_correlation_spearman": "MCC (Spearman)"},
+        partial(mean_correlation, method="spearman"),
+        "numbers",
+    ),
+    Entry(
+        {"isometry_error": "isometry error (L2)"},
+        partial(isometry_error, similarity=2),
+        "numbers",
+        best=0,
+    ),
+    Entry({"linear_accuracy": "linear accuracy"}, linear_accuracy, "categories", slow=True),
+    Entry(
+        {
+            "dci_disentanglement": "DCI disentanglement",
+            "dci_completeness": "DCI completeness",
+            "dci_informativeness": "DCI informativeness",
+        },
+        dci,
+        slow=True,
+    ),
+    Entry({"mutual_information_gap": "MIG"}, mutual_information_gap, slow=True),
+    Entry({"separated_predictability": "SAP"}, separated_predictability, slow=True),
+    Entry({"modularity": "modularity"}, modularity, slow=True),
+    Entry({"explicitness": "explicitness"}, explicitness, slow=True),
+    Entry(
+        {
+            "infomec_modularity": "InfoModularity",
+            "infomec_compactness": "InfoCompactness",
+            "infomec_explicitness": "InfoExplicitness",
+        },
+        infomec,
+        slow=True,
+    ),
+    Entry({"beta_vae_score": "beta-VAE score"}, beta_vae_score, slow=True),
+    Entry({"factor_vae_score": "FactorVAE score"}, factor_vae_score, slow=True),
+)
+_ENTRY_OF = {name: entry for entry in ENTRIES for name in entry.names}
+
+RECOVERY = tuple(name for entry in ENTRIES[:5] for name in entry.names)
+"""Scores of continuous factors that take no time."""
+
+
+def all_scores(
+    latents: Any,
+    factors: Any,
+    *,
+    categorical: Sequence[int] | None = None,
+    only: Iterable[str] | None = None,
+    report: Report | None = None,
+    seed: int = 0,
+) -> dict[str, Score]:
+    """Return every score that is defined for latents and factors, by name.
+
+    Scores of numbers are taken of the continuous factors, linear accuracy of the categories, all
+    others of both together. Scores that take long are given at most 20 000 samples, drawn at
+    random.
+
+    Parameters
+    ----------
+    latents : array (N, m)
+        What an encoder recovered.
+    factors : array (N, n)
+        The true factors.
+    categorical : sequence of int, optional
+        Which factors are categories, counted from 0. By default those that hold text or truth
+        values, or whole numbers of at most 20 different values.
+    only : iterable of str, optional
+        Names of the scores that are wanted.
+    report : callable, optional
+        Told before each score how many are done, how many there are, and which comes next.
+    seed : int
+        Seed of all scores.
+
+    Returns
+    -------
+    dict of str to Score
+        In one order whatever was asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix import all_scores
+    >>> z = np.random.default_rng(0).uniform(size=(500, 2))
+    >>> scores = all_scores(z[:, ::-1], z, only=["mean_correlation", "modularity"])
+    >>> {name: float(round(score, 6)) for name, score in scores.items()}
+    {'mean_correlation': 1.0, 'modularity': 1.0}
+    """
+    found, true = check_factors(latents, factors, categorical)
+    wanted = set(_ENTRY_OF if only is None else only)
+    if wanted - set(_ENTRY_OF):
+        raise DemixError(
+            f"Scores are {', '.join(_ENTRY_OF)}, but got {', '.join(wanted - set(_ENTRY_OF))}."
+        )
+    some: Any = slice(None)
+    if len(found) > _ENOUGH:
+        some = np.random.default_rng([seed, 7]).permutation(len(found))[:_ENOUGH]
+    calls = []
+    for entry in ENTRIES:
+        columns = scored_columns(next(iter(entry.names)), true.categorical)
+        fits = len(columns) > 0 and (not entry.square or len(columns) == found.shape[1])
+        if fits and wanted & set(entry.names):
+            calls.append((entry, columns))
+    scores: dict[str, Score] = {}
+    for done, (entry, columns) in enumerate(calls):
+        if report is not None:
+            report(done, len(calls), next(iter(entry.names.values())))
+        rows = some if entry.slow else slice(None)
+        given = {}
+        if entry.of != "numbers":
+            given["categorical"] = np.flatnonzero(true.categorical[columns]).tolist()
+        result = entry.call(found[rows], true.values[rows][:, columns], seed=seed, **given)
+        results = [result] if isinstance(result, Score) else result
+        scores |= {
+            name: score for name, score in zip(entry.names, results, strict=True) if name in wanted
+        }
+    return scores
+
+
+def scored_columns(name: str, categorical: Sequence[bool] | np.ndarray) -> np.ndarray:
+    """Return the columns of the factors that a score is taken of."""
+    chosen = np.asarray(categorical, dtype=bool)
+    kinds = {"numbers": ~chosen, "categories": chosen, "factors": np.ones_like(chosen)}
+    return np.flatnonzero(kinds[_ENTRY_OF[name].of])
+
+
+def label(name: str) -> str:
+    """Return what tables call a score."""
+    return _ENTRY_OF[name].names[name]
+
+
+def best(name: str) -> int:
+    """Return the best value of a score."""
+    return _ENTRY_OF[name].best

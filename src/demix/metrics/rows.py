@@ -1,0 +1,118 @@
+"""Scores of learnt rows against the cluster vectors they stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LinearRegression
+
+from demix._support.errors import DemixError
+from demix._support.validation import check_matrix
+from demix.metrics.held import Held, mean_of, over, scored
+from demix.metrics.score import Score
+
+
+def rows_r2(
+    rows: Any, vectors: Any, clusters: Any = None, *, folds: int = 10, seed: int = 0
+) -> Score:
+    r"""Return the held-out :math:`R^2` of a linear regression from rows to cluster vectors.
+
+    By Theorem 1 of Reizinger et al. (2024) the rows of a classifier are an affine image of the
+    cluster vectors. Rows of one cluster coincide, so that a split over rows would score on vectors
+    it was fitted on; here whole clusters are held out, and every vector is predicted by a
+    regression on the rows of others.
+
+    Parameters
+    ----------
+    rows : array (N, m)
+        The learnt table, e.g. ``Classification.table()``.
+    vectors : array (C, d)
+        The cluster vectors.
+    clusters : array (N,) of int, optional
+        The cluster of each row, e.g. ``ClusterProcess.classes_of_labels``; by default row ``i`` is
+        of cluster ``i``.
+    folds : int
+        Into how many parts the clusters are split; with fewer clusters each is left out once.
+    seed : int
+        Seed of the split, of the shuffled baseline and of the interval.
+
+    Returns
+    -------
+    Score
+        Invariant to invertible affine maps of the rows. ``baseline`` is that of vectors that were
+        shuffled over the clusters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.metrics.rows import rows_r2
+    >>> v = np.random.default_rng(0).normal(size=(30, 3))
+    >>> float(round(rows_r2(v @ [[1.0, 2, 0], [0, 1, 0], [1, 0, 1]] + 4, v), 6))
+    1.0
+    >>> bool(rows_r2(v, v).baseline < 0.2)
+    True
+    """
+    rows, vectors = check_matrix(rows, "rows"), check_matrix(vectors, "vectors")
+    members = np.arange(len(rows)) if clusters is None else np.asarray(clusters)
+    if members.shape != (len(rows),) or members.dtype.kind not in "iu":
+        raise DemixError(
+            f"clusters must be {len(rows)} whole numbers, one per row, but got "
+            f"{members.dtype} of shape {members.shape}."
+        )
+    if len(rows) == 0 or members.min() < 0 or members.max() >= len(vectors):
+        raise DemixError(
+            f"Each of {len(rows)} rows needs a cluster in 0..{len(vectors) - 1}, the cluster "
+            "vectors there are; say with `clusters` which belongs to which row."
+        )
+    constant = np.flatnonzero(np.ptp(vectors, axis=0) == 0)
+    if len(constant):
+        raise DemixError(
+            f"Cluster vectors must vary in every column, but column {constant[0]} (counted from 0) "
+            "is constant; drop it."
+        )
+    present = np.unique(members)
+    least = rows.shape[1] + 2
+    if folds < 2 or len(present) < least:
+        raise DemixError(
+            f"Holding clusters out of a regression from {rows.shape[1]} columns takes at least "
+            f"{least} clusters and 2 folds, but there are {len(present)} and {folds}."
+        )
+    # Few clusters are held out one by one, so that enough are left to fit on.
+    parts = folds if len(present) - -(-len(present) // folds) >= least - 1 else len(present)
+    parts = min(parts, len(present))
+    random = np.random.default_rng(seed)
+    part_of = np.zeros(len(vectors), dtype=int)
+    part_of[random.permutation(present)] = np.arange(len(present)) % parts
+
+    def measure(target: np.ndarray) -> Held:
+        predicted = np.empty_like(target)
+        for part in range(parts):
+            held = part_of[members] == part
+            fitted = LinearRegression().fit(rows[~held], target[~held])
+            predicted[held] = fitted.predict(rows[held])
+        centred = target - target.mean(axis=0)
+        each = np.hstack([np.square(target - predicted), centred, np.square(centred)])
+        # Rows of one cluster stand or fall together: clusters are drawn anew, not rows.
+        size = np.bincount(members, minlength=len(vectors))[present]
+        terms = np.zeros((len(vectors), each.shape[1]))
+        np.add.at(terms, members, each)
+        terms = terms[present]
+
+        def r2(weights: np.ndarray) -> np.ndarray:
+            total = (weights @ size)[:, None]
+            missed, mean, square = np.split(weights @ terms / total, 3, axis=1)
+            spread = square - np.square(mean)
+            return np.where(spread > 0, 1 - over(missed, spread), 0.0)
+
+        return Held(len(present), lambda weights: mean_of(r2(weights)))
+
+    other = np.arange(len(vectors))
+    other[present] = random.permutation(present)
+    return scored(
+        measure(vectors[members]),
+        lambda: measure(vectors[other][members]),
+        seed=seed,
+        certifies="the cluster vectors up to an affine map",
+        leaves_open="which axis is which, and any mixing of them",
+    )

@@ -1,0 +1,201 @@
+"""Scores by guessing which factor was held fixed: those of beta-VAE and FactorVAE.
+
+Both papers draw new samples with one factor fixed. From a table of observations, samples that
+agree in a factor take their place: they are sorted by the factor, equal values in random order, and
+cut into runs of up to 64, of one category each. Along a continuous factor a run spans a small part
+of the range (1/78 of the samples, for 10 000). Runs share no sample, so that those that score are
+as good as independent, and drawing them anew gives an interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from demix.metrics.factors import Factors, check_factors
+from demix.metrics.held import Held, Parts, halves, mean_of, over, scored, shuffled
+from demix.metrics.readout import class_shares
+from demix.metrics.score import Score
+
+_RUN = 64
+
+
+def beta_vae_score(
+    latents: Any, factors: Any, *, categorical: Sequence[int] | None = None, seed: int = 0
+) -> Score:
+    r"""Return the beta-VAE score (Higgins et al. 2017, Section 3).
+
+    A linear classifier guesses which factor was fixed from :math:`|z - z'|`, the mean over pairs
+    of samples that agree in that factor; its accuracy on samples that it was not fitted to. Chance
+    is 1/n for n factors.
+
+    Parameters
+    ----------
+    latents : array (N, m)
+        What an encoder recovered.
+    factors : array (N, n)
+        The true factors. Runs of samples that agree in one of them take the place of new samples
+        with that factor fixed.
+    categorical : sequence of int, optional
+        Which factors are categories, counted from 0. By default those that hold text or truth
+        values, or whole numbers of at most 20 different values.
+    seed : int
+        Seed of the split, of the runs, of the shuffled baseline and of the interval.
+
+    Returns
+    -------
+    Score
+        Invariant to order, sign, scale and shift of the latents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.metrics.votes import beta_vae_score
+    >>> z = np.random.default_rng(0).uniform(size=(2000, 3))
+    >>> score = beta_vae_score(z[:, [2, 0, 1]], z)
+    >>> float(score), bool(score.baseline < 0.6)
+    (1.0, True)
+    """
+
+    def differences(z: np.ndarray) -> np.ndarray:
+        """Return the mean distance ``(V, m)`` along each latent within runs ``(V, L, m)``."""
+        return np.abs(z - np.roll(z, 1, axis=1)).mean(axis=1)
+
+    def guess(seen: np.ndarray, fixed: np.ndarray, fresh: np.ndarray) -> np.ndarray:
+        rows = np.vstack([differences(seen), differences(fresh)])
+        fit, test = np.arange(len(seen)), np.arange(len(seen), len(rows))
+        return class_shares(rows, fixed, fit, test).argmax(axis=1)
+
+    return _guessed(
+        guess,
+        latents,
+        factors,
+        categorical,
+        seed,
+        certifies="factors that can be told apart by which latents they leave unchanged",
+        leaves_open="which latent is which factor: most mixings of them score the same",
+    )
+
+
+def factor_vae_score(
+    latents: Any, factors: Any, *, categorical: Sequence[int] | None = None, seed: int = 0
+) -> Score:
+    r"""Return the FactorVAE score (Kim & Mnih 2018, Section 4).
+
+    The latent that varies least, relative to its variance over all samples, votes for the factor
+    that was fixed: for the one for which it was least most often in one half of the samples. The
+    score is the accuracy in the other half; chance is 1/n for n factors. Latents that do not vary
+    have no vote.
+
+    Parameters
+    ----------
+    latents : array (N, m)
+        What an encoder recovered.
+    factors : array (N, n)
+        The true factors. Runs of samples that agree in one of them take the place of new samples
+        with that factor fixed.
+    categorical : sequence of int, optional
+        Which factors are categories, counted from 0. By default those that hold text or truth
+        values, or whole numbers of at most 20 different values.
+    seed : int
+        Seed of the split, of the runs, of the shuffled baseline and of the interval.
+
+    Returns
+    -------
+    Score
+        Invariant to order, sign, scale and shift of the latents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.metrics.votes import factor_vae_score
+    >>> z = np.random.default_rng(0).uniform(size=(2000, 3))
+    >>> score = factor_vae_score(z[:, [2, 0, 1]], z)
+    >>> float(score), bool(score.baseline < 0.6)
+    (1.0, True)
+    """
+
+    def guess(seen: np.ndarray, fixed: np.ndarray, fresh: np.ndarray) -> np.ndarray:
+        known = fixed[: len(seen)]
+        votes = np.zeros((seen.shape[2], int(fixed.max()) + 1))
+        np.add.at(votes, (seen.var(axis=1).argmin(axis=1), known), 1)
+        # Factors with few runs count as much as others.
+        votes /= np.maximum(np.bincount(known, minlength=votes.shape[1]), 1)
+        return np.asarray(votes.argmax(axis=1)[fresh.var(axis=1).argmin(axis=1)])
+
+    return _guessed(
+        guess,
+        latents,
+        factors,
+        categorical,
+        seed,
+        certifies="for each factor a latent that varies least when that factor is fixed",
+        leaves_open="any map of each latent, what else a latent tells of, latents beyond the first",
+    )
+
+
+def _guessed(
+    guess: Any,
+    latents: Any,
+    factors: Any,
+    categorical: Sequence[int] | None,
+    seed: int,
+    *,
+    certifies: str,
+    leaves_open: str,
+) -> Score:
+    latents, true = check_factors(latents, factors, categorical)
+    spread = latents.std(axis=0)
+    alive = spread > 1e-12 * np.abs(latents).max(axis=0)
+    scaled = (latents / np.where(alive, spread, 1.0))[:, alive]
+    parts = [_runs(true, rows, seed) for rows in halves(len(latents), seed)]
+    fixed = np.concatenate([factor for _, factor in parts])
+    known = len(parts[0][1])
+    members = np.eye(true.number)[fixed[known:]]
+
+    def measure(z: np.ndarray) -> Held:
+        # Latents of which none varies cannot tell anything.
+        guessed = np.full(len(members), -1)
+        if z.shape[1]:
+            guessed = guess(z[parts[0][0]], fixed, z[parts[1][0]])
+        right = members * (guessed == fixed[known:])[:, None]
+
+        def accuracy(weights: np.ndarray) -> Parts:
+            return mean_of(over(weights @ right, weights @ members))
+
+        return Held(len(members), accuracy)
+
+    return scored(
+        measure(scaled),
+        lambda: measure(shuffled(scaled, seed)),
+        seed=seed,
+        certifies=certifies,
+        leaves_open=leaves_open,
+    )
+
+
+def _runs(factors: Factors, rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return runs ``(V, L)`` of rows that agree in a factor, and which factor it is, ``(V,)``."""
+    length = min(_RUN, isqrt(len(rows)))
+    for column in np.flatnonzero(factors.categorical).tolist():
+        # At least one category is as large as the mean.
+        length = min(length, len(rows) // factors.classes_of(column))
+    length = max(length, 2)
+    random = np.random.default_rng([seed, 6])
+    runs, fixed = [], []
+    for column in range(factors.number):
+        values = factors.values[rows, column]
+        order = np.lexsort((random.uniform(size=len(rows)), values))
+        groups = [order]
+        if factors.categorical[column]:
+            groups = np.split(order, np.flatnonzero(np.diff(values[order])) + 1)
+        for group in groups:
+            number = len(group) // length
+            # Neighbours in a run must not be nearer to each other than any other two.
+            within = random.permuted(group[: number * length].reshape(number, length), axis=1)
+            runs.append(rows[within])
+            fixed.append(np.full(number, column))
+    return np.concatenate(runs), np.concatenate(fixed)

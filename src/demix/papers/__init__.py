@@ -1,0 +1,40 @@
+"""The two papers: their tables, data sets and scenes, and what runs them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_MODULES = {
+    "datasets.annotations": ["ImageNetX", "imagenet_x"],
+    "datasets.dislib.columns": ["FactorColumn"],
+    "datasets.dislib.download": ["fetch_dataset"],
+    "datasets.dislib.factor_images": ["FactorImages"],
+    "datasets.dislib.opening": ["open_factor_images"],
+    "datasets.image_files": ["ImageFiles", "open_images"],
+    "datasets.masks": ["KittiMasks", "kitti_masks"],
+    "datasets.nearest": ["NearestPairs"],
+    "datasets.simclr": ["SimCLRViews"],
+    "reizinger2024.balanced": ["BalancedReadout", "balanced_readout", "is_testable"],
+    "reizinger2024.efficientnet": ["EfficientNetLite0", "load_efficientnet_lite0"],
+    "reizinger2024.extraction": ["Features", "features"],
+    "reizinger2024.projection": ["RandomProjection"],
+    "scenes.base": ["Scene"],
+    "scenes.folder": ["render_folder"],
+    "scenes.opening": ["Rendered", "open_rendered"],
+    "scenes.order": ["Order"],
+    "scenes.registry": ["render", "sample_latents", "scene_named"],
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = sorted(_MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        return getattr(import_module(f"demix.papers.{_MODULE_OF[name]}"), name)
+    raise AttributeError(f"module 'demix.papers' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,116 @@
+"""Cars3D, from the archive of its official meshes or a folder of them."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from zlib import error as ZlibError
+
+import numpy as np
+
+from demix._support.errors import DemixError
+from demix._support.files import open_regular
+from demix._support.text import reason, shortened
+from demix.papers.datasets.dislib.columns import FactorColumn
+from demix.papers.datasets.dislib.factor_images import FactorImages, grid
+from demix.papers.datasets.dislib.mat_files import read_mat
+from demix.papers.datasets.dislib.pixels import ArrayPixels, Report, silent
+
+_AZIMUTHS, _ELEVATIONS = 24, 4
+_CARS = 183
+# The official meshes have a few hundred kilobytes each.
+_LARGEST = 2**26
+
+
+def open_cars3d(path: Path, *, report: Report = silent) -> FactorImages:
+    """Open ``nips2015-analogy-data.tar.gz``, or the folder ``cars`` of its meshes.
+
+    Each of 183 files ``car_..._mesh.mat`` holds one car, seen from 24 azimuths and 4 elevations at
+    128 x 128. Images are read once and reduced to 64 x 64, the mean of four pixels each, 216 MB.
+    Cars are numbered from 0 to 182 in the order of their names.
+
+    References
+    ----------
+    S. Reed, Y. Zhang, Y. Zhang, H. Lee (2015). *Deep Visual Analogy-Making.* NeurIPS.
+    """
+    cars: dict[str, np.ndarray] = {}
+    for name, content in _meshes(path):
+        report(len(cars), _CARS, f"cars of {path.name}")
+        cars[PurePosixPath(name).stem] = _views(name, content, path)
+    if not cars:
+        raise DemixError(
+            f"Expected car_..._mesh.mat files in {path}, but there are none; give "
+            "nips2015-analogy-data.tar.gz or its folder data/cars."
+        )
+    report(len(cars), len(cars), f"cars of {path.name}")
+    names = tuple(sorted(cars))
+    columns = (
+        FactorColumn("elevation", "ordinal"),
+        FactorColumn("azimuth", "periodic", period=_AZIMUTHS),
+        FactorColumn("object_type", "categorical", levels=names),
+    )
+    factors = grid((len(names), _AZIMUTHS, _ELEVATIONS))[:, ::-1].copy()
+    images = np.concatenate([cars[name] for name in names])
+    return FactorImages("cars3d", ArrayPixels(images), columns, factors)
+
+
+def is_cars3d(path: Path) -> bool:
+    """Tell whether a folder or an archive may hold meshes of cars."""
+    if path.is_dir():
+        return any(path.glob("car_*_mesh.mat")) or any(path.glob("cars/car_*_mesh.mat"))
+    return path.name.endswith((".tar.gz", ".tgz", ".tar"))
+
+
+def _meshes(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Go through the files of an archive or a folder; nothing is unpacked to the disk."""
+    if path.is_dir():
+        for file in sorted([*path.glob("*_mesh.mat"), *path.glob("cars/*_mesh.mat")]):
+            with open_regular(file) as mesh:
+                yield file.name, mesh.read()
+        return
+    try:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                opened = archive.extractfile(member) if _is_mesh(member.name) else None
+                if opened is not None and member.size > _LARGEST:
+                    raise EOFError(f"{shortened(member.name)} claims {member.size} bytes")
+                if opened is not None:
+                    yield member.name, opened.read()
+    except (OSError, EOFError, ValueError, ZlibError, tarfile.TarError) as error:
+        if isinstance(error, DemixError):
+            raise
+        raise DemixError(
+            f"Expected a whole tar archive, but {path} is truncated or damaged ({reason(error)}); "
+            "fetch it again."
+        ) from error
+
+
+def _is_mesh(name: str) -> bool:
+    last = PurePosixPath(name).name
+    return last.startswith("car_") and last.endswith("_mesh.mat")
+
+
+def _views(name: str, content: bytes, path: Path) -> np.ndarray:
+    """Return the images ``(96, 64, 64, 3)`` of one car, elevations fastest."""
+    try:
+        views = read_mat(content, "im")
+        if views is None:
+            raise ValueError("there is none")
+    except (ValueError, ZlibError) as error:
+        raise DemixError(
+            f"Expected a whole MATLAB file with the array 'im', but {name} in {path} is truncated "
+            f"or damaged ({reason(error)}); fetch it again."
+        ) from error
+    if views.dtype != np.uint8 or views.ndim != 5 or views.shape[2:] != (3, 24, 4):
+        raise DemixError(
+            f"Expected uint8 of shape (128, 128, 3, {_AZIMUTHS}, {_ELEVATIONS}) in 'im' of {name} "
+            f"in {path}, but found {views.dtype} of shape {views.shape}."
+        )
+    images = views.transpose(3, 4, 0, 1, 2).reshape(-1, *views.shape[:3])
+    number, height, width, channels = images.shape
+    halved = images[:, : height // 2 * 2, : width // 2 * 2].reshape(
+        number, height // 2, 2, width // 2, 2, channels
+    )
+    # Four bytes and a half add up to less than a short holds.
+    return ((halved.sum(axis=(2, 4), dtype=np.uint16) + 2) // 4).astype(np.uint8)

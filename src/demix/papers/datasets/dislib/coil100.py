@@ -1,0 +1,94 @@
+"""COIL-100 as one ``.npz`` file of compressed photographs."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from demix._support.errors import DemixError, warn
+from demix.data.images import open_image
+from demix.papers.datasets.dislib.columns import FactorColumn
+from demix.papers.datasets.dislib.factor_images import FactorImages
+from demix.papers.datasets.dislib.npz import read_array
+from demix.papers.datasets.dislib.pixels import ArrayPixels, Report, silent
+
+KEYS = {"data", "offset", "object_id", "angle_deg"}
+# More damaged images than this, and a file is not to be trusted.
+_MOST_SKIPPED = 0.01
+_AT_ONCE = 500
+
+
+def open_coil100(path: Path, *, report: Report = silent) -> FactorImages:
+    """Open photographs of objects on a turntable.
+
+    The file holds ``data``, PNG, JPEG, WebP, TIFF or BMP images one after the other as bytes;
+    ``offset`` ``(N,)`` or ``(N + 1,)``, where each begins; ``object_id`` and ``angle_deg``
+    ``(N,)``. They are decoded once. Images that cannot be decoded are left out, with a warning,
+    up to one in a hundred.
+
+    Objects were put on the turntable as it came, so an angle says nothing across objects.
+
+    References
+    ----------
+    S. A. Nene, S. K. Nayar, H. Murase (1996). *Columbia Object Image Library (COIL-100).*
+    Technical Report CUCS-006-96.
+    """
+    data, offset, objects, angles = (
+        read_array(path, key) for key in ("data", "offset", "object_id", "angle_deg")
+    )
+    number = len(objects)
+    if data.dtype != np.uint8 or data.ndim != 1 or len(angles) != number:
+        raise DemixError(
+            f"Expected bytes in 'data' and one angle for each object_id of {path}, but 'data' is "
+            f"{data.dtype} of shape {data.shape}, with {number} objects and {len(angles)} angles."
+        )
+    ends = np.append(offset, len(data)).astype(np.int64)[: number + 1]
+    if len(offset) not in (number, number + 1) or (np.diff(ends) < 0).any() or ends[0] < 0:
+        raise DemixError(
+            f"Expected {number} places in 'offset' of {path}, in order, where the images begin, "
+            f"but got {len(offset)} that are not; is the file complete?"
+        )
+    decoded: list[np.ndarray | None] = []
+    for start, end in pairwise(ends):
+        if len(decoded) % _AT_ONCE == 0:
+            report(len(decoded), number, f"images of {path.name}")
+        decoded.append(_decoded(data[start:end].tobytes()))
+    report(number, number, f"images of {path.name}")
+    kept = np.array([image is not None for image in decoded], dtype=bool)
+    _tell_of_skipped(kept, path)
+    images = [image for image in decoded if image is not None]
+    if len({image.shape for image in images}) > 1:
+        raise DemixError(f"Expected images of one size in {path}, but there are several.")
+    names, codes = np.unique(objects, return_inverse=True)
+    columns = (
+        FactorColumn("object", "categorical", levels=tuple(map(str, names))),
+        FactorColumn("angle", "periodic", period=360, within="object"),
+    )
+    factors = np.column_stack([codes, angles]).astype(np.float32)[kept]
+    pixels = ArrayPixels(np.stack(images))
+    return FactorImages("coil100", pixels, columns, factors, skipped=int((~kept).sum()))
+
+
+def _decoded(content: bytes) -> np.ndarray | None:
+    """Return an image ``(H, W, 3)``, or None if it is damaged."""
+    try:
+        return np.asarray(open_image(BytesIO(content), "RGB"))
+    except DemixError:
+        return None
+
+
+def _tell_of_skipped(kept: np.ndarray, path: Path) -> None:
+    bad = np.flatnonzero(~kept)
+    if len(bad) > _MOST_SKIPPED * len(kept):
+        raise DemixError(
+            f"Expected images that can be decoded, but {len(bad)} of the {len(kept)} in {path} "
+            f"cannot, the first of them number {bad[0]}; fetch it again."
+        )
+    if len(bad):
+        warn(
+            f"{len(bad)} of the {len(kept)} images in {path} cannot be decoded and are left out; "
+            f"the first of them is number {bad[0]}."
+        )

@@ -1,0 +1,102 @@
+"""smallNORB, from a folder of its official matrix files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from demix._support.errors import DemixError
+from demix.papers.datasets.dislib.columns import FactorColumn
+from demix.papers.datasets.dislib.factor_images import FactorImages
+from demix.papers.datasets.dislib.matrices import read_matrix
+from demix.papers.datasets.dislib.pixels import ArrayPixels
+
+PARTS = ("5x46789x9x18x6x2x96x96-training", "5x01235x9x18x6x2x96x96-testing")
+COLUMNS = (
+    FactorColumn("category", "categorical", levels=("animal", "human", "plane", "truck", "car")),
+    # The third animal has nothing to do with the third car.
+    FactorColumn("instance", "categorical", within="category"),
+    FactorColumn("elevation", "ordinal"),
+    # 0, 2, ..., 34: in steps of ten degrees.
+    FactorColumn("azimuth", "periodic", period=36),
+    FactorColumn("lighting", "categorical"),
+)
+
+
+class JoinedPixels:
+    """Images of several sources, one after the other."""
+
+    def __init__(self, sources: list[ArrayPixels]) -> None:
+        self._sources = sources
+        self._ends = np.cumsum([source.shape[0] for source in sources])
+        self.shape = (int(self._ends[-1]), *sources[0].shape[1:])
+
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        """Return the images at ``rows``."""
+        images = np.empty((len(rows), *self.shape[1:]), dtype=np.uint8)
+        which = np.searchsorted(self._ends, rows, side="right")
+        for number, source in enumerate(self._sources):
+            places = np.flatnonzero(which == number)
+            first = self._ends[number] - source.shape[0]
+            images[places] = source.read(rows[places] - first)
+        return images
+
+
+def open_smallnorb(path: Path) -> FactorImages:
+    """Open a folder of the matrix files of smallNORB, compressed (``.gz``) or not.
+
+    Two times 24 300 pairs of images of 96 x 96, of which the left one is taken; those for training
+    come first, then those for testing, which show other toys. Without one of the two the other is
+    taken alone. Images of files that are not compressed stay there.
+
+    References
+    ----------
+    Y. LeCun, F. J. Huang, L. Bottou (2004). *Learning Methods for Generic Object Recognition with
+    Invariance to Pose and Lighting.* CVPR.
+    """
+    parts = [_part(path, part) for part in PARTS if _file(path, part, "dat") is not None]
+    if not parts:
+        raise DemixError(
+            f"Expected smallnorb-{PARTS[0]}-dat.mat or -dat.mat.gz in {path}, but there is none."
+        )
+    pixels = JoinedPixels([ArrayPixels(images) for images, _ in parts])
+    factors = np.concatenate([values for _, values in parts])
+    return FactorImages("smallnorb", pixels, COLUMNS, factors)
+
+
+def is_smallnorb(path: Path) -> bool:
+    """Tell whether a folder holds images of smallNORB."""
+    return path.is_dir() and any(path.glob("smallnorb-*-dat.mat*"))
+
+
+def _part(path: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the left images ``(N, 96, 96)`` of a part, and their factors ``(N, 5)``."""
+    found = {}
+    for kind in ("dat", "cat", "info"):
+        file = _file(path, part, kind)
+        if file is None:
+            raise DemixError(
+                f"Expected smallnorb-{part}-{kind}.mat or -{kind}.mat.gz beside the images, but "
+                f"it is not in {path}; fetch it."
+            )
+        found[kind] = read_matrix(file)
+    images, categories, others = found["dat"], found["cat"], found["info"]
+    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[1] != 2:
+        raise DemixError(
+            f"Expected pairs of images (N, 2, 96, 96) of uint8 in smallnorb-{part}-dat.mat, but "
+            f"found {images.dtype} of shape {images.shape}."
+        )
+    if categories.shape != (len(images),) or others.shape != (len(images), 4):
+        raise DemixError(
+            f"Every pair of smallnorb-{part} must have a category and four other factors, but "
+            f"{len(images)} pairs have categories of shape {categories.shape} and others of shape "
+            f"{others.shape}; are the files of one set?"
+        )
+    factors = np.column_stack([categories, others]).astype(np.float32)
+    return images[:, 0], factors
+
+
+def _file(path: Path, part: str, kind: str) -> Path | None:
+    name = f"smallnorb-{part}-{kind}.mat"
+    return next((path / n for n in (name, f"{name}.gz") if (path / n).is_file()), None)

@@ -1,0 +1,216 @@
+"""Annotation files of multi-object tracking and segmentation (MOTS), from folders and archives."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from demix._support.errors import DemixError
+from demix._support.files import is_there, open_regular
+from demix._support.memory import check_memory
+from demix._support.text import reason, shortened
+from demix.papers.datasets.runs import Runs, read_runs
+
+_PEDESTRIAN = 2
+_FIELDS = ("frame", "id", "class", "height", "width", "mask")
+# Images of a side beyond this are none.
+_LARGEST = 2**15
+# Bytes in memory for a byte of text, while its lines are taken apart.
+_APART = 20
+
+
+class Video(NamedTuple):
+    """Pedestrians of one annotated video.
+
+    Attributes
+    ----------
+    name : str
+        The file it was read from.
+    height, width : int
+        Size of its images.
+    frame, track : array (M,) of int64
+        When and of whom each mask is.
+    runs : Runs
+        The ``M`` masks.
+    """
+
+    name: str
+    height: int
+    width: int
+    frame: np.ndarray
+    track: np.ndarray
+    runs: Runs
+
+
+def read_mots(path: str | Path) -> list[Video]:
+    """Read the pedestrians of all videos of a folder, an archive or one ``.txt`` file.
+
+    Each file is a video, each line an object: ``frame id class height width mask`` with
+    ``id = 1000 class + track``, class 2 for pedestrians, and the mask as compressed run lengths of
+    COCO. KITTI-MOTS (``instances_txt``) and MOTSChallenge (``gt.txt``) are written so. Videos
+    without pedestrians are left out.
+
+    References
+    ----------
+    Voigtlaender et al. (2019), MOTS: Multi-Object Tracking and Segmentation.
+    """
+    path = Path(path)
+    if not os.path.isdir(path) and not is_there(path):
+        raise DemixError(
+            f"Expected a folder, an archive or a .txt file of MOTS annotations, but {path} does "
+            "not exist."
+        )
+    try:
+        texts = list(_texts(path))
+    except DemixError:
+        raise
+    except Exception as error:  # archives are damaged in many ways
+        raise DemixError(
+            f"Expected a folder, a tar or zip archive or a .txt file of MOTS annotations, but "
+            f"{path} cannot be read as one ({reason(error)}); fetch it again."
+        ) from error
+    if not texts:
+        raise DemixError(
+            f"Expected .txt files of MOTS annotations in {path}, but there are none; give the "
+            "folder or archive that holds 0000.txt or gt.txt."
+        )
+    videos = [_pedestrians(name, text) for name, text in texts]
+    found = [video for video in videos if video is not None]
+    if not found:
+        raise DemixError(
+            f"Expected pedestrians (class {_PEDESTRIAN}) in {path}, but none of its "
+            f"{len(texts)} files has any."
+        )
+    return found
+
+
+def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Go through the annotation files below a path, sorted by name; nothing is unpacked."""
+    if path.is_dir():
+        for file in sorted(path.rglob("*.txt")):
+            if _is_annotation(file.name):
+                yield str(file), _read(file)
+    elif path.suffix.lower() == ".txt":
+        yield str(path), _read(path)
+    elif zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            for name in sorted(filter(_is_annotation, archive.namelist())):
+                _check_size(path, archive.getinfo(name).file_size)
+                yield f"{path}:{name}", archive.read(name)
+    else:
+        with tarfile.open(path) as archive:
+            # In the order of the archive, which is unpacked only once; sorted when it is known.
+            read = [
+                (member.name, opened.read())
+                for member in archive
+                if _is_annotation(member.name)
+                and _check_size(path, member.size)
+                and (opened := archive.extractfile(member))
+            ]
+        for name, text in sorted(read):
+            yield f"{path}:{name}", text
+
+
+def _read(file: Path) -> bytes:
+    with open_regular(file) as opened:
+        _check_size(file, os.fstat(opened.fileno()).st_size)
+        return opened.read()
+
+
+def _check_size(path: Path, size: int) -> bool:
+    """Refuse text that would not fit into memory, before it is unpacked."""
+    check_memory(_APART * size, f"Reading {path}", "give fewer videos at a time")
+    return True
+
+
+def _is_annotation(name: str) -> bool:
+    """Tell annotations from what other systems leave in archives, such as ``._0000.txt``."""
+    last = name.rpartition("/")[2]
+    return last.endswith(".txt") and not last.startswith(".")
+
+
+def _pedestrians(name: str, text: bytes) -> Video | None:
+    """Return the pedestrians of one file, or None if there are none."""
+    lines = text.splitlines()
+    if not lines:
+        raise DemixError(
+            f"Expected lines of MOTS annotations, but {name} is empty; fetch it again or remove it."
+        )
+    fields = [line.split() for line in lines]
+    for number, found in enumerate(fields, start=1):
+        if len(found) != len(_FIELDS):
+            raise DemixError(
+                f"Expected 6 fields ({' '.join(_FIELDS)}) in each line, but line {number} of "
+                f"{name} has {len(found)}; fetch the file again, or remove it if it is no "
+                "annotation."
+            )
+    numbers = _numbers(name, fields)
+    objects = numbers[:, 2] == _PEDESTRIAN
+    if not objects.any():
+        return None
+    frame, identity, _, height, width = numbers[objects].T
+    line = np.flatnonzero(objects) + 1
+    again = _repeated(frame, identity)
+    if len(again):
+        raise DemixError(
+            f"Expected each object once in a frame, but line {line[again[0]]} of {name} has object "
+            f"{identity[again[0]]} in frame {frame[again[0]]} again; remove one of them."
+        )
+    size = (int(height[0]), int(width[0]))
+    runs = read_runs(
+        [f[5] for f, kept in zip(fields, objects, strict=True) if kept], size[0] * size[1]
+    )
+    if not runs.whole.all():
+        raise DemixError(
+            f"Expected a mask of {size[0]} x {size[1]} pixels as compressed run lengths of COCO in "
+            f"line {line[runs.whole.argmin()]} of {name}, but it does not decode to one; fetch the "
+            "file again."
+        )
+    return Video(name, *size, frame, identity, runs)
+
+
+def _numbers(name: str, fields: list[list[bytes]]) -> np.ndarray:
+    """Return frame, id, class, height and width of each line, ``(L, 5)``, checked."""
+    numbers = np.empty((len(fields), 5), dtype=np.int64)
+    for place, found in enumerate(fields):
+        try:
+            numbers[place] = [int(field) for field in found[:5]]
+        except (ValueError, OverflowError) as error:
+            raise DemixError(
+                f"Expected whole numbers before the mask in each line, but line {place + 1} of "
+                f"{name} has {shortened(b' '.join(found[:5]).decode(errors='replace'))!r}."
+            ) from error
+    _, identity, kind, height, width = numbers.T
+    wrong = np.flatnonzero((identity // 1000 != kind) | (numbers < 0).any(axis=1))
+    if len(wrong):
+        raise DemixError(
+            f"Expected an id of 1000 times the class plus the track, but line {wrong[0] + 1} of "
+            f"{name} has id {identity[wrong[0]]} and class {kind[wrong[0]]}."
+        )
+    sides = numbers[:, 3:]
+    small = np.flatnonzero(((sides < 1) | (sides > _LARGEST)).any(axis=1))
+    if len(small):
+        raise DemixError(
+            f"Expected images of 1 to {_LARGEST} pixels on each side, but line {small[0] + 1} of "
+            f"{name} is {height[small[0]]} x {width[small[0]]}."
+        )
+    other = np.flatnonzero((height != height[0]) | (width != width[0]))
+    if len(other):
+        raise DemixError(
+            f"Expected masks of one size in a video, {height[0]} x {width[0]} as in line 1, but "
+            f"line {other[0] + 1} of {name} is {height[other[0]]} x {width[other[0]]}; is it of "
+            "another video?"
+        )
+    return numbers
+
+
+def _repeated(frame: np.ndarray, identity: np.ndarray) -> np.ndarray:
+    """Return the places of objects that were in their frame already."""
+    _, first = np.unique(np.stack([frame, identity]), axis=1, return_index=True)
+    return np.setdiff1d(np.arange(len(frame)), first)

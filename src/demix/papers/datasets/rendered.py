@@ -1,0 +1,137 @@
+"""Pairs of rendered images: exact ones, nearest ones, or two views of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from demix._support.errors import DemixError
+from demix.data.rows import array_rows
+from demix.distributions.base import Conditional
+from demix.distributions.generalized_normal import Laplace, Normal
+from demix.papers.datasets.nearest import NearestPairs
+from demix.papers.datasets.simclr import SimCLRViews
+from demix.papers.scenes.opening import Rendered
+from demix.processes.process import Pairs
+from demix.spaces.box import Box
+
+Law = Literal["normal", "laplace", "augmentations"]
+
+
+class RenderedPairs:
+    """Training pairs of a folder of rendered images, and images to score on.
+
+    The last tenth of the images is for scoring. Latents were drawn independently, so these are as
+    good as a folder of their own.
+
+    Parameters
+    ----------
+    rendered : Rendered
+        The folder. If its positives follow ``law`` they are taken; else a positive is the image
+        whose latents are nearest to a draw, as in the paper.
+    law : "normal", "laplace" or "augmentations"
+        How positives differ; with augmentations they are views of one image, as in SimCLR.
+    width : float or sequence of float
+        The scale of the conditional that is drawn from, sigma or lambda, for all latents or one for
+        each. Theorems 5 and 6 of the paper hold for any: they are those of latents in units of
+        their widths. A latent that is hard to see is found sooner the narrower it is and the wider
+        the others are, because it then is most of what positives have in common.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import torch
+    >>> from demix.papers.datasets.rendered import RenderedPairs
+    >>> from demix.papers import Order, open_rendered, render_folder
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     order = Order("sprites", n=20, size=16, pairs="normal:0.1")
+    ...     pairs = RenderedPairs(open_rendered(render_folder(order, folder)), "normal")
+    ...     drawn = pairs.sample(4, generator=torch.Generator().manual_seed(0))
+    >>> pairs.exact, drawn.x.shape, drawn.z.shape
+    (True, torch.Size([4, 3, 16, 16]), torch.Size([4, 5]))
+    """
+
+    def __init__(self, rendered: Rendered, law: Law, width: float | Sequence[float] = 0.1) -> None:
+        self.rendered, self.law = rendered, law
+        self.training = len(rendered.images) - len(rendered.images) // 10
+        # Read, not mapped: a folder may be cut short while a training runs.
+        self._images = array_rows(rendered.images)
+        self._positives = None if rendered.positives is None else array_rows(rendered.positives)
+        made = (rendered.order.pairs or "").partition(":")[0]
+        self.exact = law == made
+        self._views = SimCLRViews() if law == "augmentations" else None
+        self._nearest: NearestPairs | None = None
+        if not self.exact and self._views is None:
+            latents = np.asarray(rendered.latents[: self.training])
+            widths = _widths(width, latents.shape[1])
+            self._nearest = NearestPairs(latents / widths, _conditional(law, widths))
+
+    @property
+    def drawn(self) -> bool:
+        """Whether positives are drawn from the conditional, and not given or made of the image."""
+        return self._nearest is not None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of an image."""
+        height, width, channels = self.rendered.images.shape[1:]
+        return channels, height, width
+
+    def sample(self, size: int, *, generator: torch.Generator) -> Pairs:
+        """Draw pairs: latents ``(size, n)``, images ``(size, 3, H, W)`` of float32 in [0, 1]."""
+        if self._nearest is not None:
+            pair = self._nearest.sample(size, generator=generator)
+            sides = [side.cpu().numpy() for side in pair]
+            both = [torch.from_numpy(self.rendered.latents[rows]) for rows in sides]
+            return Pairs(*both, *(self.images(rows) for rows in sides))
+        device = generator.device
+        chosen = torch.randint(self.training, (size,), generator=generator, device=device)
+        rows = chosen.cpu().numpy()
+        z = torch.from_numpy(self.rendered.latents[rows])
+        x = self.images(rows)
+        if self._views is not None:
+            with torch.random.fork_rng(devices=[]):
+                seed = torch.randint(2**62, (), generator=generator, device=device)
+                torch.manual_seed(int(seed))
+                return Pairs(z, z, self._views(x), self._views(x))
+        assert self._positives is not None
+        assert self.rendered.positive_latents is not None
+        other = as_floats(self._positives.pick(rows))
+        return Pairs(z, torch.from_numpy(self.rendered.positive_latents[rows]), x, other)
+
+    def images(self, rows: np.ndarray) -> Tensor:
+        """Return the images at ``rows``, ``(B, 3, H, W)`` of float32 in [0, 1]."""
+        return as_floats(self._images.pick(rows))
+
+    def rows(self, part: Literal["train", "test"], most: int) -> np.ndarray:
+        """Return at most so many row numbers of a part."""
+        if part == "train":
+            return np.arange(min(most, self.training))
+        return np.arange(self.training, min(len(self.rendered.images), self.training + most))
+
+
+def _widths(width: float | Sequence[float], latents: int) -> np.ndarray:
+    """Return one positive width for each latent."""
+    widths = np.asarray(width, dtype=np.float32)
+    if widths.shape not in [(), (latents,)] or not (np.isfinite(widths) & (widths > 0)).all():
+        raise DemixError(
+            f"width must be one positive number or one for each of the {latents} latents, but got "
+            f"{width!r}."
+        )
+    return np.broadcast_to(widths, latents)
+
+
+def _conditional(law: Law, widths: np.ndarray) -> Conditional:
+    """Return the conditional of latents in units of their widths."""
+    reach = (1 / widths).tolist()
+    box = Box(len(widths), low=[-end for end in reach], high=reach)
+    return Normal(box, 1.0) if law == "normal" else Laplace(box, 1.0)
+
+
+def as_floats(images: np.ndarray) -> Tensor:
+    """Turn ``(B, H, W, 3)`` of uint8 into ``(B, 3, H, W)`` of float32, channels last in memory."""
+    return torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2).float() / 255

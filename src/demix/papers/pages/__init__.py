@@ -1,0 +1,1 @@
+"""Pages, tables and figures that set results beside those of a paper."""

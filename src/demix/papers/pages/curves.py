@@ -1,0 +1,143 @@
+"""Figures of scores: ours beside the paper's, and along a line of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from demix._support.errors import DemixError
+from demix.report.records import value_of
+from demix.report.style import axis, axis_title, base_layout, colour, plain
+
+
+def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
+    """Dot plot of our scores beside the paper's, one line per setting, with error bars.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        Each with ``label``, ``ours``, ``ours_std``, ``paper`` and ``paper_std``; scores and
+        standard deviations in percent, None where there is none.
+
+    Examples
+    --------
+    >>> figure = comparison_bars(
+    ...     [{"label": "sphere", "ours": 99.2, "ours_std": 0.1, "paper": 98.9, "paper_std": None}]
+    ... )
+    >>> [trace.name for trace in figure.data]
+    ['paper', 'ours']
+    """
+    if not rows:
+        raise DemixError(
+            "a comparison needs at least one row, but got none; leave the figure out instead"
+        )
+    labels = [plain(row["label"]) for row in rows]
+    figure = go.Figure()
+    # name, outline, fill, symbol, and a shift off the row's line that keeps error bars apart
+    for name, line, fill, symbol, shift in (
+        ("paper", colour("second"), colour("paper"), "diamond", 0.14),
+        ("ours", colour("accent"), colour("accent"), "circle", -0.14),
+    ):
+        spread = np.array([value_of(row, f"{name}_std") for row in rows])
+        told = [f" ± {std:.2f}" if np.isfinite(std) else "" for std in spread]
+        figure.add_scatter(
+            x=np.array([value_of(row, name) for row in rows]),
+            y=np.arange(len(rows)) + shift,
+            name=name,
+            mode="markers",
+            marker={
+                "color": fill,
+                "symbol": symbol,
+                "size": 9,
+                "line": {"width": 2, "color": line},
+            },
+            error_x={"array": spread, "color": line, "thickness": 1.5, "width": 4},
+            customdata=list(zip(labels, told, strict=True)),
+            hovertemplate=f"%{{customdata[0]}}<br>{name} %{{x:.2f}}%{{customdata[1]}}"
+            "<extra></extra>",
+        )
+    figure.update_xaxes(axis(title=axis_title("score (percent)")))
+    figure.update_yaxes(
+        axis(
+            tickvals=list(range(len(rows))),
+            ticktext=labels,
+            ticks="outside",
+            ticklen=6,
+            tickcolor="rgba(0,0,0,0)",
+            tickfont={"size": 12, "color": colour("ink")},
+            range=[len(rows) - 0.5, -0.5],
+            automargin=True,
+            showline=False,
+        )
+    )
+    figure.update_layout(**base_layout(height=110 + 46 * len(rows), min_width=480))
+    figure.update_layout(
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "y": 1.0,
+            "xanchor": "left",
+            "yanchor": "bottom",
+            "traceorder": "reversed",
+        }
+    )
+    return figure
+
+
+def concentration_curve(points: Sequence[Mapping[str, Any]], conditional: float) -> go.Figure:
+    """Score and distance from uniform against the concentration of the marginal.
+
+    Parameters
+    ----------
+    points : sequence of dict
+        Each with ``kappa`` (0 for uniform), ``score`` (percent) and ``difference`` (the
+        probability mass by which the marginal differs from uniform, 0 to 1).
+    conditional : float
+        Concentration of the conditional, drawn as a dotted line.
+
+    Examples
+    --------
+    >>> points = [{"kappa": 0.0, "score": 99.0, "difference": 0.0}]
+    >>> [trace.name for trace in concentration_curve(points, 10.0).data]
+    ['score', 'mass difference']
+    """
+    kappas = [float(point["kappa"]) for point in points]
+    # A logarithmic axis has no zero: the uniform marginal stands one step left of the smallest.
+    smallest = min((kappa for kappa in kappas if kappa > 0), default=1.0)
+    places = [kappa if kappa > 0 else smallest / 3 for kappa in kappas]
+    figure = go.Figure()
+    for name, key, shade, factor, side in (
+        ("score", "score", "ink", 1.0, "y"),
+        ("mass difference", "difference", "accent", 100.0, "y2"),
+    ):
+        values = [factor * value_of(point, key) for point in points]
+        figure.add_scatter(
+            x=places,
+            y=values,
+            yaxis=side,
+            name=name,
+            mode="lines+markers",
+            line={"color": colour(shade), "width": 2},
+            customdata=kappas,
+            hovertemplate=f"κ = %{{customdata:g}}<br>{name} %{{y:.2f}} %<extra></extra>",
+        )
+    figure.add_vline(x=conditional, line={"dash": "dot", "color": colour("ink"), "width": 1.5})
+    figure.update_layout(**base_layout(height=420, min_width=480))
+    ticks = {"tickvals": places, "ticktext": [f"{k:g}" if k else "uniform" for k in kappas]}
+    figure.update_layout(
+        xaxis=axis(type="log", title=axis_title("concentration κ of the marginal"), **ticks),
+        yaxis=axis(title=axis_title("R² (percent)"), range=[0, 105]),
+        yaxis2=axis(
+            title=axis_title("mass difference to uniform (percent)"),
+            overlaying="y",
+            side="right",
+            range=[0, 105],
+            showgrid=False,
+        ),
+        legend={"orientation": "h", "x": 0, "y": 1.0, "xanchor": "left", "yanchor": "bottom"},
+        margin={"r": 70},
+    )
+    return figure

@@ -1,0 +1,204 @@
+"""Read-outs of rare factors: as many rows with the factor as without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import comb
+from typing import Any
+
+import numpy as np
+from scipy.stats import binomtest, hypergeom, ttest_1samp
+
+from demix._support.errors import DemixError
+from demix._support.validation import check_matrix, check_seed
+from demix.papers.reizinger2024.two_classes import two_classes
+
+LEVEL = 0.05 / 85
+"""The level of Reizinger et al. (2024): 0.05 over 17 factors and 5 models (Bonferroni)."""
+
+_HELD_OUT = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class BalancedReadout:
+    """How well a factor of two values is read out; made by :func:`balanced_readout`.
+
+    Attributes
+    ----------
+    accuracies : array (R,)
+        Held-out accuracy of each resampling, 1/2 by chance. Resamplings share rows.
+    held_accuracy : float
+        Accuracy on rows that were held out once and for all.
+    held_interval : tuple of float
+        Its 95 % interval (Wilson 1927).
+    held_rows : int
+        How many these are.
+    p_resampled : float
+        Of a t-test of the accuracies against 1/2, as in the paper. It takes the resamplings for
+        independent, which they are not, and is too small.
+    p_held : float
+        Of Fisher's exact test on the rows held out: the share of all ways to deal out the factor
+        to these rows under which the read-out is right at least as often. None was fitted on.
+    rarer : int
+        Rows of the rarer value; as many of the other were drawn.
+    """
+
+    accuracies: np.ndarray
+    held_accuracy: float
+    held_interval: tuple[float, float]
+    held_rows: int
+    p_resampled: float
+    p_held: float
+    rarer: int
+
+    @property
+    def accuracy(self) -> float:
+        """Mean over resamplings."""
+        return float(self.accuracies.mean())
+
+    @property
+    def sem(self) -> float:
+        """Standard error of that mean over resamplings, as in the paper; 0 for a single one."""
+        count = len(self.accuracies)
+        return float(self.accuracies.std(ddof=1) / count**0.5) if count > 1 else 0.0
+
+
+def balanced_readout(
+    features: Any,
+    factor: Any,
+    *,
+    repeats: int = 10,
+    seed: int = 0,
+    report: Callable[[], None] = lambda: None,
+) -> BalancedReadout:
+    """Read a factor of two values out of features, by logistic regression on balanced rows.
+
+    All rows of the rarer value and as many of the other, drawn anew for each resampling, are split
+    into 70 % to fit and 30 % to score. Features are standardised and the penalty is chosen on what
+    is fitted alone. One more split, of which no row is used twice, gives a test that can be
+    believed.
+
+    Parameters
+    ----------
+    features : array (N, d)
+        A representation.
+    factor : array (N,)
+        Two values: numbers, text or truth values.
+    repeats : int
+        Resamplings.
+    seed : int
+        Draws rows and splits. They do not depend on the features, so that models are compared on
+        the same rows.
+    report : callable, optional
+        Called after each of ``repeats + 1`` fits.
+
+    Returns
+    -------
+    BalancedReadout
+        Accuracies and tests.
+
+    References
+    ----------
+    P. Reizinger et al. (2024), Cross-Entropy Is All You Need To Invert the Data Generating
+    Process, Figure 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.papers import balanced_readout
+    >>> random = np.random.default_rng(0)
+    >>> x = random.normal(size=(600, 5))
+    >>> found = balanced_readout(x, x[:, 0] + x[:, 1] > 1)
+    >>> found.accuracy > 0.9, found.p_held < 1e-6
+    (True, True)
+    >>> balanced_readout(x, random.random(600) < 0.3).p_held > 0.01
+    True
+    """
+    values = check_matrix(features, "features")
+    second = _two_valued(factor, len(values))
+    check_seed(seed)
+    if repeats < 1:
+        raise DemixError(f"A read-out needs at least 1 resampling, but got {repeats}.")
+    rarer = int(min(second.sum(), (~second).sum()))
+    if held_out(rarer) < 1:
+        raise DemixError(
+            f"Expected at least 2 rows of each value, to fit and to score, but one has {rarer}."
+        )
+    outcomes = []
+    for number in range(repeats + 1):
+        fit, test = _split(second, np.random.default_rng([seed, number]))
+        outcomes.append((two_classes(values[fit], second[fit])(values[test]), second[test]))
+        report()
+    accuracies = np.array([(told == true).mean() for told, true in outcomes])
+    told, true = outcomes[0]
+    return BalancedReadout(
+        accuracies[1:],
+        float(accuracies[0]),
+        _wilson(float(accuracies[0]), len(true)),
+        len(true),
+        _t_test(accuracies[1:]),
+        _fisher(told, true),
+        rarer,
+    )
+
+
+def is_testable(rarer: int, level: float = LEVEL) -> bool:
+    """Tell whether a perfect read-out of the rows held out would be significant.
+
+    With ``m`` rows of each value held out, Fisher's exact test never falls below
+    ``1 / binom(2 m, m)``.
+
+    Examples
+    --------
+    >>> from demix.papers import is_testable
+    >>> is_testable(16), is_testable(57)
+    (False, True)
+    """
+    held = held_out(rarer)
+    return comb(2 * held, held) >= 1 / level
+
+
+def held_out(rarer: int) -> int:
+    """Return how many rows of each value are held out: 30 %, leaving at least one to fit."""
+    return max(0, min(max(1, round(_HELD_OUT * rarer)), rarer - 1))
+
+
+def _two_valued(factor: Any, rows: int) -> np.ndarray:
+    array = np.asarray(factor)
+    if array.shape != (rows,):
+        raise DemixError(
+            f"Expected one value of the factor for each of {rows} rows, but got an array of shape "
+            f"{array.shape}."
+        )
+    kinds = np.unique(array)
+    if len(kinds) != 2:
+        found = f"all rows have {kinds[0]!s}" if len(kinds) == 1 else f"it has {len(kinds)}"
+        raise DemixError(f"A balanced read-out needs a factor of two values, but {found}.")
+    return np.asarray(array == kinds[1])
+
+
+def _split(second: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw equally many rows of both values, and hold out the same share of each."""
+    sides = [np.flatnonzero(second), np.flatnonzero(~second)]
+    rarer = min(map(len, sides))
+    held = held_out(rarer)
+    drawn = [random.permutation(side)[:rarer] for side in sides]
+    return np.concatenate([d[held:] for d in drawn]), np.concatenate([d[:held] for d in drawn])
+
+
+def _t_test(accuracies: np.ndarray) -> float:
+    # SciPy warns of values that are all alike, whose test is degenerate.
+    if np.ptp(accuracies) == 0 or len(accuracies) < 2:
+        return 1.0 if len(accuracies) < 2 or accuracies[0] == 0.5 else 0.0
+    return float(ttest_1samp(accuracies, 0.5).pvalue)
+
+
+def _fisher(told: np.ndarray, true: np.ndarray) -> float:
+    right = int((told & true).sum())
+    return float(hypergeom.sf(right - 1, len(true), int(true.sum()), int(told.sum())))
+
+
+def _wilson(share: float, rows: int) -> tuple[float, float]:
+    interval = binomtest(round(share * rows), rows).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)

@@ -1,0 +1,225 @@
+"""Features of photographs, from any model, in the memory of one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from demix._support.errors import DemixError, warn
+from demix._support.extras import need
+from demix._support.files import is_there, write_atomic
+from demix._support.text import reason
+from demix.data.matching import listed
+from demix.data.names import read_names
+from demix.data.npy_files import read_npy
+from demix.papers.reizinger2024.efficientnet import EfficientNetLite0
+
+if TYPE_CHECKING:
+    from demix.papers.datasets.image_files import ImageFiles
+
+# Images in a batch of an ONNX file that takes batches of one size only.
+_MOST_FIXED = 4096
+
+NAMES = "names.txt"
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features of images that are known by their file names; see :func:`features`.
+
+    Attributes
+    ----------
+    values : array (N, d) of float32
+        One row for each image.
+    names : tuple of str
+        File names, without folders.
+    """
+
+    values: np.ndarray
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def features(
+    images: ImageFiles | None,
+    model: nn.Module | Callable[[Tensor], Tensor] | str | Path,
+    *,
+    batch: int = 32,
+    report: Callable[[int, int], None] = lambda done, total: None,
+) -> Features:
+    """Encode photographs, or read features that were made elsewhere.
+
+    Parameters
+    ----------
+    images : ImageFiles or None
+        From :func:`open_images`; None where features are read from a file. Files that cannot be
+        decoded are left out with a warning, up to one in a hundred.
+    model : nn.Module, callable or path
+        Takes a batch ``(B, 3, H, W)`` of float32 in [0, 1] to features ``(B, d)``. A module is run
+        in evaluation mode. An ``.onnx`` file is run by onnxruntime (the extra ``imagenetx``): its
+        first input and its first output are taken. An ``.npy`` file ``(N, d)`` is read as it is;
+        the file ``names.txt`` beside it has the file name of each row in a line of its own.
+    batch : int
+        Images that are decoded and encoded at a time.
+    report : callable, optional
+        ``report(done, total)`` after every batch.
+
+    Returns
+    -------
+    Features
+        In the order of the images.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from PIL import Image
+    >>> from demix.papers import features, open_images
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Image.new("RGB", (16, 16), (255, 0, 51)).save(f"{folder}/a.png")
+    ...     found = features(open_images(folder, side=16), lambda x: x.mean(dim=(2, 3)))
+    >>> found.names, found.values.round(1).tolist()
+    (('a.png',), [[1.0, 0.0, 0.2]])
+    """
+    if batch < 1:
+        raise DemixError(f"A batch needs at least 1 image, but got {batch}.")
+    if isinstance(model, str | Path) and Path(model).suffix.lower() == ".npy":
+        return read_features(Path(model))
+    if images is None:
+        raise DemixError("A model needs images to encode, but got none; open_images opens some.")
+    encode = _encoder(model)
+    values = np.empty((0, 0), dtype=np.float32)
+    names: list[str] = []
+    for found in images.batches(batch):
+        pixels = torch.from_numpy(found.pixels).permute(0, 3, 1, 2).float() / 255
+        rows = _rows(encode(pixels), len(found.names))
+        if not names:
+            values = np.empty((len(images), rows.shape[1]), dtype=np.float32)
+        values[len(names) : len(names) + len(rows)] = rows
+        names += found.names
+        report(len(names), len(images))
+    damaged = sorted(set(images.names) - set(names))
+    if damaged:
+        report(len(images), len(images))
+        warn(
+            f"{len(damaged)} of {len(images)} images in {images.source} cannot be decoded and are "
+            f"left out: {listed(damaged)}."
+        )
+    return Features(values[: len(names)], tuple(names))
+
+
+def read_features(path: Path) -> Features:
+    """Read features from an ``.npy`` file, and their names from ``names.txt`` beside it."""
+    if not is_there(path):
+        raise DemixError(f"Expected features (.npy), but {path} is no file.")
+    values = read_npy(path)
+    if values.ndim != 2 or values.dtype.kind not in "biuf":
+        raise DemixError(
+            f"Expected features (N, d) of numbers, but {path} has shape {values.shape} and type "
+            f"{values.dtype}."
+        )
+    beside = path.parent / NAMES
+    if not is_there(beside):
+        raise DemixError(
+            f"Expected the file names of {path} in {beside}, one in a line, but it is not there."
+        )
+    names = [name.rpartition("/")[2] for name in read_names(beside)]
+    if len(names) != len(values):
+        raise DemixError(
+            f"Expected a file name for each row, but {path} has {len(values)} rows and {beside} "
+            f"{len(names)} names."
+        )
+    return Features(np.array(values, dtype=np.float32), tuple(names))
+
+
+def write_features(found: Features, path: Path) -> None:
+    """Write features as :func:`read_features` reads them."""
+    buffer = BytesIO()
+    np.save(buffer, found.values)
+    write_atomic(path.parent / NAMES, "\n".join(found.names) + "\n")
+    write_atomic(path, buffer.getvalue())
+
+
+def _encoder(model: Any) -> Callable[[Tensor], Any]:
+    """Return what takes images ``(B, 3, H, W)`` to features."""
+    if isinstance(model, str | Path):
+        return onnx_encoder(Path(model))
+    net = model.folded() if isinstance(model, EfficientNetLite0) else model
+
+    def encode(pixels: Tensor) -> Any:
+        training = isinstance(net, nn.Module) and net.training
+        try:
+            if training:
+                net.eval()
+            with torch.inference_mode():
+                return net(pixels)
+        finally:
+            if training:
+                net.train()
+
+    return encode
+
+
+def onnx_encoder(path: Path) -> Callable[[Tensor], np.ndarray]:
+    """Return what an ONNX file computes, for batches ``(B, 3, H, W)`` of any size."""
+    if path.suffix.lower() != ".onnx" or not is_there(path):
+        raise DemixError(
+            f"Expected a model as an .onnx file, or features as an .npy file, but got {path}."
+        )
+    onnxruntime = need("onnxruntime", "Running ONNX", "imagenetx")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    try:
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        taken = session.get_inputs()[0]
+        fixed = taken.shape[0] if isinstance(taken.shape[0], int) else None
+    except Exception as error:  # onnxruntime has no common class of its errors
+        raise DemixError(f"Expected an ONNX model, but {path}: {reason(error)}.") from error
+
+    def run(pixels: np.ndarray) -> np.ndarray:
+        try:
+            return np.asarray(session.run(None, {taken.name: pixels})[0])
+        except Exception as error:
+            raise DemixError(
+                f"Expected {path} to take images (B, 3, {pixels.shape[2]}, {pixels.shape[3]}), "
+                f"but {reason(error)}."
+            ) from error
+
+    if fixed is not None and not 1 <= fixed <= _MOST_FIXED:
+        raise DemixError(
+            f"Expected {path} to take batches of any size, or of up to {_MOST_FIXED} images, but "
+            f"it takes {fixed}; export it with a batch of any size."
+        )
+
+    def encode(pixels: Tensor) -> np.ndarray:
+        x = pixels.numpy()
+        if fixed is None:
+            return run(x)
+        # A graph for batches of one size: the last one is filled up with copies.
+        parts = [x[start : start + fixed] for start in range(0, len(x), fixed)]
+        filled = [np.concatenate([p, np.repeat(p[-1:], fixed - len(p), 0)]) for p in parts]
+        return np.concatenate([run(part) for part in filled])[: len(x)]
+
+    return encode
+
+
+def _rows(found: Any, count: int) -> np.ndarray:
+    """Return what a model gave as a matrix ``(count, d)``."""
+    if torch.is_tensor(found):
+        found = found.float().cpu().numpy()
+    shape = np.shape(found)
+    if not isinstance(found, np.ndarray) or len(shape) < 2 or shape[0] != count:
+        raise DemixError(
+            f"Expected a model that takes {count} images to features ({count}, d), but it gives "
+            f"{shape if isinstance(found, np.ndarray) else type(found).__name__}; hand in the part "
+            "before its classifier."
+        )
+    return found.reshape(count, -1)

@@ -1,0 +1,185 @@
+"""Folders of rendered images: written in shards, by many processes, through any interruption."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from demix._support.errors import DemixError, warn
+from demix._support.files import is_full, write_atomic
+from demix._support.locks import held
+from demix._support.outputs import claim_folder
+from demix._support.provenance import provenance
+from demix._support.text import shortened
+from demix.papers.scenes.arrays import allocate, raw_npy
+from demix.papers.scenes.disk import check_processes, check_room, full_disk
+from demix.papers.scenes.order import Order
+from demix.papers.scenes.pairs import positive_latents
+from demix.papers.scenes.registry import scene_named
+from demix.papers.scenes.sums import META, Sums, read_meta, sealed
+from demix.papers.scenes.workers import checksum, cores, rendered, shards
+
+_COMMAND = "demix render"
+
+
+def render_folder(
+    order: Order,
+    folder: str | Path,
+    *,
+    jobs: int | None = None,
+    command: str = _COMMAND,
+    watch: Callable[[int], None] | None = None,
+) -> Path:
+    """Render a folder of images, or go on where an interrupted run stopped.
+
+    It writes ``images.npy`` (uint8, ``(n, size, size, 3)``), ``latents.npy`` (float32, ``(n, d)``),
+    with pairs ``positives.npy`` and ``positive_latents.npy``, and ``meta.json``, which says how
+    many rows are rendered. The bytes do not depend on the number of processes or on interruptions.
+
+    Parameters
+    ----------
+    order : Order
+        What to render.
+    folder : str or Path
+        Where to; new, empty, or of the same order.
+    jobs : int, optional
+        Processes; by default one for each core. With more than one, a script needs the usual
+        ``if __name__ == "__main__":`` around what it does.
+    command : str
+        What to note as the origin.
+    watch : callable, optional
+        It is told how many images are there, first and as often as that changes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from demix.papers import Order, open_rendered, render_folder
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = open_rendered(render_folder(Order("sprites", n=3, size=16), folder))
+    ...     found.images.shape
+    (3, 16, 16, 3)
+    """
+    order.check()
+    if jobs is not None and jobs < 1:
+        raise DemixError(f"The number of processes must be at least 1, but got {jobs}.")
+    path = Path(folder)
+    sums = _begun(path, order)
+    if sums.count(order) == order.n and sums.hold(path, order):
+        return path
+    check_room(path, order.bytes_of(order.n - sums.count(order)))
+    check_processes(order, len(scene_named(order.scene).latents), jobs or cores())
+    claim_folder(path, META, command=_COMMAND)
+    origin = {"command": command, **provenance("embreex", "bpy")}
+    with held(path):
+        _render(path, order, jobs, origin, watch or (lambda done: None))
+    return path
+
+
+def _render(
+    path: Path,
+    order: Order,
+    jobs: int | None,
+    origin: dict[str, Any],
+    watch: Callable[[int], None],
+) -> None:
+    """Make what is missing or damaged; nobody else writes to the folder."""
+    sums, parts = _begun(path, order), shards(path, order)
+    if sums.shards:
+        _check_renderer(path)
+    broken = list(sums.damaged(path, order))
+    if broken:
+        count = sum(parts[place].last - parts[place].first for place in broken)
+        warn(f"{count} images in {path} are damaged; they are rendered again.")
+    todo = [*broken, *range(len(sums.shards), len(parts))]
+    done = sums.count(order)
+    try:
+        latents = _latents(order)
+        sums.latents = {name: checksum(raw) for name, raw in latents.items()}
+        _write_meta(path, order, sums, origin)  # first: it says whose folder this is
+        for name, raw in latents.items():
+            write_atomic(path / name, raw)
+        for name in order.files.values():
+            allocate(path / f"{name}.npy", order.shape)
+        watch(done)
+        with closing(rendered([parts[place] for place in todo], jobs)) as made:
+            for place, found in zip(todo, made, strict=True):
+                sums.shards[place : place + 1] = [found]
+                done = sums.count(order)
+                _write_meta(path, order, sums, origin)
+                watch(done)
+    except (OSError, DemixError) as error:
+        if not is_full(error):
+            raise
+        raise full_disk(path, order.bytes_of(order.n - done), done) from error
+
+
+def _begun(path: Path, order: Order) -> Sums:
+    """Return the checksums of what a folder holds of the order; refuse one of another order."""
+    if not (path / META).is_file():
+        return Sums()
+    claim_folder(path, META, command=_COMMAND)
+    found = read_meta(path)
+    try:
+        before, _ = dict(found["order"]), dict(found["renderer"])
+        if before == asdict(order):
+            return Sums.of(found, order)
+    except (ValueError, KeyError, TypeError) as error:
+        raise DemixError(f"{path / META} is damaged; render into a new folder.") from error
+    names = [name for name, value in asdict(order).items() if before.get(name) != value]
+    raise DemixError(
+        f"{path} holds images of {_told(before, names)}, but got "
+        f"{_told(asdict(order), names)}; choose a new folder."
+    )
+
+
+def _check_renderer(path: Path) -> None:
+    """Refuse to mix images of several versions in a folder."""
+    versions = dict(read_meta(path)["renderer"])
+    if versions != _renderer():
+        raise DemixError(
+            f"{path} was begun with {_told(versions, list(versions))}, and "
+            f"{_told(_renderer(), list(versions))} may give other bytes; choose a new folder."
+        )
+
+
+def _told(values: dict[str, Any], names: list[str]) -> str:
+    return shortened(", ".join(f"{name} {values.get(name, 'none')}" for name in names), 200)
+
+
+def _renderer() -> dict[str, str]:
+    """Return the versions that the bytes of an image depend on."""
+    found = {name: version(name) for name in ("demix", "numpy")}
+    try:
+        return found | {"embreex": version("embreex")}
+    except ImportError:
+        return found
+
+
+def _latents(order: Order) -> dict[str, bytes]:
+    """Return the files of latents."""
+    scene = scene_named(order.scene)
+    files = {"latents": scene.sample(order.n, order.seed)}
+    if order.pairs:
+        files["positive_latents"] = positive_latents(
+            scene, files["latents"], order.pairs, order.seed
+        )
+    return {f"{name}.npy": raw_npy(latents) for name, latents in files.items()}
+
+
+def _write_meta(path: Path, order: Order, sums: Sums, origin: dict[str, Any]) -> None:
+    scene = scene_named(order.scene)
+    about = {
+        "rendered": sums.count(order),
+        "order": asdict(order),
+        "latents": scene.latents,
+        "categories": scene.categories,
+        "renderer": _renderer(),
+        "provenance": origin,
+        "sha256": asdict(sums),
+    }
+    write_atomic(path / META, json.dumps(sealed(about), indent=1) + "\n")

@@ -1,0 +1,125 @@
+"""3DIdent: a teapot above a ground, in the light of a coloured spotlight."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from demix.papers.scenes.base import Scene
+from demix.papers.scenes.camera import Camera
+from demix.papers.scenes.casting import Caster, Pose
+from demix.papers.scenes.colours import as_bytes, hue_colour
+from demix.papers.scenes.lights import Light, area, spot, sun
+from demix.papers.scenes.stage import (
+    COVER,
+    GLOSS,
+    GLOSS_SPOT,
+    GROUND,
+    GROUND_SPOT,
+    OBJECT,
+    OBJECT_SPOT,
+    Stage,
+)
+from demix.papers.scenes.teapot import teapot
+from demix.papers.scenes.vectors import euler
+
+# The published scene, in the units of its files.
+SCALE = 1.5
+EXTENT = 4.4421  # the largest side of the scaled teapot
+CAMERA = Camera((8.0, 0.0, 8.0), (0.0, 0.0, 0.0), 1.240499)
+GROUND_LEVEL = -EXTENT
+LAMP_AT, LAMP_SIDE, LAMP_RADIANCE = (0.0, 0.0, 7.0), 1.0, 12.5
+SUN_IRRADIANCE, SUN_ANGLE = 0.5, 0.199337
+SPOT_WATTS, SPOT_RADIUS, SPOT_ANGLE, SPOT_BLEND = 3000.0, 0.5, np.radians(35), 0.1
+SATURATION = {"object": 1.0, "spotlight": 0.8, "ground": 0.6}
+
+
+class ThreeDIdent(Scene):
+    r"""The scene of 3DIdent.
+
+    Ten latents in :math:`[-1, 1]`: the place of the teapot (times 3), its Euler angles, the angle
+    of the spotlight on its half circle (times :math:`\pi / 2`), and the hues of object, spotlight
+    and ground. A hue is :math:`h = (z / 4) \bmod 1` turns: half of the colour circle, from violet
+    over red to a yellowish green, each value once.
+
+    Examples
+    --------
+    >>> from demix.papers import scene_named
+    >>> scene_named("3dident").latents[6:]
+    ('spotlight angle', 'object hue', 'spotlight hue', 'ground hue')
+    """
+
+    name = "3dident"
+    latents = (
+        "x",
+        "y",
+        "z",
+        "rotation x",
+        "rotation y",
+        "rotation z",
+        "spotlight angle",
+        "object hue",
+        "spotlight hue",
+        "ground hue",
+    )
+    typical = (0, 0, 0, 0, 0, 0, 0, 0.5, 0.9, -0.9)
+
+    def image(self, latents: np.ndarray, size: int) -> np.ndarray:
+        """Return one image ``(size, size, 3)`` of bytes."""
+        maps = _stage(size).maps(pose(latents), spotlight(latents))
+        colour = {
+            name: hue.astype(np.float32)[:, None, None] for name, hue in hues(latents).items()
+        }
+        light = colour["ground"] * (maps[GROUND] + colour["spotlight"] * maps[GROUND_SPOT])
+        light += colour["object"] * (maps[OBJECT] + colour["spotlight"] * maps[OBJECT_SPOT])
+        light += maps[GLOSS] + colour["spotlight"] * maps[GLOSS_SPOT]
+        return as_bytes(light).transpose(1, 2, 0)
+
+    def cover(self, latents: np.ndarray, size: int) -> np.ndarray:
+        """Return the share ``(size, size)`` of each pixel that the object fills."""
+        maps = _stage(size).maps(pose(latents), spotlight(latents))
+        return maps[COVER]
+
+
+def pose(latents: np.ndarray) -> Pose:
+    """Return where the teapot stands for latents ``(10,)``."""
+    at = 3 * latents[:3].astype(float) + [0, 0, EXTENT / 2]
+    return Pose(euler(np.pi / 2 * latents[3:6].astype(float)), at)
+
+
+def spotlight(latents: np.ndarray) -> Light:
+    """Return the spotlight, which points at the middle of the teapot."""
+    angle = np.pi / 2 * float(latents[6])
+    at = np.array([4 * np.sin(angle), 4 * np.cos(angle), 6 + EXTENT])
+    return spot(
+        at,
+        pose(latents).at,
+        watts=SPOT_WATTS,
+        radius=SPOT_RADIUS,
+        angle=SPOT_ANGLE,
+        blend=SPOT_BLEND,
+    )
+
+
+def hues(latents: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the linear colours ``(3,)`` of object, spotlight and ground."""
+    return {
+        name: hue_colour(float(latents[7 + k]) / 4, saturation)
+        for k, (name, saturation) in enumerate(SATURATION.items())
+    }
+
+
+@cache
+def caster() -> Caster:
+    """Return the scaled teapot in its hierarchy, built on first use."""
+    return Caster(teapot().scaled(SCALE))
+
+
+@cache
+def _stage(size: int) -> Stage:
+    lights = [
+        area(np.array(LAMP_AT), side=LAMP_SIDE, radiance=LAMP_RADIANCE),
+        sun(irradiance=SUN_IRRADIANCE, angle=SUN_ANGLE),
+    ]
+    return Stage(CAMERA, GROUND_LEVEL, lights, caster(), size)

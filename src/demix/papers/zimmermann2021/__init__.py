@@ -1,0 +1,1 @@
+"""Zimmermann et al. (2021): Contrastive Learning Inverts the Data Generating Process."""

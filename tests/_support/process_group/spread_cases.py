@@ -1,0 +1,285 @@
+"""Every objective on a batch that lies on several ranks, beside one process with all of it.
+
+A program: `main(ranks, file)` writes for each case the largest error of the loss and of the
+gradients, averaged over ranks as `DistributedDataParallel` does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+
+from demix import (
+    AlignmentUniformity,
+    Box,
+    Classification,
+    Encoder,
+    GeneralizedContrastive,
+    InfoNCE,
+    InstanceDiscrimination,
+    Pairs,
+    Real,
+    ShapedInfoNCE,
+    Sphere,
+    TimeContrastive,
+    contrast,
+)
+from demix._support.process_group.group import Ranks
+from demix.losses import ring, shaped, streaming, tiles
+from demix.losses.objective import Supervised
+from demix.losses.slow_vae import SlowVAE
+from demix.processes.cluster_process import Labelled
+from forked_ranks import fork_ranks
+
+# So many samples, and how they lie on the ranks: unevenly, and with none on some.
+SAMPLES = 34
+SHARES = {2: [(25, 9), (34, 0)], 3: [(20, 1, 13), (0, 33, 1)]}
+FEW = {2: [(1, 2)], 3: [(2, 0, 1)]}
+
+
+def uniform(seed: int, *shape: int) -> Tensor:
+    """Numbers in [-1, 1)."""
+    generator = torch.Generator().manual_seed(seed)
+    return 2 * torch.rand(shape, dtype=torch.float64, generator=generator) - 1
+
+
+X, LABELS = uniform(0, SAMPLES, 3), torch.arange(SAMPLES) * 7 % 9
+PAIRS = Pairs(uniform(1, SAMPLES, 4), uniform(2, SAMPLES, 4), X, X + 0.3 * uniform(3, SAMPLES, 3))
+LABELLED = Labelled(uniform(1, SAMPLES, 4), X, LABELS, LABELS)
+PRIOR = torch.arange(1.0, 10.0, dtype=torch.float64)
+IMAGES = Pairs(*(uniform(seed, 3, 1, 64, 64).abs() for seed in range(4)))
+
+
+class Chosen(NamedTuple):
+    """Samples whose positives are the keys of others, and of other ranks."""
+
+    x: Tensor
+    x_tilde: Tensor
+    positives: Tensor
+
+
+CHOSEN = Chosen(PAIRS.x, PAIRS.x_tilde, torch.arange(SAMPLES) * 5 % 17)
+
+
+class Contrast(nn.Module):
+    """The function itself, with a temperature that is learnt."""
+
+    def __init__(self, include_positive: bool) -> None:
+        super().__init__()
+        self.temperature = nn.Parameter(torch.tensor(0.5))
+        self.include_positive, self.group = include_positive, None
+
+    def across(self, group: Any) -> Contrast:
+        """Take batches that lie on ranks."""
+        self.group = group
+        return self
+
+    def forward(self, encoder: nn.Module, batch: Chosen) -> Tensor:
+        """Contrast queries with keys that are not their own."""
+        return contrast(
+            encoder(batch.x),
+            encoder(batch.x_tilde),
+            positives=batch.positives,
+            similarity=2,
+            temperature=self.temperature.exp(),
+            two_sided=True,
+            include_positive=self.include_positive,
+            group=self.group,
+        )
+
+
+class Flat(nn.Module):
+    """An encoder of images that is small: a map of a few pixels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear = nn.Linear(64, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Take images to means and log-variances of two latents."""
+        outputs: Tensor = self.linear(x[:, 0, ::8, ::8].flatten(1))
+        return outputs
+
+
+def encoder_to(space: Any) -> Encoder:
+    """An encoder in float64, the same every time."""
+    torch.manual_seed(0)
+    return Encoder(3, space, hidden=(8, 8), scale=2.0).double()
+
+
+def module(make: Callable[[], nn.Module]) -> nn.Module:
+    """An objective with parameters in float64, none of them zero, the same every time."""
+    torch.manual_seed(1)
+    made = make().double()
+    for number, parameter in enumerate(made.parameters()):
+        parameter.data = 0.5 * uniform(10 + number, *parameter.shape)
+    return made
+
+
+def objectives() -> Iterator[tuple[str, Callable[[], Any], Any, Any]]:
+    """Yield a name, how to make the objective, the space and the batch."""
+    choices = [(two_sided, include) for two_sided in (False, True) for include in (False, True)]
+    variants = [
+        ("dot", choices),
+        (2, choices),
+        (1, choices[2:]),
+        (1.5, choices[2:3]),
+        (3, choices[:1]),
+    ]
+    for similarity, chosen in variants:
+        for two_sided, include in chosen:
+            made = InfoNCE(similarity, 0.5, two_sided, include)
+            name = f"InfoNCE {similarity} {two_sided=} {include=}"
+            yield name, lambda made=made: made, Box(4), PAIRS
+    for similarity in ("dot", 3):
+        made = AlignmentUniformity(similarity, 0.5)
+        yield f"AlignmentUniformity {similarity}", lambda made=made: made, Box(4), PAIRS
+    for within in (2, 5, 100):
+        made = InfoNCE(2, within=within)
+        yield f"InfoNCE {within=}", lambda made=made: made, Box(4), PAIRS
+    for include in (False, True):
+        made = lambda include=include: Contrast(include)  # noqa: E731
+        yield f"chosen positives {include=}", made, Box(4), CHOSEN
+    yield "InfoNCE on a sphere", InfoNCE, Sphere(4), PAIRS
+    yield "Supervised", Supervised, Box(4), PAIRS
+    for shape in (1.0, 2.5):
+        yield f"shaped {shape}", lambda p=shape: ShapedInfoNCE(4, shape=p), Box(4), PAIRS
+    yield "shape learnt", lambda: ShapedInfoNCE(4, learn_shape=True), Box(4), PAIRS
+    for name, options in {
+        "plain": {},
+        "unit rows": {"unit_rows": True},
+        "bias, prior": {"bias": True, "prior": PRIOR},
+        "smoothing": {"smoothing": 0.3},
+        "smoothing, noise, bias": {"smoothing": 0.3, "noise": 0.2, "bias": True},
+        "noise": {"noise": 0.8},
+        "sampled": {"sampled": 5, "bias": True},
+        "sampled, all": {"sampled": 9, "noise": 0.1},
+        "rows of the batch": {"sampled": "batch", "unit_rows": True},
+    }.items():
+        made = lambda options=options: Classification(9, 4, **options)  # noqa: E731
+        yield f"classes, {name}", made, Real(4), LABELLED
+    yield "DIET", lambda: InstanceDiscrimination(9, 4), Sphere(4), LABELLED
+    statistics = ("square", "absolute")
+    yield "TCL", lambda: TimeContrastive(9, 4, statistics=statistics), Real(4), LABELLED
+    yield "GCL", lambda: GeneralizedContrastive(9, 4), Real(4), LABELLED
+    yield "SlowVAE", lambda: SlowVAE(2, (1, 64, 64)), None, IMAGES
+
+
+def build(make: Callable[[], Any], space: Any) -> tuple[Any, nn.Module]:
+    """Return objective and encoder."""
+    encoder = Flat().double() if space is None else encoder_to(space)
+    made = make()
+    return (module(make) if isinstance(made, nn.Module) else made), encoder
+
+
+def own_part(batch: Any, sizes: tuple[int, ...], rank: int) -> Any:
+    """Return the part of a batch that lies on a rank."""
+    start = sum(sizes[:rank])
+    return type(batch)(*(column[start : start + sizes[rank]] for column in batch))
+
+
+def gradients_of(loss: Tensor, *modules: Any) -> list[Tensor]:
+    """Return the gradients of all parameters; zeros where none arrived."""
+    for made in modules:
+        if isinstance(made, nn.Module):
+            made.zero_grad()
+    loss.backward()
+    every = [p for made in modules if isinstance(made, nn.Module) for p in made.parameters()]
+    return [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in every]
+
+
+def error(found: list[Tensor], expected: list[Tensor]) -> float:
+    """Return the largest difference, relative to the size of what is expected."""
+    gaps = [
+        float((a - b).abs().max() / (1 + b.abs().max())) if a.shape == b.shape else float("inf")
+        for a, b in zip(found, expected, strict=True)
+    ]
+    return max(gaps, default=0.0) if all(gap == gap for gap in gaps) else float("inf")
+
+
+def alone(make: Callable[[], Any], space: Any, batch: Any) -> list[Tensor]:
+    """Return the loss and all gradients of one process with the whole batch."""
+    objective, encoder = build(make, space)
+    loss = objective(encoder, batch)
+    return [loss.detach(), *gradients_of(loss, encoder, objective)]
+
+
+def averaged(
+    make: Callable[[], Any], space: Any, batch: Any, sizes: tuple[int, ...]
+) -> list[Tensor]:
+    """Return averages over ranks of the loss and of all gradients."""
+    ranks = Ranks.current()
+    objective, encoder = build(make, space)
+    before = [p.detach() for p in objective.parameters()] if _learns(objective) else []
+    torch.manual_seed(ranks.rank)  # what ranks draw must not come from here
+    shared = objective.across(ranks.group)
+    loss = shared(encoder, own_part(batch, sizes, ranks.rank))
+    found = [ranks.average(g) for g in [loss, *gradients_of(loss, encoder)]]
+    if _learns(objective):
+        own = [p.grad for p in objective.parameters()]
+        if isinstance(objective, Classification):  # rows are on one rank each, and not averaged
+            found += [objective.held.gathered(g) for g in own]
+        else:
+            found += [ranks.average(g) for g in own]
+        objective.across(None)
+        assert all(map(torch.equal, objective.parameters(), before))
+    return found
+
+
+def _learns(objective: Any) -> bool:
+    return isinstance(objective, nn.Module)
+
+
+def errors_of_all(
+    only: tuple[str, ...], shares: Any, exchanges: tuple[str, ...]
+) -> dict[str, float]:
+    """Return the error of each case; rank 0 computes what is expected."""
+    errors, ranks = {}, Ranks.current()
+    for name, make, space, batch in objectives():
+        if not name.startswith(only):
+            continue
+        expected = alone(make, space, batch) if ranks.leads else []
+        for sizes in FEW[ranks.count] if space is None else shares:
+            for exchange in exchanges if uses_keys(name) else exchanges[:1]:
+                ring._FEW = 0 if exchange == "ring" else 1 << 30
+                found = averaged(make, space, batch, sizes)
+                if ranks.leads:
+                    errors[f"{name}, {sizes}, {exchange}"] = error(found, expected)
+    return errors
+
+
+def work(file: Path) -> Callable[[int], None]:
+    """Return what each rank does."""
+
+    def run(rank: int) -> None:
+        shaped._GROUP = 8  # so that a learnt shape has groups across ranks
+        uneven, some = SHARES[dist.get_world_size()]
+        errors = errors_of_all(("",), [uneven], ("ring", "gather"))
+        few = ("InfoNCE dot", "shape", "classes", "GCL")
+        errors |= errors_of_all(("",) if len(some) == 2 else few, [some], ("ring",))
+        streaming._engine = lambda *_: tiles
+        few = ("InfoNCE dot", "InfoNCE 1.5", "classes, sampled")
+        found = errors_of_all(few, [uneven], ("ring",))
+        errors |= {f"{name}, tiles": value for name, value in found.items()}
+        if rank == 0:
+            file.write_text(json.dumps(errors))
+
+    return run
+
+
+def uses_keys(name: str) -> bool:
+    """Tell whether keys are exchanged at all."""
+    return name.startswith(("InfoNCE", "Alignment", "shaped", "chosen"))
+
+
+def main(count: int, file: str) -> None:
+    """Compare all cases on so many ranks."""
+    codes = fork_ranks(count, work(Path(file)))
+    assert codes == [0] * count, codes

@@ -1,0 +1,45 @@
+"""What `torchrun` leaves in the environment, if it is nonsense."""
+
+from __future__ import annotations
+
+import pytest
+
+from demix import DemixError
+from demix._support.process_group.launch import under_torchrun
+
+GOOD = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+
+
+@pytest.fixture(autouse=True)
+def good(monkeypatch):
+    for name, value in GOOD.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_the_last_rank_is_one_of_several():
+    assert under_torchrun()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "numbers"),
+    [
+        ("RANK", "5", "0 to 1"),
+        ("RANK", "2", "0 to 1"),
+        ("RANK", "-1", "0 to 1"),
+        ("RANK", "x", "0 to 1"),
+        ("RANK", "", "0 to 1"),
+        ("RANK", 5000 * "9", "0 to 1"),
+        ("WORLD_SIZE", "x", "1 to 2147483647"),
+        ("WORLD_SIZE", "0", "1 to 2147483647"),
+        ("MASTER_PORT", "x", "1 to 65535"),
+        ("MASTER_PORT", "99999", "1 to 65535"),
+    ],
+)
+def test_nonsense_is_refused_before_anybody_waits(monkeypatch, name, value, numbers):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(DemixError) as told:
+        under_torchrun()
+    assert str(told.value) == (
+        f"Expected a whole number from {numbers} in the environment variable {name}, but it is "
+        f"{value!r}; let torchrun set it, or unset it."
+    )

@@ -1,0 +1,167 @@
+"""Files are there as a whole or not at all, and whatever keeps them from it is told."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from demix._support.errors import DemixError
+from demix._support.files import (
+    check_regular,
+    is_full,
+    is_trouble,
+    new_array,
+    open_regular,
+    remove_torn,
+    write_atomic,
+)
+from demix._support.outputs import claim_folder
+
+# No process has a number like this.
+NOBODY = 2**22 + 1
+
+
+def torn(folder: Path, process: int, host: str = platform.node()) -> Path:
+    """Leave behind what a process had half written when it was killed."""
+    file = folder / f".demix-{host}-{process}-0123456789abcdef.tmp"
+    file.write_bytes(b"half")
+    return file
+
+
+def test_the_old_file_goes_where_it_is_told_to(tmp_path):
+    file, before = tmp_path / "a.txt", tmp_path / "before.txt"
+    write_atomic(file, "one", before=before)
+    assert not before.exists()
+    write_atomic(file, "two", before=before)
+    write_atomic(file, "three", before=before)
+    assert (file.read_text(), before.read_text()) == ("three", "two")
+    assert {found.name for found in tmp_path.iterdir()} == {"a.txt", "before.txt"}
+
+
+def test_an_array_is_whole_or_as_it_was(tmp_path):
+    file = tmp_path / "a.npy"
+    with new_array(file, (3, 2)) as array:
+        array[:] = [[1, 2], [3, 4], [5, 6]]
+        assert not file.exists()
+    assert np.load(file).tolist() == [[1, 2], [3, 4], [5, 6]]
+    with pytest.raises(ZeroDivisionError), new_array(file, (3, 2)) as array:
+        array[:] = 1 / 0
+    assert np.load(file)[2, 1] == 6
+    assert array.shape == (3, 2)
+    assert [found.name for found in tmp_path.iterdir()] == ["a.npy"]
+
+
+def test_an_array_of_no_rows_is_one(tmp_path):
+    with new_array(tmp_path / "a.npy", (0, 2)):
+        pass
+    assert np.load(tmp_path / "a.npy").shape == (0, 2)
+
+
+LIMITED = """
+import resource, sys
+from demix._support.files import new_array, write_atomic
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    if sys.argv[1] == "array":
+        with new_array("a", (1000, 3)) as array:
+            raise AssertionError("it would end without a word when it is filled")
+    else:
+        write_atomic("a", bytes(2000))
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("kind", ["array", "bytes"])
+def test_no_room_is_told_before_a_map_is_filled(kind, tmp_path):
+    (tmp_path / "a").write_text("old")
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, kind],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("Cannot write a: File too large; make room or choose another")
+    assert (tmp_path / "a").read_text() == "old"
+    assert [found.name for found in tmp_path.iterdir()] == ["a"]
+
+
+def test_what_is_in_the_way_is_named(tmp_path):
+    (tmp_path / "a").write_text("a file")
+    with pytest.raises(DemixError, match=r"Cannot write .*b: File exists; choose a folder"):
+        write_atomic(tmp_path / "a" / "b", "text")
+
+
+def test_trouble_of_the_system_is_told_from_bad_input(tmp_path):
+    (tmp_path / "a").write_text("a file")
+    with pytest.raises(DemixError) as raised:
+        write_atomic(tmp_path / "a" / "b", "text")
+    assert is_trouble(raised.value)
+    assert not is_full(raised.value)
+    assert not is_trouble(DemixError("bad input"))
+
+
+def test_what_the_dead_left_is_removed_and_what_others_write_is_not(tmp_path):
+    dead = torn(tmp_path, NOBODY)
+    kept = [torn(tmp_path, os.getpid()), torn(tmp_path, NOBODY, "elsewhere")]
+    kept += [tmp_path / ".hidden", tmp_path / "a.tmp"]
+    for file in kept[2:]:
+        file.write_text("precious")
+    remove_torn(tmp_path)
+    assert not dead.exists()
+    assert all(file.exists() for file in kept)
+
+
+def test_a_folder_with_nothing_but_half_of_a_file_can_be_claimed(tmp_path):
+    torn(tmp_path, NOBODY)
+    assert claim_folder(tmp_path, "fit.json", command="demix fit") == tmp_path
+
+
+def test_temporary_files_cannot_be_guessed_nor_led_elsewhere(tmp_path, monkeypatch):
+    names = []
+    for _ in range(2):
+        with new_array(tmp_path / "a.npy", (1, 1)):
+            names += [file.name for file in tmp_path.glob(".demix-*.tmp")]
+    assert len(set(names)) == 2
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    monkeypatch.setattr("secrets.token_hex", lambda size: "0" * 16)
+    place = tmp_path / f".demix-{platform.node()}-{os.getpid()}-{'0' * 16}.tmp"
+    place.symlink_to(victim)
+    with pytest.raises(DemixError, match=r"Cannot write .*: File exists|is a link"):
+        write_atomic(tmp_path / "b", "text")
+    assert victim.read_text() == "precious"
+
+
+def test_a_name_as_long_as_names_can_be_is_written(tmp_path):
+    assert write_atomic(tmp_path / ("a" * 255), "text").read_text() == "text"
+    with pytest.raises(DemixError, match="File name too long"):
+        write_atomic(tmp_path / ("a" * 256), "text")
+
+
+def test_bytes_of_names_that_are_no_letters_are_shown(tmp_path):
+    assert write_atomic(tmp_path / "a", "data: \udcff").read_text() == "data: \\udcff"
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for check in (open_regular, check_regular):
+        with pytest.raises(DemixError, match=r"pipe is a pipe; save what it gives to a file"):
+            check(tmp_path / "pipe")
+        with pytest.raises(DemixError, match="is a folder"):
+            check(tmp_path)
+
+
+def test_links_that_look_like_temporary_files_are_left_alone(tmp_path):
+    link = tmp_path / torn(tmp_path, NOBODY).name
+    link.unlink()
+    link.symlink_to(tmp_path / "elsewhere")
+    remove_torn(tmp_path)
+    assert link.is_symlink()

@@ -1,0 +1,74 @@
+"""Modules that somebody has put into the current folder are not run by processes we begin."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+# Named like modules that Python, multiprocessing and demix import.
+NAMES = ("struct", "multiprocessing", "numpy", "signal", "pickle")
+TRAP = "import os\nopen({place!r}, 'a').write(__name__)\nos._exit(66)\n"
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A folder full of traps, which leave ``sprung`` beside it."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    for name in NAMES:
+        (folder / f"{name}.py").write_text(TRAP.format(place=str(tmp_path / "sprung")))
+    return folder
+
+
+def run(folder: Path, *command: object) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder, as a user does who has not set how Python finds modules."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    return subprocess.run(
+        [*map(str, command)],
+        cwd=folder,
+        env=kept | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "reproduce clica-table1 --rows 1 --scale smoke --executor local:2",
+        "render sprites --n 512 --size 64 --jobs 2",
+    ],
+)
+def test_a_command_runs_none_of_them(folder, tmp_path, command):
+    script = Path(sysconfig.get_path("scripts")) / "demix"
+    done = run(folder, script, *command.split(), "--out", tmp_path / "out")
+    assert not (tmp_path / "sprung").exists()
+    assert done.returncode == 0, done.stderr
+
+
+SCRIPT = """
+import os
+from beside import double
+from demix._support.workers.local import Workers
+
+def twice(x):
+    return double(x)
+
+if __name__ == "__main__":
+    with Workers(2) as workers:
+        assert [*workers.map(double, [1, 2])] == [*workers.map(twice, [1, 2])] == [2, 4]
+    assert "PYTHONSAFEPATH" not in os.environ
+"""
+
+
+def test_a_script_of_a_user_finds_what_lies_beside_it(tmp_path):
+    (tmp_path / "beside.py").write_text("def double(x):\n    return 2 * x\n")
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = run(tmp_path, sys.executable, "script.py")
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,206 @@
+"""Processes are replaced when they die, end when they should, and share the cores."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from multiprocessing import active_children
+from pathlib import Path
+
+import pytest
+import torch
+from chores import die, environment, refuse, unreadable, wait_for, whoami
+
+from demix import DemixError
+from demix._support.workers.choice import opened
+from demix._support.workers.local import Workers
+from demix._support.workers.tasks import Here, completed
+from demix._support.workers.threads import cores, threads
+
+
+def until(moment):
+    stop = time.monotonic() + 120
+    while not moment():
+        assert time.monotonic() < stop
+        time.sleep(0.01)
+
+
+def waiting(file: Path) -> list[int]:
+    """Return the processes that wait for a file."""
+    found = [path.suffix[1:] for path in file.parent.glob(f"{file.stem}.*")]
+    return [int(name) for name in found if name.isdecimal()]
+
+
+def lives(process: int) -> bool:
+    """Tell whether a process is there and no corpse."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with Workers(2) as workers:
+        yield workers
+
+
+def test_results_come_in_order_from_other_processes(workers):
+    assert [*workers.map(abs, range(-5, 0))] == [5, 4, 3, 2, 1]
+    assert os.getpid() not in {*workers.map(whoami, range(5))}
+
+
+def test_a_process_that_is_killed_costs_its_own_task_only(workers, tmp_path):
+    """Its task is done again; what the other one does goes on undisturbed."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    patient = workers.submit(wait_for, tmp_path / "go.on")
+    until(lambda: waiting(tmp_path / "go.on"))
+    survivor = workers.submit(die, notes, 1).result()
+    [victim] = [int(path.name) for path in notes.iterdir()]
+    (tmp_path / "go.on").touch()
+    assert [patient.result()] == waiting(tmp_path / "go.on")
+    assert survivor not in (victim, patient.result())
+
+
+def test_a_task_that_kills_three_processes_is_given_up(workers, tmp_path):
+    told = r"^3 processes in a row were ended from outside, .* use fewer at once\.$"
+    with pytest.raises(DemixError, match=told):
+        workers.submit(die, tmp_path, 4).result()
+    assert len([*tmp_path.iterdir()]) == 3
+    assert workers.submit(abs, -1).result() == 1
+
+
+def test_an_exception_comes_back_with_the_lines_that_raised_it(workers):
+    with pytest.raises(LookupError, match="nothing here") as caught:
+        workers.submit(refuse).result()
+    assert "in refuse" in caught.value.__notes__[0]
+    with pytest.raises((AttributeError, TypeError), match="pickle"):
+        workers.submit(unreadable).result()
+    assert workers.submit(abs, -1).result() == 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 3 * cores()])
+def test_cores_are_divided_among_the_processes(count):
+    with Workers(count) as workers:
+        told = {*workers.map(environment, 2 * ["OMP_NUM_THREADS"])}
+    assert told == {str(max(1, cores() // count))}
+
+
+def test_no_process_is_left_when_all_is_done():
+    before = {*active_children()}
+    with Workers(2) as workers:
+        [*workers.map(whoami, range(4))]
+    assert {*active_children()} <= before
+
+
+def test_an_exception_ends_what_is_running_and_cancels_what_waits(tmp_path):
+    with suppress(KeyboardInterrupt), Workers(1) as workers:
+        running = workers.submit(wait_for, tmp_path / "never")
+        waits = workers.submit(abs, -1)
+        until(lambda: waiting(tmp_path / "never"))
+        raise KeyboardInterrupt
+    [process] = waiting(tmp_path / "never")
+    assert not lives(process)
+    assert waits.cancelled()
+    with pytest.raises(DemixError, match="were ended before the task was"):
+        running.result()
+
+
+PROGRAM = """
+import sys
+from multiprocessing import active_children
+from chores import wait_for
+from demix._support.workers.local import Workers
+try:
+    with Workers(2) as workers:
+        for number in range(2):
+            workers.submit(wait_for, sys.argv[1])
+except KeyboardInterrupt:
+    print(len(active_children()), "left")
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill", "interrupt"])
+def test_processes_end_with_the_one_that_began_them(demix, tmp_path, how):
+    file = tmp_path / "never"
+    path = f"import sys; sys.path.append({str(Path(__file__).parent)!r})\n"
+    demix.start_python(path + PROGRAM, file)
+    demix.send(how, lambda: len(waiting(file)) == 2)
+    if how == signal.SIGINT:
+        # As the terminal does: everybody hears it.
+        for process in waiting(file):
+            with suppress(ProcessLookupError):  # the first one has heard it, and ended the others
+                os.kill(process, how)
+    done = demix.wait()
+    assert done.stdout.strip() == ("0 left" if how == signal.SIGINT else "")
+    assert done.stderr == ""
+    until(lambda: not any(map(lives, waiting(file))))
+
+
+@pytest.mark.parametrize("executor", [Here(), ThreadPoolExecutor(2)])
+def test_any_executor_is_asked_in_the_same_way(executor):
+    found = {task: future.result() for task, future in completed(executor, abs, [-3, -2, -1])}
+    assert found == {-3: 3, -2: 2, -1: 1}
+
+
+def test_here_one_task_is_finished_before_the_next_is_asked_for():
+    said = []
+
+    def tasks():
+        for number in range(3):
+            said.append(f"asked {number}")
+            yield number
+
+    for number, future in completed(Here(), abs, tasks()):
+        said.append(f"got {future.result()}")
+        assert said[-2:] == [f"asked {number}", f"got {number}"]
+
+
+def test_who_stops_early_cancels_the_rest(tmp_path):
+    with ThreadPoolExecutor(1) as executor:
+        tasks = completed(executor, partial(_first, tmp_path / "go.on"), [0, 1, 2])
+        next(tasks)
+        later = executor.submit(abs, -1)
+        tasks.close()
+        (tmp_path / "go.on").touch()
+        assert later.result() == 1
+    assert not (tmp_path / "2").exists()
+
+
+def _first(file, number):
+    if number:
+        wait_for(file)
+    (file.parent / str(number)).touch()
+
+
+def test_threads_are_given_back():
+    before = torch.get_num_threads()
+    with threads(3):
+        assert torch.get_num_threads() == 3
+        with threads(None):
+            assert torch.get_num_threads() == 3
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize(
+    "name", ["", "local:", "local:0", "local:-1", "local:x", "dask", "dask:", "mpi:2"]
+)
+def test_a_name_of_no_executor_is_refused(name):
+    words = r"^--executor takes local, local:N with N processes, or dask:ADDRESS .* but got '.*'\.$"
+    with pytest.raises(DemixError, match=words) as caught, opened(name):
+        pass
+    assert repr(name) in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9", "localhost", "x://y:1", "tls://127.0.0.1:9"])
+def test_a_scheduler_that_does_not_answer_is_named(address):
+    with (
+        pytest.raises(DemixError, match=rf"^No Dask scheduler answers at {address} \(.*\.$"),
+        opened(f"dask:{address}", patience=0.1),
+    ):
+        pass

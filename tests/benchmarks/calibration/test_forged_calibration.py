@@ -1,0 +1,118 @@
+"""A calibration that was forged or damaged is refused before hours of work are put into it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from benchmarks.calibration import command
+from demix import DemixError
+
+REAL = Path(__file__).parents[3] / "results" / "calibration" / "calibration.json"
+DATA = json.loads(REAL.read_text(encoding="utf-8"))
+DATA["provenance"]["command"] = "python -m benchmarks.calibration"
+FIRST, *OTHERS = DATA["runs"]
+(BROKEN, *_) = [run for run in OTHERS if run["breaks"] and run["truth"] is None]
+
+
+def calibrate(folder):
+    """Ask for a run that the folder holds."""
+    command.calibrate(folder, str(FIRST["seed"]), 6000, 1, FIRST["process"])
+
+
+def write(folder, **changes):
+    file = folder / "calibration.json"
+    file.write_text(json.dumps(DATA | changes))
+    return file
+
+
+def test_a_real_one_is_taken(tmp_path):
+    write(tmp_path)
+    calibrate(tmp_path)
+    found = json.loads((tmp_path / "calibration.json").read_text())
+    assert found["runs"] == DATA["runs"]
+    assert (tmp_path / "table.md").read_text() == (REAL.parent / "table.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"process": "sphere"},
+        {"process": 7},
+        {"process": ["sphere, vMF"]},
+        {"seed": "0"},
+        {"seed": True},
+        {"seed": -1},
+        {"seed": None},
+        {"kept": 0},
+        {"kept": True},
+        {"breaks": None},
+        {"breaks": ["marginal"]},
+        {"breaks": [["marginal"]]},
+        {"verdicts": []},
+        {"verdicts": FIRST["verdicts"] | {"shape": "good"}},
+        {"verdicts": FIRST["verdicts"] | {"shape": ["fail"]}},
+        {"verdicts": {}},
+        {"statistics": None},
+        {"statistics": FIRST["statistics"] | {"shape": "small"}},
+        {"statistics": FIRST["statistics"] | {"shape": float("nan")}},
+        {"supported": "all"},
+        {"supported": ["affine"]},
+        {"supported": "none"},
+        {"relied_on": {}},
+        {"truth": "0.99"},
+        {"truth": float("nan")},
+        {"truth": float("-inf")},
+        {"truth": 10**400},
+        {"truth": None},
+        {"truth": ""},
+        {"seconds": None},
+        {"seconds": float("inf")},
+    ],
+    ids=lambda change: str(change)[:40],
+)
+def test_a_run_that_is_none_is_refused(tmp_path, change):
+    before = write(tmp_path, runs=[FIRST, BROKEN, FIRST | change]).read_bytes()
+    with pytest.raises(DemixError, match=r"^Expected runs .*, but it is damaged .* new folder\.$"):
+        calibrate(tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {"calibration.json"}
+    assert (tmp_path / "calibration.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("key", FIRST)
+def test_a_run_that_lacks_something_is_refused(tmp_path, key):
+    write(tmp_path, runs=[FIRST, {name: value for name, value in FIRST.items() if name != key}])
+    with pytest.raises(DemixError, match="is damaged"):
+        calibrate(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"runs": None}, {"runs": {}}, {"runs": [1]}, {"runs": "ab"}, {"rows": None}, {"rows": "6000"}],
+    ids=str,
+)
+def test_runs_that_are_none_are_refused(tmp_path, changes):
+    write(tmp_path, **changes)
+    with pytest.raises(DemixError, match="is damaged"):
+        calibrate(tmp_path)
+
+
+def test_runs_of_other_rows_are_refused(tmp_path):
+    write(tmp_path, rows=500)
+    with pytest.raises(DemixError, match="holds runs of 500 rows, but got --rows 6000"):
+        calibrate(tmp_path)
+
+
+def test_a_seed_that_is_none_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(DemixError, match="A seed must be a whole number"):
+        command.calibrate(tmp_path / "new", f"0,{2**40}", 100, 1, None)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_pipe_in_its_place_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "calibration.json")
+    with pytest.raises(DemixError, match="holds something else"):
+        calibrate(tmp_path)

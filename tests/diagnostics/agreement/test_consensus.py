@@ -1,0 +1,159 @@
+"""Runs of one estimator agree where there is something to find, and are told where not."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from walks import QUICK, TINY, mixed, sphere_points, sphere_walk
+
+from demix import (
+    ClassifierDemixer,
+    ContrastiveDemixer,
+    DemixError,
+    DemixWarning,
+    InstanceDemixer,
+    Recipe,
+    consensus,
+    orthogonal_r2,
+)
+from demix.data.arrays import as_data
+
+Z, X = sphere_walk(3000)
+# Runs agree long before they have learnt all that there is.
+SHORT = QUICK | {"recipe": Recipe(steps=60, batch=256)}
+LABELS = (sphere_points(6, seed=7) @ Z.T).argmax(axis=0)
+
+
+@pytest.fixture(scope="module")
+def agreed():
+    """Three runs on a walk."""
+    return consensus(ContrastiveDemixer(3, **SHORT), X, n_seeds=3)
+
+
+def test_runs_on_a_walk_are_stable_up_to_a_rotation(agreed):
+    assert agreed.group.name == "orthogonal"
+    assert agreed.stable.all()
+    assert agreed.verdict.startswith("Stable up to a rotation or reflection: 3 runs agree on all 3")
+    assert (agreed.low <= agreed.stability).all()
+    assert (agreed.stability <= agreed.high).all()
+    assert (agreed.null < agreed.low).all()
+    assert agreed.seeds == (0, 1, 2)
+    assert agreed.per_run.shape == (3, 3)
+
+
+def test_training_makes_runs_agree_more(agreed):
+    assert agreed.untrained < agreed.stability.mean()
+
+
+def test_the_consensus_is_at_least_as_good_as_its_runs(agreed):
+    rows = agreed.held_out
+    own = [orthogonal_r2(model.transform(X[rows]), Z[rows]) for model in agreed.models]
+    assert orthogonal_r2(agreed.latents[rows], Z[rows]) > np.mean(own)
+
+
+def test_latents_lie_on_the_sphere_and_new_rows_get_the_same(agreed):
+    assert agreed.latents.shape == (3000, 3)
+    assert agreed.latents.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(agreed.latents, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(agreed.transform(X[:50]), agreed.latents[:50], atol=1e-6)
+    aligned = agreed.aligned(X[:50])
+    np.testing.assert_allclose(np.linalg.norm(aligned, axis=2), 1, atol=1e-5)
+
+
+def test_no_run_has_seen_the_rows_that_judge(agreed):
+    assert agreed.held_out.min() > 2250
+    alone = ContrastiveDemixer(3, random_state=1, **SHORT).fit(X[:2250])
+    assert alone.transform(X).tobytes() == agreed.models[1].transform(X).tobytes()
+
+
+def test_it_is_plain_data_for_json(agreed):
+    told = json.loads(json.dumps(agreed.to_dict()))
+    assert told["group"] == "orthogonal"
+    assert told["theorem"] == "Theorem 2 of Zimmermann et al. (2021)"
+    assert len(told["maps"]) == len(told["gains"]) == 3
+    assert told["stability"] == agreed.stability.tolist()
+
+
+@pytest.mark.filterwarnings("ignore::demix.DemixWarning")
+def test_the_same_seed_gives_the_same_consensus(tmp_path):
+    demixer = ContrastiveDemixer(3, random_state=4, **TINY)
+    steps = []
+    first = consensus(demixer, X, 2, report=lambda *given: steps.append(given[:3]))
+    second = consensus(demixer, as_data(X), 2, out=tmp_path / "z.npy", checkpoint=tmp_path)
+    third = consensus(demixer, X, 2, checkpoint=tmp_path)
+    assert steps == [(run, step, 10) for run in (0, 1) for step in range(1, 11)]
+    assert not hasattr(demixer, "encoder_")
+    written = np.load(tmp_path / "z.npy")
+    assert first.latents.tobytes() == written.tobytes() == third.latents.tobytes()
+    assert first.to_dict() == second.to_dict()
+
+
+def test_shuffled_time_is_not_stable():
+    shuffled = X[np.random.default_rng(0).permutation(len(X))]
+    with pytest.warns(DemixWarning, match="is not above zero") as caught:
+        found = consensus(ContrastiveDemixer(3, **SHORT), shuffled, n_seeds=3)
+    assert found.verdict.startswith("Not stable")
+    assert not found.stable.any()
+    assert len(caught) == 1  # not one for each run
+
+
+@pytest.mark.parametrize(
+    ("demixer", "beside", "name"),
+    [
+        (ContrastiveDemixer(2, space="box", **TINY), {}, "signed permutation"),
+        (ContrastiveDemixer(2, lag=(1, 3), conditional="normal", **TINY), {}, "orthogonal"),
+        (ContrastiveDemixer(2, space="box", conditional="auto", **TINY), {}, "affine"),
+        (ContrastiveDemixer(2, augmentation=lambda x: x + torch.randn_like(x), **TINY), {}, None),
+        (ContrastiveDemixer(2, **TINY), {"positives": mixed(Z + 0.1)}, "orthogonal"),
+        (ContrastiveDemixer(2, **TINY), {"positives": np.arange(3000).reshape(-1, 2)}, None),
+        (ContrastiveDemixer(2, **TINY), {"group": "affine"}, "affine"),
+        (ClassifierDemixer(2, **TINY), {"y": LABELS}, "affine"),
+        (ClassifierDemixer(2, **TINY), {"y": np.array(list("abcdef"))[LABELS]}, "affine"),
+        (InstanceDemixer(2, **TINY), {}, "affine"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::demix.DemixWarning")
+def test_every_estimator_can_be_agreed_on(demixer, beside, name):
+    found = consensus(demixer, X, 2, **beside)
+    assert found.group.name == (name or "orthogonal")
+    assert found.latents.shape == (3000, 2)
+    assert np.isfinite(found.latents).all()
+    assert np.isfinite([found.stability, found.low, found.high, found.null]).all()
+
+
+@pytest.mark.parametrize(
+    ("demixer", "given", "words"),
+    [
+        (ContrastiveDemixer(3), {"n_seeds": 1}, "at least 2 runs, but n_seeds is 1"),
+        (ContrastiveDemixer(3), {"n_seeds": 2.5}, "n_seeds is 2.5"),
+        (ContrastiveDemixer(3), {"n_seeds": True}, "n_seeds is True"),
+        (ContrastiveDemixer(3), {"held_out": 0}, "held_out must be a share between 0 and 1"),
+        (ContrastiveDemixer(3), {"held_out": 1.0}, "held_out must be a share between 0 and 1"),
+        (ContrastiveDemixer(3), {"held_out": 0.01}, "at least 48 held-out rows"),
+        (ContrastiveDemixer(3), {"group": "unitary"}, "A group is one of"),
+        (ContrastiveDemixer(0), {}, "n_latents must be"),
+        (ContrastiveDemixer(3, random_state=-1), {}, "A seed must be"),
+        (ContrastiveDemixer(3), {"out": np.empty((3, 3))}, "out must be the path"),
+        (ContrastiveDemixer(3), {"out": "nowhere/z.npy"}, "existing folder"),
+        (ContrastiveDemixer(3), {"positives": np.zeros((5, 3))}, "positives must be row numbers"),
+        (ClassifierDemixer(3), {}, "y is None"),
+        (ClassifierDemixer(3), {"y": LABELS[:5]}, "one class for each of 3000 rows"),
+        (ClassifierDemixer(3), {"y": LABELS, "positives": X}, "positives teach Contrastive"),
+        (object(), {}, "but got object"),
+    ],
+)
+def test_what_cannot_be_agreed_on_is_refused(demixer, given, words):
+    with pytest.raises(DemixError, match=words):
+        consensus(demixer, X, **given)
+
+
+def test_bad_rows_are_refused_wherever_they_are(agreed):
+    broken = X.copy()
+    broken[-1, 0] = np.nan
+    with pytest.raises(DemixError, match="1 of 3000 rows"):
+        consensus(ContrastiveDemixer(3), broken)
+    with pytest.raises(DemixError, match="X has 2 features, but the runs"):
+        agreed.transform(X[:, :2])

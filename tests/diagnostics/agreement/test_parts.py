@@ -1,0 +1,78 @@
+"""No row is in two parts, and nothing that belongs together is torn apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from demix import DemixError
+from demix.diagnostics.agreement.parts import pairs_within, row_parts, time_parts
+
+
+def check(parts, rows: int, share: float) -> None:
+    every = torch.cat([parts.fit, parts.align, parts.judge])
+    assert len(every.unique()) == len(every) <= rows
+    assert len(parts.fit) == pytest.approx((1 - share) * rows, abs=0.03 * rows)
+    assert len(parts.groups) == len(parts.judge)
+    for part in (parts.fit, parts.align, parts.judge):
+        assert (part.diff() > 0).all()
+
+
+@pytest.mark.parametrize("rows", [500, 3001, 200_000])
+def test_time_is_held_out_at_its_end_in_stretches(rows):
+    parts = time_parts(rows, 0.25, 3, 20)
+    check(parts, rows, 0.25)
+    assert int(parts.fit[-1]) < int(parts.align[0]) < int(parts.judge[0])
+    assert max(len(parts.align), len(parts.judge)) <= 20_000
+    # Rows of a group lie beside each other, between rows that align.
+    assert (np.diff(parts.groups) >= 0).all()
+    for group in np.unique(parts.groups):
+        own = parts.judge[torch.from_numpy(parts.groups == group)]
+        assert not ((parts.align > own[0]) & (parts.align < own[-1])).any()
+
+
+@pytest.mark.parametrize("rows", [400, 200_000])
+def test_rows_are_held_out_at_random(rows):
+    parts = row_parts(rows, 0.25, 20, seed=0)
+    check(parts, rows, 0.25)
+    assert len(np.unique(parts.groups)) == 25
+    assert not torch.equal(parts.fit, row_parts(rows, 0.25, 20, seed=1).fit)
+    assert torch.equal(parts.fit, row_parts(rows, 0.25, 20, seed=0).fit)
+
+
+def test_of_every_class_some_are_held_out_and_none_vanishes():
+    labels = np.repeat(np.arange(60), [500, 100, *[3] * 57, 1])
+    parts = row_parts(len(labels), 0.3, 20, seed=0, labels=labels)
+    check(parts, len(labels), 0.3)
+    assert len(np.unique(labels[parts.fit])) == 60
+    assert 140 < (labels[parts.align] == 0).sum() + (labels[parts.judge] == 0).sum() < 160
+
+
+def test_rows_that_pairs_chain_stay_together():
+    pairs = torch.arange(1000).reshape(-1, 2)
+    chain = torch.stack([torch.arange(900, 930), torch.arange(901, 931)], dim=1)
+    parts = row_parts(1000, 0.25, 20, seed=0, pairs=torch.cat([pairs, chain]))
+    check(parts, 1000, 0.25)
+    for part in (parts.fit, parts.align, parts.judge):
+        inside = torch.isin(torch.cat([pairs, chain]), part)
+        assert torch.equal(inside[:, 0], inside[:, 1])
+    assert len(pairs_within(pairs, parts.fit, 1000)) == len(parts.fit) // 2
+
+
+def test_rows_that_all_hang_together_are_divided_all_the_same():
+    pairs = torch.stack([torch.arange(999), torch.arange(1, 1000)], dim=1)
+    parts = row_parts(1000, 0.25, 20, seed=0, pairs=pairs)
+    check(parts, 1000, 0.25)
+    kept = pairs_within(pairs, parts.fit, 1000)
+    assert 400 < len(kept) < 700
+    assert (parts.fit[kept[:, 1]] - parts.fit[kept[:, 0]] == 1).all()
+
+
+def test_too_few_rows_are_refused():
+    with pytest.raises(DemixError, match=r"at least 48 held-out rows, but a share of 0\.25 of 100"):
+        time_parts(100, 0.25, 1, 20)
+    with pytest.raises(DemixError, match="at least 400 held-out rows"):
+        time_parts(1000, 0.25, 10, 20)
+    with pytest.raises(DemixError, match="at least 40 held-out rows"):
+        row_parts(100, 0.25, 20, seed=0)

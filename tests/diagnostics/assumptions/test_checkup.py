@@ -1,0 +1,174 @@
+"""The check-up of fitted estimators, from Python and from the command line."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from browser import dump_dom
+from demix import (
+    ClassifierDemixer,
+    ContrastiveDemixer,
+    DemixError,
+    InstanceDemixer,
+    LeakyMixing,
+    Recipe,
+    checkup,
+)
+from demix.diagnostics.assumptions.laws import SphereLaw
+
+QUICK = {"recipe": Recipe(steps=150, batch=256), "encoder": {"hidden": (32, 32)}}
+LAW = SphereLaw(2.0, 0.4, 3)
+MIXING = LeakyMixing(3, seed=0)
+
+
+def mixed(z: np.ndarray) -> np.ndarray:
+    return MIXING(torch.from_numpy(z).float()).numpy()
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """Points of a sphere and their positives, mixed, and the points."""
+    random = np.random.default_rng(0)
+    z = LAW.uniform(3000, random)
+    return mixed(z), mixed(LAW.sample(z, random)), z
+
+
+@pytest.fixture(scope="module")
+def fitted(pairs):
+    x, positives, _ = pairs
+    return ContrastiveDemixer(3, **QUICK).fit(x, positives=positives)
+
+
+@pytest.mark.slow
+def test_a_model_whose_assumptions_hold_is_believed(fitted, pairs):
+    x, positives, _ = pairs
+    said = []
+    found = checkup(fitted, x, positives=positives, say=said.append)
+    assert said == ["held-out data", "another seed", "one latent fewer", "one latent more"]
+    assert found.supported == "orthogonal"
+    assert {check.name for check in found.checks if not check.fires} >= {
+        "positives informative",
+        "marginal",
+        "isotropy",
+        "support",
+        "injectivity",
+        "too few latents",
+        "too many latents",
+        "stability",
+    }
+    assert found["too many latents"].details["bits"] > 0.3
+
+
+@pytest.mark.slow
+def test_held_out_rows_only_are_looked_at(fitted, pairs, monkeypatch):
+    """With the data of the fit a fifth of the rows, with new data all."""
+    x, positives, _ = pairs
+    seen = []
+    take = type(fitted.source(x)).__mro__[1].held_out
+    monkeypatch.setattr(
+        type(fitted.source(x)).__mro__[1],
+        "held_out",
+        lambda self, part, most, **k: seen.append(part) or take(self, part, most, **k),
+    )
+    checkup(fitted, x, positives=positives, refits=False)
+    assert "train" not in seen
+    checkup(fitted, x[:2000], positives=positives[:2000], refits=False)
+    assert "train" in seen
+
+
+def test_shuffled_pairs_are_not_believed(fitted, pairs):
+    x, positives, _ = pairs
+    found = checkup(fitted, x, positives=positives[::-1].copy(), refits=False)
+    assert found["positives informative"].verdict == "fail"
+    assert found.supported == "none"
+
+
+@pytest.mark.slow
+def test_labels_have_checks_of_their_own(pairs):
+    x, _, z = pairs
+    random = np.random.default_rng(1)
+    vectors = LAW.uniform(12, random)
+    labels = (8 * z @ vectors.T + random.gumbel(size=(3000, 12))).argmax(axis=1)
+    model = ClassifierDemixer(3, space="sphere", **QUICK).fit(x, labels)
+    found = checkup(model, x, y=labels, refits=False)
+    names = ["labels informative", "generator system", "diversity", "balance", "label noise"]
+    assert [check.name for check in found.checks] == [*names, "injectivity"]
+    assert found["generator system"].verdict == "pass"
+    assert found.relied_on == "orthogonal"
+    assert "case C2" in found.theorem
+    false = np.where(random.random(3000) < 0.4, random.integers(12, size=3000), labels)
+    assert checkup(model, x, y=false, refits=False)["label noise"].verdict == "fail"
+
+
+@pytest.mark.filterwarnings("ignore::demix.DemixWarning")
+def test_instances_are_checked_too(pairs):
+    x = pairs[0][:400]
+    model = InstanceDemixer(3, recipe=Recipe(steps=5, batch=64)).fit(x)
+    found = checkup(model, x, refits=False)
+    assert found.relied_on == "linear"
+    assert [check.name for check in found.checks][1:] == [
+        "generator system",
+        "diversity",
+        "injectivity",
+    ]
+
+
+def test_only_estimators_are_checked():
+    with pytest.raises(DemixError, match="use checkup_pairs"):
+        checkup("a name", np.zeros((3, 3)))
+
+
+@pytest.fixture(scope="module")
+def written(demix, tmp_path_factory):
+    """A model folder, the file it was fitted to, and the folder of its check-up."""
+    folder = tmp_path_factory.mktemp("checkup")
+    angle = np.cumsum(np.random.default_rng(0).normal(0, 0.5, 1500))
+    x = np.stack([np.cos(angle), np.sin(angle), np.cos(2 * angle)], axis=1)
+    np.save(folder / "x.npy", x.astype(np.float32))
+    model = ContrastiveDemixer(2, **QUICK).fit(np.load(folder / "x.npy"))
+    model.save(folder / "model")
+    done = demix.run(
+        "checkup", folder / "model", folder / "x.npy", "--no-refits", "--out", folder / "out"
+    )
+    assert done.returncode == 0, done.stderr
+    return folder, done
+
+
+def test_the_command_writes_what_it_found(written):
+    folder, done = written
+    told = json.loads((folder / "out" / "checkup.json").read_text(encoding="utf-8"))
+    assert told["supported"] in ("orthogonal", "none")
+    assert f"Supported: {told['supported']}." in done.stdout
+    assert told["checks"][0]["name"] == "positives informative"
+    assert told["provenance"]["data file"] == "x.npy"
+
+
+@pytest.mark.browser
+def test_its_page_shows_every_check_in_a_browser(written):
+    folder, _ = written
+    told = json.loads((folder / "out" / "checkup.json").read_text(encoding="utf-8"))
+    dom = dump_dom(folder / "out" / "checkup.html")
+    for check in told["checks"]:
+        assert check["name"] in dom
+    drawn = [check for check in told["checks"] if check["statistic"] is not None]
+    assert dom.count('<div class="plot js-plotly-plot"') == len(drawn)
+
+
+def test_labels_and_pairs_must_suit_the_model(demix, written, tmp_path):
+    folder, _ = written
+    np.save(tmp_path / "y.npy", np.zeros(1500, dtype=int))
+    told = demix.refusal(
+        "checkup",
+        folder / "model",
+        folder / "x.npy",
+        "--labels",
+        tmp_path / "y.npy",
+        "--out",
+        tmp_path / "out",
+    )
+    assert "was not fitted to labels" in told
+    assert not (tmp_path / "out").exists()

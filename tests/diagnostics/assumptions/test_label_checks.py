@@ -1,0 +1,49 @@
+"""Checks of labels against tables and labels that are made by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import special
+
+from demix.diagnostics.assumptions.labels import balance, label_noise, row_checks
+
+
+def verdicts(rows):
+    return {check.name: check.verdict for check in row_checks(np.asarray(rows, dtype=float))}
+
+
+def test_a_simplex_spans_and_one_class_fewer_does_not():
+    simplex = np.concatenate([np.eye(3), -np.ones((1, 3))])
+    assert verdicts(simplex)["generator system"] == "pass"
+    assert verdicts(simplex[:3])["generator system"] == "fail"
+    assert verdicts(np.column_stack([simplex, np.zeros(4)]))["generator system"] == "fail"
+
+
+def test_diversity_takes_all_quadratic_functions():
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    assert verdicts(rows) == {"generator system": "pass", "diversity": "pass"}
+    # Few rows tell the squares apart, but not the products.
+    (few,) = [c for c in row_checks(rows[:7]) if c.name == "diversity"]
+    assert few.verdict == "fail"
+    assert few.details == {"rank": 7, "asked": 9, "rank_of_squares": 6}
+
+
+def test_balance_is_that_of_the_counts():
+    assert balance(np.arange(900) % 9, 9).statistic == pytest.approx(0, abs=1e-12)
+    assert balance(np.arange(900) % 9, 9).verdict == "pass"
+    skewed = balance(np.repeat([0, 1], [90, 10]), 2)
+    assert skewed.statistic == pytest.approx(1 + (0.9 * np.log2(0.9) + 0.1 * np.log2(0.1)))
+    assert skewed.verdict == "fail"
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
+def test_the_share_of_false_labels_is_estimated(noise):
+    random = np.random.default_rng(0)
+    logits = 3 * random.normal(size=(2000, 6))
+    labels = (special.softmax(logits, axis=1).cumsum(axis=1) < random.random((2000, 1))).sum(axis=1)
+    false = random.random(2000) < noise
+    labels = np.where(false, random.integers(6, size=2000), labels.clip(0, 5))
+    found = label_noise(logits, labels)
+    assert found.statistic == pytest.approx(noise, abs=0.04)
+    assert found.fires == (noise > 0)

@@ -1,0 +1,144 @@
+"""On latents that are known exactly every check passes, and the broken assumption is found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from demix import DemixError, Sphere, checkup_pairs
+from demix.diagnostics.assumptions.laws import BoxLaw, SphereLaw
+
+SPHERE = SphereLaw(2.0, 0.3, 3)
+BOX = BoxLaw(1.0, 0.1, np.ones(3))
+NORMAL = BoxLaw(2.0, 0.15, np.ones(3))
+
+
+def drawn(law, count=2000, seed=0):
+    random = np.random.default_rng(seed)
+    z = law.uniform(count, random)
+    return z, law.sample(z, random), random
+
+
+def turned(z, z_tilde):
+    """Latents are known up to the group of the theorem only."""
+    matrix, _ = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))
+    return z @ matrix, z_tilde @ matrix
+
+
+def test_a_sphere_supports_a_rotation():
+    z, z_tilde, _ = drawn(SPHERE)
+    found = checkup_pairs(*turned(7 * z, 7 * z_tilde), x=z)
+    assert found.fired == []
+    assert found.supported == "orthogonal"
+    assert "Theorem 2" in found.sentence
+    about = found["shape"].details
+    assert about["p_low"] < 2 < about["p_high"]
+    assert about["kappa_low"] < 2 / 0.3**2 < about["kappa_high"]
+
+
+def test_a_box_supports_order_and_signs():
+    z, z_tilde, _ = drawn(BOX)
+    found = checkup_pairs(3 - 2 * z[:, ::-1], 3 - 2 * z_tilde[:, ::-1], space="box", x=z)
+    assert found.fired == []
+    assert found.supported == "permutation"
+
+
+def test_normal_noise_in_a_box_supports_an_affine_map():
+    z, z_tilde, _ = drawn(NORMAL)
+    found = checkup_pairs(z, z_tilde, space="box", conditional="normal")
+    assert (found.fired, found.supported) == ([], "affine")
+    assert "Theorem 5" in found.theorem
+
+
+def test_in_an_unbounded_space_no_theorem_is_relied_on():
+    z, z_tilde, _ = drawn(NORMAL)
+    found = checkup_pairs(z, z_tilde, space="real", conditional="normal")
+    assert found.supported == found.relied_on == "none"
+    assert found["marginal"].verdict == "skipped"
+
+
+def concentrated():
+    random = np.random.default_rng(0)
+    pole = np.eye(3)[[0]].repeat(2000, axis=0)
+    z = SphereLaw(2.0, 0.8, 3).sample(pole, random)
+    return z, SPHERE.sample(z, random)
+
+
+def anisotropic():
+    z, _, random = drawn(SPHERE)
+    moved = z + random.normal(size=z.shape) * [0.3, 0.15, 0.1]
+    return z, moved / np.linalg.norm(moved, axis=1, keepdims=True)
+
+
+def restricted():
+    z, z_tilde, random = drawn(SPHERE)
+    for _ in range(60):
+        far = SPHERE.sizes(z, z_tilde)[:, 0] > 0.5
+        z_tilde[far] = SPHERE.sample(z[far], random)
+    return z, z_tilde
+
+
+def heavy_tails():
+    return drawn(SphereLaw(0.9, 0.15, 3))[:2]
+
+
+def uneven():
+    z, z_tilde, random = drawn(SPHERE)
+    wide = z[:, 0] > 0
+    z_tilde[wide] = SphereLaw(2.0, 0.8, 3).sample(z[wide], random)
+    return z, z_tilde
+
+
+def shuffled():
+    z, z_tilde, random = drawn(SPHERE)
+    return z, random.permutation(z_tilde)
+
+
+@pytest.mark.parametrize(
+    ("broken", "name"),
+    [
+        (concentrated, "marginal"),
+        (anisotropic, "isotropy"),
+        (restricted, "support"),
+        (heavy_tails, "shape"),
+        (uneven, "position"),
+        (shuffled, "positives informative"),
+    ],
+)
+def test_the_broken_assumption_is_named(broken, name):
+    found = checkup_pairs(*broken())
+    assert found[name].verdict == "fail"
+    assert found.supported == "none"
+    assert "no claim" in found.sentence
+
+
+def test_latents_that_lose_something_do_not_keep_observations_apart():
+    z, z_tilde, _ = drawn(SPHERE)
+    lost = np.random.default_rng(0).normal(size=(2000, 2))
+    found = checkup_pairs(z, z_tilde, x=np.concatenate([z, lost], axis=1))
+    assert found["injectivity"].verdict == "fail"
+    assert found.supported == "none"
+
+
+def test_plain_data_come_out():
+    z, z_tilde, _ = drawn(SPHERE, 500)
+    told = checkup_pairs(z, z_tilde).to_dict()
+    assert set(told) == {"supported", "relied_on", "theorem", "sentence", "checks"}
+    for check in told["checks"]:
+        assert check["verdict"] in ("pass", "warn", "fail", "skipped")
+        assert len(check["null"]) in (0, 20, 40)
+
+
+@pytest.mark.parametrize(
+    ("z", "z_tilde", "options", "words"),
+    [
+        (np.zeros((200, 3)), np.zeros((200, 2)), {}, "two arrays"),
+        (np.zeros((50, 3)), np.zeros((50, 3)), {}, "at least 100 pairs"),
+        (np.full((200, 3), np.nan), np.zeros((200, 3)), {}, "must be finite"),
+        (np.ones((200, 3)), np.ones((200, 3)), {"space": Sphere(4)}, "4 dimensions"),
+        (np.ones((200, 3)), np.ones((200, 3)), {"space": "l1_ball"}, "spheres, boxes"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused(z, z_tilde, options, words):
+    with pytest.raises(DemixError, match=words):
+        checkup_pairs(z, z_tilde, **options)

@@ -1,0 +1,172 @@
+"""Files that are cut off, altered, or something else are refused in one sentence."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from demix import DemixError
+from demix.papers import open_factor_images
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import official
+
+h5py = pytest.importorskip("h5py", reason="the extra `datasets` is not installed")
+
+
+def cut(path: Path, share: float) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: int(share * len(data))])
+
+
+def flip(path: Path, share: float) -> None:
+    data = bytearray(path.read_bytes())
+    for place in range(int(share * len(data)), int(share * len(data)) + 40):
+        data[place] ^= 0xFF
+    path.write_bytes(data)
+
+
+def read_all(path: Path) -> None:
+    """Damage of what is lazy is found out when it is read."""
+    known = open_factor_images(path)
+    known.read(np.arange(len(known)))
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(DemixError) as told:
+        read_all(path)
+    text = str(told.value)
+    assert "\n" not in text
+    assert text.endswith(".")
+    assert str(path.name) in text
+    return text
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.99])
+@pytest.mark.parametrize("compressed", [True, False])
+def test_a_truncated_npz(tmp_path, share, compressed):
+    path = tmp_path / official.DSPRITES
+    official.write_dsprites(path, compressed=compressed)
+    cut(path, share)
+    assert "is empty" in refused(path) if share == 0 else "truncated" in refused(path)
+
+
+def test_an_altered_npz(tmp_path):
+    path = tmp_path / official.DSPRITES
+    official.write_dsprites(path, n=300)
+    flip(path, 0.5)
+    assert "fetch it again" in refused(path)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9])
+def test_a_truncated_h5(tmp_path, share):
+    official.write_shapes3d(tmp_path / "3dshapes.h5")
+    cut(tmp_path / "3dshapes.h5", share)
+    assert "truncated or damaged" in refused(tmp_path / "3dshapes.h5")
+
+
+def test_an_altered_h5(tmp_path):
+    official.write_shapes3d(tmp_path / "3dshapes.h5")
+    flip(tmp_path / "3dshapes.h5", 0.5)
+    assert "damaged" in refused(tmp_path / "3dshapes.h5")
+
+
+@pytest.mark.parametrize("damage", [cut, flip])
+def test_a_damaged_mesh(tmp_path, damage):
+    official.write_cars(tmp_path)
+    damage(tmp_path / "car_002_mesh.mat", 0.5)
+    assert "car_002_mesh.mat in" in refused(tmp_path)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.7])
+def test_a_truncated_archive_of_meshes(tmp_path, share):
+    official.write_cars(tmp_path / "cars")
+    tar = official.as_tar(tmp_path / "cars", tmp_path / "nips2015-analogy-data.tar.gz")
+    cut(tar, share)
+    assert "truncated or damaged" in refused(tar)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("kind", ["dat", "cat", "info"])
+def test_a_truncated_matrix(tmp_path, packed, kind):
+    official.write_norb(tmp_path, 5, packed=packed)
+    file = next(tmp_path.glob(f"*training-{kind}*"))
+    cut(file, 0.6)
+    with pytest.raises(DemixError, match=f"{file.name} is truncated or damaged"):
+        open_factor_images(tmp_path)
+
+
+def test_matrices_that_do_not_belong_together(tmp_path):
+    official.write_norb(tmp_path, 5)
+    names = {kind: tmp_path / f"smallnorb-{official.NORB[0]}-{kind}.mat" for kind in ("cat", "dat")}
+    names["cat"].write_bytes(official.matrix(np.zeros(4, dtype=np.int32)))
+    assert "categories of shape (4,)" in _told(tmp_path)
+    names["cat"].unlink()
+    assert "-cat.mat or -cat.mat.gz beside the images" in _told(tmp_path)
+    names["dat"].write_bytes(b"\0" * 100)
+    assert "begins otherwise" in _told(tmp_path)
+    huge = official.matrix(np.zeros((2, 2, 2, 2), dtype=np.uint8))[:16] + b"\xff\xff\xff\x7f" * 2
+    packed = names["dat"].with_suffix(".mat.gz")
+    names["dat"].unlink()
+    packed.write_bytes(gzip.compress(huge))  # promises more than there is
+    assert "truncated or damaged" in _told(tmp_path)
+
+
+def _told(path: Path) -> str:
+    with pytest.raises(DemixError) as told:
+        open_factor_images(path)
+    return str(told.value)
+
+
+def test_arrays_that_do_not_line_up_or_are_no_images(tmp_path):
+    path = tmp_path / official.DSPRITES
+    arrays = official.write_dsprites(path, 10)
+    np.savez(path, **arrays | {"imgs": arrays["imgs"][:9]})
+    assert "9 images and values of shape (10, 6)" in _told(path)
+    np.savez(path, **arrays | {"latents_classes": arrays["latents_classes"][:, :5]})
+    assert "(10, 6) and (10, 5)" in _told(path)
+    np.savez(path, **arrays | {"imgs": arrays["imgs"].astype(float)})
+    assert "holds float64" in _told(path)
+    np.savez(path, **arrays | {"imgs": np.array([{}])})
+    assert "pickled objects, which demix never opens" in _told(path)
+    np.savez_compressed(path, **arrays | {"imgs": 7 * arrays["imgs"]})
+    assert "zeros and ones" in _told(path)
+    np.savez(tmp_path / "mpi3d_real.npz", images=np.zeros((7, 1, 1, 3), dtype=np.uint8))
+    assert "1036800 or 460800 images" in _told(tmp_path / "mpi3d_real.npz")
+    np.savez(tmp_path / "unreal-world.npz", images=np.zeros((7, 1, 1, 3), dtype=np.uint8))
+    assert "rename it" in _told(tmp_path / "unreal-world.npz")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["images"] = np.zeros((2, 4, 4, 3))
+    assert "it holds images" in _told(tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5", "a") as file:
+        file["labels"] = np.zeros((2, 6))
+    assert "found float64" in _told(tmp_path / "a.h5")
+
+
+def test_something_else_altogether(tmp_path):
+    (tmp_path / "notes.txt").write_text("hello", encoding="utf-8")
+    (tmp_path / "3dshapes.h5").write_text("hello", encoding="utf-8")
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    assert "does not exist" in _told(tmp_path / "none.npz")
+    for name in ("notes.txt", "other.npz", "."):
+        assert "is none of them" in _told(tmp_path / name)
+    assert "looks like a text file" in _told(tmp_path / "3dshapes.h5")
+    (tmp_path / "cars").mkdir()
+    (tmp_path / "cars" / "car_1_mesh.mat").write_bytes(b"")
+    assert "car_1_mesh.mat" in _told(tmp_path / "cars")
+
+
+def test_coil_whose_parts_do_not_fit(tmp_path):
+    path = tmp_path / "coil.npz"
+    official.write_coil(path, 2, 4)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    np.savez(path, **arrays | {"angle_deg": arrays["angle_deg"][:3]})
+    assert "8 objects and 3 angles" in _told(path)
+    np.savez(path, **arrays | {"offset": arrays["offset"][::-1]})
+    assert "where the images begin" in _told(path)

@@ -1,0 +1,237 @@
+"""Whatever was planted in a folder of results, nothing outside it is removed or written."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alarm import within
+from demix import DemixError
+from demix.papers.experiments import EXPERIMENTS, experiment_named
+from demix.papers.reizinger2024.annotated import told_of
+from demix.papers.runner.progress import Board, remove_boards
+from demix.papers.runner.scales import scale_named
+from demix.papers.runner.store import Store
+
+TABLE, SMOKE = experiment_named("clica-table1"), scale_named("smoke")
+RECORD = {"experiment": "clica-table1", "row": 1, "seed": 0, "scale": "smoke", "model": "identity"}
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+@pytest.fixture(autouse=True)
+def in_time():
+    """End a test that waits for a pipe."""
+    with within(10):
+        yield
+
+
+@pytest.fixture
+def victim(tmp_path):
+    """A folder of somebody else's."""
+    folder = tmp_path / "victim"
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("precious")
+    return folder
+
+
+@pytest.fixture
+def out(tmp_path):
+    """A folder of results that holds one finished cell, and what was kept of others."""
+    folder = tmp_path / "out"
+    (folder / "unfinished" / "2-0-supervised").mkdir(parents=True)
+    (folder / "results.json").write_text(json.dumps([RECORD]))
+    return folder
+
+
+def snapshot(folder):
+    return {path: path.is_file() and path.read_bytes() for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "x/../../../victim"},
+        {"model": "/../../../victim"},
+        {"model": "trained"},
+        {"model": ["identity"]},
+        {"model": None},
+        {"row": "x/../../../victim"},
+        {"row": "1"},
+        {"row": 1.0},
+        {"row": True},
+        {"row": 13},
+        {"row": [1]},
+        {"row": 3},  # which has no such model
+        {"seed": "0/../../../victim/x"},
+        {"seed": "0"},
+        {"seed": 0.0},
+        {"seed": False},
+        {"seed": -1},
+        {"seed": 2**40},
+    ],
+)
+def test_a_record_of_no_cell_is_refused_before_anything_is_removed(tmp_path, out, victim, change):
+    # Folders that old names would have led through.
+    for name in ("1-0-x", "1-0-", "x", "1-0"):
+        (out / "unfinished" / name).mkdir()
+    (out / "results.json").write_text(json.dumps([RECORD, RECORD | change]))
+    before = snapshot(tmp_path)
+    with pytest.raises(DemixError, match=r"^Expected results of cells .*, but found row .*\.$"):
+        Store(out, TABLE, SMOKE)
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e999", "-Infinity"])
+def test_numbers_that_could_not_be_written_again_are_refused_at_once(out, number):
+    raw = json.dumps([RECORD | {"r2": 0.123}]).replace("0.123", number)
+    (out / "results.json").write_text(raw)
+    with pytest.raises(DemixError, match=r"is not a list of demix results \(Out of range float"):
+        Store(out, TABLE, SMOKE)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(RESULTS.glob("*/results.json")), ids=lambda p: p.parent.name
+)
+def test_results_of_real_runs_are_taken(tmp_path, path):
+    shutil.copy(path, tmp_path)
+    records = json.loads(path.read_text())
+    store = Store(tmp_path, EXPERIMENTS[records[0]["experiment"]], scale_named("laptop"))
+    assert store.records == records
+
+
+def test_what_was_kept_of_a_finished_cell_is_removed_and_nothing_else(out):
+    (out / "unfinished" / "1-0-identity").mkdir()
+    Store(out, TABLE, SMOKE)
+    assert [path.name for path in (out / "unfinished").iterdir()] == ["2-0-supervised"]
+
+
+def pipe(file):
+    os.mkfifo(file)
+
+
+def folder(file):
+    file.mkdir()
+
+
+def huge(file):
+    file.write_text(json.dumps([RECORD]) + " " * 2**24)
+
+
+@pytest.mark.parametrize("plant", [pipe, folder, huge])
+def test_results_that_are_no_file_or_too_large_end_in_a_sentence(out, plant):
+    store = Store(out, TABLE, SMOKE)
+    (out / "results.json").unlink()
+    plant(out / "results.json")
+    with pytest.raises(DemixError, match=r"results\.json.*\.$"):
+        Store(out, TABLE, SMOKE)
+    # So does one that takes its place while cells run.
+    with pytest.raises(DemixError, match=r"is not a list of demix results .*\.$"):
+        store.add(RECORD | {"row": 2, "model": "unsupervised"})
+
+
+@pytest.mark.parametrize("kind", ["a link", "a file", "a pipe"])
+def test_what_stands_in_the_place_of_unfinished_is_refused(tmp_path, out, victim, kind):
+    store = Store(out, TABLE, SMOKE)
+    shutil.rmtree(out / "unfinished")
+    for name in ("1-0-identity", "sweep-1", "gone-1"):
+        (victim / name).mkdir()
+    plants = {"a link": lambda f: f.symlink_to(victim), "a file": Path.touch, "a pipe": os.mkfifo}
+    plants[kind](out / "unfinished")
+    before = snapshot(tmp_path)
+    for act in (
+        lambda: Store(out, TABLE, SMOKE),
+        lambda: store.begin(2, 0, "unsupervised"),
+        lambda: Board(store.unfinished, "1"),
+        lambda: remove_boards(store.unfinished),
+    ):
+        with pytest.raises(
+            DemixError, match=f"unfinished to be a folder of demix, but it is {kind}"
+        ):
+            act()
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["1-0-identity", "2-0-unsupervised", "sweep-1", "gone-1"])
+def test_a_link_in_unfinished_leads_nowhere(out, victim, name):
+    (victim / "checkpoint.safetensors").write_text("precious")
+    before = snapshot(victim)
+    (out / "unfinished" / name).symlink_to(victim)
+    store = Store(out, TABLE, SMOKE)
+    if name == "2-0-unsupervised":
+        with pytest.raises(DemixError, match=f"{name} to be a folder of demix, but it is a link"):
+            store.begin(2, 0, "unsupervised")
+    board = Board(store.unfinished, "2")
+    store.add(RECORD | {"row": 2, "model": "unsupervised"})
+    board.close()
+    assert snapshot(victim) == before
+    assert not board.folder.exists()
+
+
+def told(board):
+    note = board.note("1-0-identity")
+    note(1, 60, {"loss": 0.5})
+    return [*board.read()]
+
+
+def test_a_note_is_written_through_no_link_and_into_no_pipe(tmp_path, victim):
+    board, thesis = Board(tmp_path / "unfinished", "1"), victim / "thesis.tex"
+    file = board.folder / "1-0-identity.json"
+    for plant in (file.symlink_to, file.hardlink_to, lambda _: os.mkfifo(file)):
+        plant(thesis)
+        assert told(board) == []
+        assert thesis.read_text() == "precious"
+        board.wipe("1-0-identity")
+        assert not os.path.lexists(file)
+    assert told(board) == [("1-0-identity", 1, 60, {"loss": 0.5})]
+    board.wipe("1-0-identity")
+    file.mkdir()
+    assert told(board) == []
+    board.wipe("1-0-identity")  # which is no reason to end a sweep
+
+
+@pytest.mark.parametrize("content", ["7", "[1, 2]", "[1, 2, 3]", '["1", 2, {}]', "{}", "[" * 10**5])
+def test_a_note_that_is_none_is_not_read(tmp_path, content):
+    board = Board(tmp_path / "unfinished", "1")
+    (board.folder / "1-0-identity.json").write_text(content)
+    assert [*board.read()] == []
+
+
+def test_a_shorter_note_takes_the_place_of_a_longer_one(tmp_path):
+    board = Board(tmp_path / "unfinished", "1")
+    note = board.note("1-0-identity")
+    note(10**9, 10**9, {"loss": 0.123456789})
+    note.written = 0.0
+    note(1, 60, {})
+    assert [*board.read()] == [("1-0-identity", 1, 60, {})]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"seconds": [1]},
+        {"seconds": {"trained": "long"}},
+        {"seconds": {"trained": float("nan")}},
+        {"seconds": {"trained": 10**400}},
+        {"encoder": float("nan")},
+        {"top1": 0.7},
+        {"top1": {"share": 0.7}},
+        {"top1": {"share": "0.7", "images": 10}},
+    ],
+)
+def test_features_that_tell_nonsense_of_themselves_tell_nothing(tmp_path, told):
+    good = {"encoder": "a net", "seconds": {"trained": 1.5}, "top1": {"share": 0.7, "images": 10}}
+    (tmp_path / "about.json").write_text(json.dumps(good))
+    assert told_of(tmp_path) == good
+    (tmp_path / "about.json").write_text(json.dumps(good | told))
+    assert told_of(tmp_path) == {}
+
+
+def test_features_beside_a_pipe_tell_nothing(tmp_path):
+    np.save(tmp_path / "trained.npy", np.zeros((2, 2)))
+    os.mkfifo(tmp_path / "about.json")
+    assert told_of(tmp_path) == {}

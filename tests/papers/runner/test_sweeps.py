@@ -1,0 +1,296 @@
+"""Many workers give what one process gives, to the bit, whatever happens to them."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from io import StringIO
+from itertools import pairwise
+from multiprocessing import active_children
+from pathlib import Path
+
+import dask
+import pytest
+import torch
+from distributed import LocalCluster
+from rich.console import Console
+from rich.text import Text
+
+from demix import DemixError
+from demix._support.workers.local import Workers
+from demix._support.workers.threads import cores
+from demix.cli.bars import training_bar
+from demix.cli.table_bars import TableBars
+from demix.papers.experiments import experiment_named
+from demix.papers.runner.declaration import Distribution, Experiment
+from demix.papers.runner.progress import Board
+from demix.papers.runner.runner import reproduce
+from demix.papers.runner.scales import scale_named
+from demix.papers.runner.task import Task, run_task
+from demix.papers.runner.watcher import Cell, Watcher
+
+TABLE = experiment_named("ce-supervised")
+# Rows 1, 5 and 9 have one setting.
+SMOKE = scale_named("smoke")
+CELLS = {"rows": [1, 5, 8, 9], "scale": SMOKE}
+FILES = {"results.json", "table.md", "table.html"}
+# Looks are so many steps apart at smoke scale.
+LOOK = 3
+
+
+def stripped(record):
+    """Return all of a record that a clock has no part in."""
+    looks = [{k: v for k, v in look.items() if k != "seconds"} for look in record["history"]]
+    return record | {"history": looks, "seconds": None}
+
+
+def read(folder):
+    records = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    return [stripped(record) for record in records]
+
+
+def files(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+class Diary(Watcher):
+    """Remembers all that it is told."""
+
+    def __init__(self):
+        self.steps, self.ran, self.failed = {}, [], []
+
+    def step(self, cell, step, steps, record):
+        self.steps.setdefault(str(cell), []).append(step)
+
+    def finish(self, cell, record):
+        self.ran.append(str(cell))
+
+    def fail(self, cell, error):
+        self.failed.append(str(cell))
+
+
+class Killer(Diary):
+    """Ends all workers as soon as a cell is seen to be running."""
+
+    killed: str | None = None
+
+    def step(self, cell, step, steps, record):
+        super().step(cell, step, steps, record)
+        if self.killed is None:
+            self.killed = str(cell)
+            for process in active_children():
+                process.kill()
+
+
+class Useless(Executor):
+    """Refuses to work."""
+
+    def submit(self, fn, /, *args, **kwargs):
+        raise AssertionError("There is nothing to do.")
+
+
+@pytest.fixture(scope="module")
+def serial(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweeps") / "serial"
+    reproduce(TABLE, folder, **CELLS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with Workers(2, preload=["demix.papers.runner", "torch._dynamo"]) as workers:
+        yield workers
+
+
+@pytest.fixture(scope="module")
+def killed(workers, tmp_path_factory):
+    """A folder that two workers filled, both of which were killed on the way."""
+    folder, watcher = tmp_path_factory.mktemp("sweeps") / "killed", Killer()
+    reproduce(TABLE, folder, **CELLS, executor=workers, watcher=watcher)
+    return folder, watcher
+
+
+def test_killed_workers_change_no_bit_and_leave_nothing_behind(serial, killed):
+    folder, watcher = killed
+    assert watcher.killed is not None
+    assert read(folder) == read(serial)
+    assert files(folder) == FILES
+
+
+def test_a_killed_cell_goes_on_from_its_last_look(killed):
+    _, watcher = killed
+    steps = watcher.steps[watcher.killed]
+    assert max(steps) <= 60
+    assert all(later > step - LOOK for step, later in pairwise(steps))
+
+
+def test_rows_of_one_setting_are_run_once_by_many_workers_too(killed):
+    folder, watcher = killed
+    assert sorted(watcher.ran) == [f"row {row}, seed 0, supervised" for row in CELLS["rows"]]
+    assert set(watcher.steps) <= {"row 1, seed 0, supervised", "row 8, seed 0, supervised"}
+    copied = {r["row"]: r.get("same_run_as_row") for r in read(folder)}
+    assert copied == {1: None, 5: 1, 8: None, 9: 1}
+
+
+def test_a_worker_computes_on_its_share_of_the_cores(workers):
+    with Workers(1) as worker:
+        assert worker.submit(torch.get_num_threads).result() == cores()
+
+
+def test_a_second_run_asks_nobody(killed):
+    folder, _ = killed
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    reproduce(TABLE, folder, **CELLS, executor=Useless())
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_the_command_has_a_dask_cluster_give_the_same_bits(demix, serial, workers, tmp_path):
+    """Its worker is forked from the process that ours are, which saves imports."""
+    settings = {"distributed.worker.multiprocessing-method": "forkserver"}
+    cluster = {"n_workers": 1, "threads_per_worker": 1, "processes": True}
+    command = ["reproduce", "ce-supervised", "--rows", "1,8", "--scale", "smoke"]
+    out = tmp_path / "out"
+    with dask.config.set(settings), LocalCluster(**cluster, dashboard_address=":0") as cluster:
+        executor = f"dask:{cluster.scheduler_address}"
+        done = demix.run(*command, "--executor", executor, "--out", out)
+    assert done.returncode == 0, done
+    assert read(out) == [r for r in read(serial) if r["row"] in (1, 8)]
+    assert files(out) == FILES
+
+
+def test_ctrl_c_keeps_what_is_finished_and_ends_what_is_running(
+    serial, workers, tmp_path, monkeypatch
+):
+    class Impatient(Diary):
+        def finish(self, cell, record):
+            super().finish(cell, record)
+            signal.raise_signal(signal.SIGINT)
+
+    folder = Path("out")
+    [*workers.map(abs, 2 * [-1])]  # both are there
+    monkeypatch.chdir(tmp_path)  # where workers are not
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(TABLE, folder, **CELLS, executor=workers, watcher=Impatient())
+    [kept] = read(folder)
+    assert files(folder) >= FILES
+    assert not [*folder.glob("unfinished/sweep-*")]
+    # Both workers are free again.
+    assert [*workers.map(abs, 2 * [-1])] == [1, 1]
+    reproduce(TABLE, folder, **CELLS, executor=workers)
+    assert kept in read(folder)
+    assert read(folder) == read(serial)
+    assert files(folder) == FILES
+
+
+def task(row, folder, tell):
+    folder.mkdir()
+    which = TABLE, TABLE.rows[row - 1], 0, SMOKE, "supervised"
+    return Task(*which, data=(), folder=folder, tell=tell, sweep="a test")
+
+
+def test_cells_in_threads_of_one_process_take_turns(serial, tmp_path):
+    """Torch has one generator and one number of threads for all of them."""
+    told = []
+    with ThreadPoolExecutor(2) as executor:
+        tasks = [task(r, tmp_path / str(r), lambda *_, r=r: told.append(r)) for r in (1, 8)]
+        records = [*executor.map(run_task, tasks)]
+    assert told in (60 * [1] + 60 * [8], 60 * [8] + 60 * [1])
+    assert [*map(stripped, records)] == [r for r in read(serial) if r["row"] in (1, 8)]
+
+
+def test_an_interrupted_cell_goes_on_to_the_same_bits(serial, tmp_path):
+    class Impatient(Diary):
+        def step(self, cell, step, steps, record):
+            super().step(cell, step, steps, record)
+            if step == 31:
+                raise KeyboardInterrupt
+
+    folder, first, second = tmp_path / "out", Impatient(), Diary()
+    cell = CELLS | {"rows": [1]}
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(TABLE, folder, **cell, watcher=first)
+    assert files(folder) == {"results.json", "unfinished"}
+    reproduce(TABLE, folder, **cell, watcher=second)
+    # How many looks were kept depends on what keeping one costs.
+    (steps,) = second.steps.values()
+    assert 1 < steps[0] <= 31
+    assert steps == [*range(steps[0], 61)]
+    assert read(folder) == read(serial)[:1]
+    assert files(folder) == FILES
+
+
+def test_a_checkpoint_of_another_cell_is_refused(tmp_path):
+    with suppress(KeyboardInterrupt):
+        reproduce(TABLE, tmp_path, **CELLS | {"rows": [8]}, watcher=Stop())
+    kept = tmp_path / "unfinished"
+    (kept / "8-0-supervised").rename(kept / "1-0-supervised")
+    with pytest.raises(DemixError, match="is the checkpoint of another training; remove it"):
+        reproduce(TABLE, tmp_path, **CELLS | {"rows": [1]})
+
+
+class Stop(Watcher):
+    """Interrupts after the first look."""
+
+    def step(self, cell, step, steps, record):
+        if step > LOOK:
+            raise KeyboardInterrupt
+
+
+def test_a_cell_that_fails_keeps_no_other_from_running(tmp_path):
+    good = replace(experiment_named("clica-table1").rows[8], paper={"identity": None})
+    bad = replace(good, number=1, space="box", conditional=Distribution("vmf", 1.0))
+    table = Experiment("mixed", "One good row", ("r2",), (bad, good), "a test")
+    diary, both = Diary(), {"seeds": [0, 1], "scale": SMOKE}
+    told = r"^Row 1, seed 0, identity failed: .* sphere.*\. So did 1 more\.$"
+    with pytest.raises(DemixError, match=told):
+        reproduce(table, tmp_path, **both, watcher=diary)
+    assert diary.failed == ["row 1, seed 0, identity", "row 1, seed 1, identity"]
+    assert diary.ran == ["row 9, seed 0, identity", "row 9, seed 1, identity"]
+    assert files(tmp_path) >= FILES
+
+
+@pytest.mark.parametrize("name", ["dask:", "slurm"])
+def test_the_command_refuses_executors_that_there_are_not(demix, tmp_path, name):
+    told = demix.refusal("reproduce", "ce-supervised", "--executor", name, "--out", tmp_path)
+    assert f"dask:ADDRESS with the address of a scheduler, but got '{name}'" in told
+
+
+def test_a_worker_that_cannot_see_the_folder_says_so(tmp_path):
+    with pytest.raises(DemixError, match=r"is not there on .* a folder that all its workers can"):
+        run_task(replace(task(1, tmp_path / "here", print), folder=tmp_path / "elsewhere"))
+
+
+def test_a_cell_that_nobody_waits_for_is_interrupted(tmp_path):
+    board = Board(tmp_path / "unfinished", "first")
+    note = board.note("1-0-free")
+    note(1, 60, {"loss": 0.5})
+    assert [*board.read()] == [("1-0-free", 1, 60, {"loss": 0.5})]
+    board.close()
+    assert not (tmp_path / "unfinished").exists()
+    note.written = 0.0
+    with pytest.raises(KeyboardInterrupt):
+        note(2, 60, {"loss": 0.5})
+
+
+def test_all_running_cells_are_shown_at_once():
+    console = Console(file=StringIO(), force_terminal=True, width=120, height=20)
+    row, other = TABLE.rows[0], TABLE.rows[7]
+    cells = [Cell(r, seed, "supervised", False) for r in (row, other) for seed in (0, 1)]
+    with training_bar(console) as progress:
+        bars = TableBars(progress, "r2")
+        bars.plan(cells)
+        for step in (10, 40):
+            for cell in cells[1:3]:
+                bars.step(cell, step, 60, {"loss": 1.25, "score": 87.5})
+                bars.bars[str(cell)].drawn = 0.0
+        bars.finish(cells[0], {"paper_mean": 0.9, "r2": 0.88, "seconds": 3.0})
+    shown = Text.from_ansi(console.file.getvalue()).plain
+    last = shown[shown.rindex("row  1  seed 0  supervised") :]
+    assert "R² 88.00 (paper 90.00)" in last
+    for title in ("row 1, seed 1, supervised", "row 8, seed 0, supervised"):
+        assert re.search(rf"{title} \S+ 40/60 loss 1\.250 · R² 87\.50 % \d:\d\d:\d\d", last)
+    assert re.search(r"all cells +\S+ +1/4", last)

@@ -1,0 +1,185 @@
+"""Whatever was planted in a rendered folder, nothing outside it is written, and nothing waits."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from alarm import within
+from demix import DemixError
+from demix.papers import Order, open_rendered, render_folder
+from demix.papers.scenes.arrays import allocate, fill
+from demix.papers.scenes.sums import sealed
+
+ORDER = Order("sprites", n=300, size=8, seed=5)
+SHARDS = 2
+
+
+@pytest.fixture(autouse=True)
+def in_time():
+    """End a test that waits for a pipe."""
+    with within(20):
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return render_folder(ORDER, tmp_path_factory.mktemp("scenes") / "whole", jobs=1)
+
+
+@pytest.fixture
+def out(whole, tmp_path):
+    """A copy of it, of which the second shard is still to be rendered."""
+    folder = shutil.copytree(whole, tmp_path / "out")
+    edit(folder, lambda about: about["sha256"]["shards"].pop())
+    return folder
+
+
+@pytest.fixture
+def thesis(tmp_path):
+    file = tmp_path / "thesis.tex"
+    file.write_bytes(b"precious")
+    return file
+
+
+def edit(folder, change) -> None:
+    about = json.loads((folder / "meta.json").read_text())
+    change(about)
+    (folder / "meta.json").write_text(json.dumps(sealed(about)))
+
+
+def render(folder):
+    return render_folder(ORDER, folder, jobs=1)
+
+
+@pytest.mark.parametrize("shape", [True, False])
+@pytest.mark.parametrize(
+    ("plant", "kind"), [("symlink_to", "link"), ("hardlink_to", "second name")]
+)
+def test_images_are_written_through_no_link(out, whole, thesis, plant, kind, shape):
+    if shape:  # a file of somebody else's that looks as ours does
+        thesis.write_bytes((whole / "images.npy").read_bytes()[:-1] + b"x")
+    before = thesis.read_bytes()
+    images = out / "images.npy"
+    images.unlink()
+    getattr(images, plant)(thesis)
+    if not shape:
+        edit(out, lambda about: about["sha256"]["shards"].clear())
+    with pytest.raises(DemixError, match=rf"images\.npy to be free .*{kind}; remove it"):
+        render(out)
+    assert thesis.read_bytes() == before
+
+
+def test_a_link_that_takes_the_place_of_images_meanwhile_is_not_written_through(out, whole, thesis):
+    thesis.write_bytes((whole / "images.npy").read_bytes())
+    before = thesis.read_bytes()
+    (out / "images.npy").unlink()
+    (out / "images.npy").symlink_to(thesis)
+    with pytest.raises(DemixError, match="is a link"):
+        fill(out / "images.npy", 0, np.ones((1, 8, 8, 3), dtype=np.uint8))
+    with pytest.raises(DemixError, match="is a link"):
+        allocate(out / "images.npy", ORDER.shape)
+    assert thesis.read_bytes() == before
+
+
+def test_images_that_were_moved_and_linked_can_still_be_opened(whole, tmp_path):
+    folder = shutil.copytree(whole, tmp_path / "out")
+    elsewhere = (folder / "images.npy").rename(tmp_path / "images.npy")
+    (folder / "images.npy").symlink_to(elsewhere)
+    assert render(folder) == folder
+    found = open_rendered(folder, verify=True)
+    assert (found.images == open_rendered(whole).images).all()
+
+
+@pytest.mark.parametrize("name", ["images.npy", "latents.npy", "meta.json"])
+@pytest.mark.parametrize("plant", [os.mkfifo, os.mkdir])
+def test_nothing_waits_for_a_pipe(out, name, plant):
+    (out / name).unlink()
+    plant(out / name)
+    for verify in (False, True):
+        with pytest.raises(DemixError, match=rf"{name}.*\.$"):
+            open_rendered(out, verify=verify)
+    if name == "latents.npy" and plant is os.mkfifo:
+        render(out)  # which makes them anew
+        assert (out / name).is_file()
+    else:
+        with pytest.raises(DemixError, match=rf"{name}.*\.$"):
+            render(out)
+
+
+@pytest.mark.parametrize("name", ["latents.npy", "meta.json"])
+def test_what_is_written_anew_takes_the_place_of_a_link(out, thesis, name):
+    thesis.write_bytes((out / name).read_bytes())
+    before = thesis.read_bytes()
+    (out / name).unlink()
+    (out / name).symlink_to(thesis)
+    render(out)
+    assert thesis.read_bytes() == before
+    assert not (out / name).is_symlink()
+
+
+def forge(folder, **facts) -> None:
+    edit(folder, lambda about: about.update(facts))
+
+
+def zipped(folder) -> None:
+    raw = io.BytesIO()
+    np.savez(raw, images=np.zeros(3))
+    (folder / "images.npy").write_bytes(raw.getvalue())
+
+
+def headless(folder) -> None:
+    raw = bytearray((folder / "images.npy").read_bytes())
+    raw[10:128] = b"{'descr': ('''" + b" " * 104
+    (folder / "images.npy").write_bytes(raw)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda folder: (folder / "meta.json").write_text("[1]"),
+        lambda folder: (folder / "meta.json").write_text("[" * 10**5),
+        lambda folder: forge(folder, order={"scene": ["sprites"], "n": 300}),
+        lambda folder: forge(folder, order={"scene": "sprites", "n": "300"}),
+        lambda folder: forge(folder, order={"scene": "sprites", "n": 300, "size": None}),
+        lambda folder: forge(folder, order=[1]),
+        lambda folder: forge(folder, rendered=-1),
+        lambda folder: forge(folder, rendered=301),
+        lambda folder: forge(folder, rendered=1e999),
+        lambda folder: forge(folder, rendered=[]),
+        lambda folder: forge(folder, latents=None),
+        lambda folder: forge(folder, categories=3),
+        lambda folder: forge(folder, sha256=None),
+        lambda folder: forge(folder, sha256={"latents": {"../../x": "0"}, "shards": []}),
+        lambda folder: forge(folder, sha256={"latents": {}, "shards": ["0"] * (SHARDS + 1)}),
+        zipped,
+        headless,
+    ],
+)
+def test_forged_folders_are_refused_in_a_sentence(whole, tmp_path, spoil):
+    folder = shutil.copytree(whole, tmp_path / "out")
+    spoil(folder)
+    with pytest.raises(DemixError, match=r"(meta\.json|images\.npy) is .*damaged; .*\.$"):
+        open_rendered(folder)
+
+
+@pytest.mark.parametrize(
+    "sums",
+    [
+        None,
+        {"latents": {"../thesis.tex": "0"}, "shards": []},
+        {"latents": {}, "shards": ["0"] * (SHARDS + 1)},
+        {"latents": 3, "shards": []},
+    ],
+)
+def test_forged_checksums_are_refused_before_anything_is_rendered(out, sums):
+    forge(out, sha256=sums)
+    before = (out / "meta.json").read_bytes()
+    with pytest.raises(DemixError, match=r"meta\.json is damaged; render into a new folder\."):
+        render(out)
+    assert (out / "meta.json").read_bytes() == before

@@ -1,0 +1,45 @@
+"""Small pictures and annotations, in the formats of ImageNet and ImageNet-X."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from demix.papers import ImageNetX
+
+
+def picture(shade: tuple[int, int, int], size: tuple[int, int] = (20, 16), seed: int = 0) -> bytes:
+    """A JPEG of one colour with a little noise."""
+    noise = np.random.default_rng(seed).integers(-9, 10, size=(size[1], size[0], 3))
+    pixels = np.clip(np.array(shade) + noise, 0, 255).astype(np.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "JPEG", quality=95)
+    return buffer.getvalue()
+
+
+def write_tar(path: Path, files: Mapping[str, bytes], mode: str = "w") -> Path:
+    """An archive of such files."""
+    with tarfile.open(path, mode) as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return path
+
+
+def annotation(name: str, kind: int = 0, **factors: int) -> dict[str, object]:
+    """One line of annotations; factors are absent unless they are given."""
+    row = {"file_name": name, "class": kind} | dict.fromkeys(ImageNetX.factor_names, 0)
+    return row | factors | {"justification": "It is so.", "one_word": "so"}
+
+
+def write_lines(path: Path, rows: list[dict[str, object]]) -> Path:
+    """A .jsonl file."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
