@@ -28,6 +28,7 @@ from demix.estimators.fitting import Likelihood, Report, Source, default_recipe,
 from demix.estimators.gain import Gain
 from demix.estimators.seeding import seeded
 from demix.spaces.base import Space
+from demix.theory.setting import Setting, Supervision
 from demix.training.loop import Record
 from demix.training.recipe import Recipe
 
@@ -53,6 +54,9 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_features_in_ : int
         Numbers in a row.
     """
+
+    supervision: ClassVar[Supervision]
+    """What theory calls that which an encoder learns from."""
 
     teachers: ClassVar[str]
     """What an encoder learns from, in one word."""
@@ -103,6 +107,10 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         check_is_fitted(self, "encoder_")
         save_model(self, folder, about=about)
+
+    def setting(self) -> Setting:
+        """Return what theory needs to know: supervision, space, conditional, prototypes."""
+        raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         """Latents are float32 whatever the data are."""

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from demix._support.errors import DemixError
 from demix._support.validation import as_numpy
+from demix.estimators.assumptions import assumed_space
 from demix.estimators.base import Demixer
 from demix.estimators.examples import LabelledRows
 from demix.estimators.fitting import Report, warn_of_no_gain
@@ -22,6 +23,7 @@ from demix.estimators.seeding import seeded
 from demix.losses.classification import Classification
 from demix.losses.labels import warn_of_single
 from demix.spaces.base import Space
+from demix.theory.setting import Setting
 from demix.training.recipe import Recipe
 
 
@@ -65,6 +67,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
     ((178, 2), True)
     """
 
+    supervision = "labels"
     teachers = "labels"
 
     def __init__(
@@ -139,6 +142,11 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         check_is_fitted(self, "encoder_")
         predicted: np.ndarray = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return predicted
+
+    def setting(self) -> Setting:
+        """Return what theory needs to know."""
+        space = assumed_space(self.space, self.n_latents)
+        return Setting("labels", space, unit_prototypes=self.unit_rows)
 
     def source(self, X: Any, y: Any) -> LabelledRows:
         """Return where the samples of a fit come from, with the parts it holds out."""

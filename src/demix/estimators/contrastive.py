@@ -14,13 +14,14 @@ from demix._support.validation import refuse_masked
 from demix.data.arrays import as_data
 from demix.data.beside import check_pairs
 from demix.data.data import Data
-from demix.estimators.assumptions import pair_objective
+from demix.estimators.assumptions import assumed_space, default_conditional, pair_objective
 from demix.estimators.base import Demixer
 from demix.estimators.fitting import Report, judged, warn_of_no_gain
 from demix.estimators.gain import Gain
 from demix.estimators.views import Augmentation, AugmentedPairs, GivenPairs, LagPairs, PairSource
 from demix.losses.shaped import ShapedInfoNCE
 from demix.spaces.base import Space
+from demix.theory.setting import Setting
 from demix.training.recipe import Recipe
 
 # Below this loss in nats positives are told apart almost surely, whatever the latents are.
@@ -87,6 +88,7 @@ class ContrastiveDemixer(Demixer):
     ((2000, 2), True)
     """
 
+    supervision = "pairs"
     teachers = "positives"
 
     def __init__(
@@ -163,6 +165,14 @@ class ContrastiveDemixer(Demixer):
     def source(self, X: Any, y: Any = None, *, positives: Any = None) -> PairSource:
         """Return where the pairs of a fit to these data come from, with the parts it holds out."""
         return self._source(*self._pairs(self._data(X, reset=False), positives))
+
+    def setting(self) -> Setting:
+        """Return what theory needs to know; a learnt shape counts once it is learnt."""
+        space = assumed_space(self.space, self.n_latents)
+        conditional = default_conditional(space) if self.conditional is None else self.conditional
+        if conditional in ("anisotropic", "auto") and hasattr(self, "objective_"):
+            return Setting("pairs", space, self.shape_, learned=True)
+        return Setting("pairs", space, conditional)
 
     @property
     def shape_(self) -> float:

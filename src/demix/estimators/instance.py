@@ -10,6 +10,7 @@ from torch import Tensor
 
 from demix._support.errors import DemixError
 from demix.data.checks import Findings, check_data
+from demix.estimators.assumptions import assumed_space
 from demix.estimators.base import Demixer
 from demix.estimators.examples import InstanceRows
 from demix.estimators.fitting import Report, warn_of_no_gain
@@ -17,6 +18,7 @@ from demix.estimators.seeding import seeded
 from demix.estimators.views import Augmentation
 from demix.losses.classification import InstanceDiscrimination
 from demix.spaces.base import Space
+from demix.theory.setting import Setting
 from demix.training.recipe import Recipe
 
 # With more rows, those of the batch stand for all at every step.
@@ -60,6 +62,7 @@ class InstanceDemixer(Demixer):
     (200, 2)
     """
 
+    supervision = "instances"
     teachers = "views"
     validation = 0.2
 
@@ -108,6 +111,11 @@ class InstanceDemixer(Demixer):
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go on from the encoder of the last fit, with new rows; the first call is a fit."""
         return self._learn(X, None, None, goes_on=hasattr(self, "encoder_"))
+
+    def setting(self) -> Setting:
+        """Return what theory needs to know."""
+        space = assumed_space(self.space, self.n_latents)
+        return Setting("instances", space, unit_prototypes=self.unit_rows)
 
     def source(self, X: Any, y: Any = None) -> InstanceRows:
         """Return where the views of a fit to these data come from."""

@@ -1,0 +1,296 @@
+"""From a setting to what is identified: the equivalence class, the theorem and its conditions.
+
+All other rooms ask here. The vocabulary is that of :data:`EquivalenceName`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from torch import Tensor
+
+from demix._support.errors import DemixError
+from demix.spaces.base import Space
+from demix.spaces.sphere import Sphere
+
+Supervision = Literal["pairs", "labels", "instances"]
+EquivalenceName = Literal["orthogonal", "affine", "linear", "permutation", "none"]
+Case = Literal["C1", "C2", "C3", "C4"]
+
+UP_TO: dict[EquivalenceName, str] = {
+    "orthogonal": "a rotation or reflection",
+    "affine": "an affine map",
+    "linear": "a linear map",
+    "permutation": "order, sign, scale and shift of the dimensions",
+    "none": "an unknown map",
+}
+"""What each equivalence leaves open, in words."""
+
+_NAMED_SHAPES = {"normal": 2.0, "anisotropic": 2.0, "auto": 2.0, "laplace": 1.0}
+# A learnt shape that is so close to the normal one does not tell the axes apart.
+_NEAR_NORMAL = 0.5
+
+_ZIMMERMANN = "Zimmermann et al. (2021)"
+_REIZINGER = "Reizinger et al. (2024)"
+_INJECTIVE = "The observations are an injective function of the latents."
+_UNIFORM = "The latents are uniform in their space."
+_PAIR_CONDITIONS = {
+    "Theorem 2": "Positives are von Mises-Fisher around their anchors, of one concentration.",
+    "Theorem 5": "Positives differ by normal noise that is the same everywhere.",
+    "Theorem 6": "Positives differ by noise exp(-|.|_p^p), p other than 2, the same everywhere.",
+    "Rusak": "Positives differ by normal noise with one scale for each dimension.",
+}
+_LABEL_CONDITIONS = (
+    _INJECTIVE,
+    "The latents of a class are von Mises-Fisher around its vector, of one concentration.",
+    "The vectors of the classes are an affine generator system: n + 1 in general position.",
+    "All classes are equally frequent, or the classifier has biases.",
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a model assumes about the latents, and what it is trained with.
+
+    Attributes
+    ----------
+    supervision : "pairs", "labels" or "instances"
+        Positive pairs, class labels, or every row as a class of its own.
+    space : Space
+        The space of the latents, which is that of the encoder's output.
+    conditional : str or float
+        How positives differ from their anchors, or the latents of a class from its vector:
+        ``"vmf"``, ``"normal"``, ``"laplace"``, the shape ``p`` of a generalised normal,
+        ``"anisotropic"`` (normal, with a learnt scale for each dimension), ``"auto"`` (a learnt
+        shape, not known yet), or the name of another distribution.
+    marginal : str
+        ``"uniform"``, or the name of another distribution of the latents.
+    learned : bool
+        Whether a number in ``conditional`` is a learnt shape.
+    unit_prototypes : bool
+        Whether the prototypes of a classifier are kept on the unit sphere.
+    label_noise : float
+        Share of random labels that the loss does not correct.
+    """
+
+    supervision: Supervision
+    space: Space
+    conditional: str | float = "vmf"
+    marginal: str = "uniform"
+    learned: bool = False
+    unit_prototypes: bool = False
+    label_noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.supervision not in get_args(Supervision):
+            raise DemixError(
+                'supervision must be "pairs", "labels" or "instances", but got '
+                f"{self.supervision!r}."
+            )
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """A class of maps ``z -> z A + b``: latents that differ by one of them are the same.
+
+    Attributes
+    ----------
+    name : "orthogonal", "affine", "linear", "permutation" or "none"
+        ``"orthogonal"`` includes one scale; ``"permutation"`` a sign, a scale and a shift for each
+        dimension; ``"none"`` means that nothing is identified.
+    sphere : bool
+        Whether latents lie on a sphere around the origin, which an orthogonal map keeps.
+    theorem : str or None
+        The result that promises the latents up to this class.
+    case : "C1" to "C4", or None
+        For a classifier: features unit or free, prototypes unit or free.
+    prototypes : str
+        For a classifier: the same for its prototypes against the vectors of the classes.
+    conditions : tuple of str
+        What the theorem needs.
+    reasons : tuple of str
+        Which conditions fail, in sentences.
+
+    Examples
+    --------
+    >>> from demix.theory.setting import Equivalence
+    >>> Equivalence("affine").words
+    'an affine map'
+    """
+
+    name: EquivalenceName
+    sphere: bool = False
+    theorem: str | None = None
+    case: Case | None = None
+    prototypes: EquivalenceName = "none"
+    conditions: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.name not in get_args(EquivalenceName):
+            known = ", ".join(f'"{name}"' for name in get_args(EquivalenceName))
+            raise DemixError(f"An equivalence is one of {known}, but got {self.name!r}.")
+
+    @property
+    def words(self) -> str:
+        """What the class leaves open, in a few words."""
+        return UP_TO[self.name]
+
+
+def identified(setting: Setting, vectors: Tensor | None = None) -> Equivalence:
+    """Return the smallest class up to which a theorem identifies the latents.
+
+    - Pairs on a sphere, vMF or normal: orthogonal [1]; with a scale per dimension: orthogonal [4].
+    - Pairs in a convex body: ``p != 2`` permutation [2]; normal affine [3].
+    - Labels or instances on a sphere: orthogonal (C1, C2); elsewhere linear (C4), and orthogonal
+      if prototypes are unit and ``vectors`` are known to be diverse (C3) [5].
+
+    A learnt shape within 0.5 of 2 counts as normal.
+
+    Parameters
+    ----------
+    setting : Setting
+        What is assumed.
+    vectors : Tensor (C, n), optional
+        The vectors of the classes, where they are known; the rank conditions are then tested.
+
+    References
+    ----------
+    [1, 2, 3] Zimmermann et al. (2021), Contrastive Learning Inverts the Data Generating Process,
+    Theorems 2, 6 and 5. [4] Rusak et al. (2024), InfoNCE: Identifying the Gap Between Theory and
+    Practice. [5] Reizinger et al. (2024), Cross-Entropy Is All You Need To Invert the Data
+    Generating Process, Theorem 1.
+
+    Examples
+    --------
+    >>> from demix import Box, Real, Sphere, Uniform, cluster_vectors
+    >>> from demix.theory.setting import Setting, identified
+    >>> identified(Setting("pairs", Sphere(3))).name
+    'orthogonal'
+    >>> identified(Setting("pairs", Box(3), "laplace")).theorem
+    'Theorem 6 of Zimmermann et al. (2021)'
+    >>> vectors = cluster_vectors(Uniform(Sphere(5)), 5, seed=0)
+    >>> identified(Setting("labels", Real(5)), vectors).name
+    'none'
+    """
+    if setting.supervision == "pairs":
+        return _identified_by_pairs(setting)
+    return _identified_by_classes(setting, vectors)
+
+
+def weakest(equivalences: list[Equivalence]) -> Equivalence:
+    """Return the class that all of several models share: affine if they differ or have none."""
+    first = equivalences[0]
+    shared = first.name != "none" and len(set(equivalences)) == 1
+    return first if shared else Equivalence("affine")
+
+
+def _identified_by_pairs(setting: Setting) -> Equivalence:
+    shape = _shape(setting)
+    space = setting.space
+    if setting.marginal != "uniform":
+        return _nothing(f"The latents are not uniform, but {setting.marginal}.")
+    if isinstance(space, Sphere):
+        # On a sphere the squared distance is the dot product up to a constant.
+        if shape != 2.0:
+            return _nothing(f"On a sphere positives must be vMF, but are {setting.conditional}.")
+        if setting.learned or setting.conditional in ("anisotropic", "auto"):
+            return _by_pairs("orthogonal", "Rusak", "Rusak et al. (2024)", sphere=True)
+        return _by_pairs("orthogonal", "Theorem 2", f"Theorem 2 of {_ZIMMERMANN}", sphere=True)
+    # The theorems are about convex bodies, which are bounded.
+    if not (space.convex and space.bounded):
+        return _nothing(f"The theorems need a sphere or a convex body, but got {space!r}.")
+    if shape == 2.0:
+        return _by_pairs("affine", "Theorem 5", f"Theorem 5 of {_ZIMMERMANN}")
+    if shape is None:
+        return _nothing(f"No theorem covers the conditional {setting.conditional!r}.")
+    return _by_pairs("permutation", "Theorem 6", f"Theorem 6 of {_ZIMMERMANN}")
+
+
+def _shape(setting: Setting) -> float | None:
+    """Return the power of the distance that the conditional implies, if there is one."""
+    conditional = setting.conditional
+    if conditional == "vmf":
+        return 2.0 if isinstance(setting.space, Sphere) else None
+    if isinstance(conditional, str):
+        return _NAMED_SHAPES.get(conditional)
+    near = setting.learned and abs(conditional - 2) <= _NEAR_NORMAL
+    return 2.0 if near else float(conditional)
+
+
+def _by_pairs(
+    name: EquivalenceName, key: str, theorem: str, *, sphere: bool = False
+) -> Equivalence:
+    conditions = (_INJECTIVE, _UNIFORM, _PAIR_CONDITIONS[key])
+    return Equivalence(name, sphere, theorem, conditions=conditions)
+
+
+def _nothing(*reasons: str) -> Equivalence:
+    return Equivalence("none", reasons=reasons)
+
+
+def _identified_by_classes(setting: Setting, vectors: Tensor | None) -> Equivalence:
+    unit_features, unit_prototypes = isinstance(setting.space, Sphere), setting.unit_prototypes
+    case: Case
+    if unit_features:
+        case = "C1" if unit_prototypes else "C2"
+    else:
+        case = "C3" if unit_prototypes else "C4"
+    found = Equivalence(
+        "orthogonal" if unit_features else "linear",
+        unit_features,
+        f"Theorem 1, case {case}, of {_REIZINGER}",
+        case,
+        "orthogonal" if case == "C1" else "affine",
+        _LABEL_CONDITIONS,
+    )
+    if vectors is not None:
+        found = _with_vectors(found, vectors)
+    broken = []
+    if setting.conditional != "vmf":
+        broken.append(
+            f"{setting.conditional} is not vMF, and the best classifier's logits are not linear in "
+            "the latents; Theorem 1 promises nothing."
+        )
+    if setting.label_noise:
+        broken.append(
+            f"{setting.label_noise:.0%} of the labels are random and the loss does not correct for "
+            "them; its best logits are not linear in the latents, and Theorem 1 promises nothing."
+        )
+    if not broken:
+        return found
+    return replace(_without(found), reasons=(*found.reasons, *broken))
+
+
+def _with_vectors(found: Equivalence, vectors: Tensor) -> Equivalence:
+    """Test the rank conditions of Theorem 1 on the vectors of the classes."""
+    from demix.processes.clusters import affine_generator_rank, diversity_rank
+
+    count, d = vectors.shape
+    rank = affine_generator_rank(vectors)
+    if rank < d:
+        reason = (
+            f"The {count} cluster vectors span {rank} of {d} dimensions affinely, but Theorem 1 "
+            f"needs an affine generator system: at least {d + 1} in general position. Latents "
+            "outside their span are lost."
+        )
+        return replace(_without(found), reasons=(reason,))
+    if found.case != "C3":
+        return found
+    full, needed = diversity_rank(vectors)
+    if full == needed:
+        return replace(found, name="orthogonal", prototypes="orthogonal")
+    weaker, asked = diversity_rank(vectors, sufficient=False)
+    paper = "holds" if weaker == asked else "fails, too"
+    reason = (
+        "The data are not diverse enough for more than a linear map: quadratic and linear "
+        f"functions on the cluster vectors have rank {full} of {needed} (the paper's own "
+        f"condition, rank {weaker} of {asked}, {paper}, but does not suffice)."
+    )
+    return replace(found, reasons=(reason,))
+
+
+def _without(found: Equivalence) -> Equivalence:
+    """Return that nothing is identified, with what is known of the case."""
+    return replace(found, name="none", prototypes="none", theorem=None)
