@@ -7,13 +7,13 @@ from xml.etree import ElementTree
 import pytest
 
 from demix._support.errors import DemixError
-from demix.report.bars import MOST, Bar, bars_svg, write_bars
+from demix.report.bars import MOST, ScoreBar, bars_svg, write_bars
 from demix.report.blocks import Page, Picture, Section
 from demix.report.page import render
 
 
-def bar(name: str, value: float, found: str = "surely") -> Bar:
-    return Bar(name, value, (value - 0.1, value + 0.05), 0.5, (0.45, 0.55), found)
+def bar(name: str, value: float, found: str = "surely") -> ScoreBar:
+    return ScoreBar(name, value, (value - 0.1, value + 0.05), 0.5, (0.45, 0.55), found)
 
 
 def texts(svg: str) -> list[str]:

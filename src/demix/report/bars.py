@@ -9,8 +9,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Literal
 
 from demix._support.errors import DemixError
-from demix._support.files import write_atomic
-from demix.report.panels import file_of, house_style
+from demix.report.static import figure_svg, write_figure
 from demix.report.style import colour
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ _WIDTH, _ROW, _AROUND = 6.4, 0.27, 0.75  # in inches
 
 
 @dataclass(frozen=True)
-class Bar:
+class ScoreBar:
     """A score with its interval, and the same by chance.
 
     Parameters
@@ -53,7 +52,7 @@ class Bar:
 
     Examples
     --------
-    >>> Bar("size", 0.8, (0.7, 0.9), 0.0, (-0.1, 0.1), "surely").name
+    >>> ScoreBar("size", 0.8, (0.7, 0.9), 0.0, (-0.1, 0.1), "surely").name
     'size'
     """
 
@@ -65,34 +64,29 @@ class Bar:
     found: Found
 
 
-def bars_svg(panels: Mapping[str, Sequence[Bar]]) -> str:
+def bars_svg(panels: Mapping[str, Sequence[ScoreBar]]) -> str:
     """SVG of panels of bars below each other, each sorted from its best bar on.
 
     Parameters
     ----------
-    panels : dict of str to sequence of Bar
+    panels : dict of str to sequence of ScoreBar
         Bars of each panel, by the name of what they measure.
 
     Examples
     --------
-    >>> svg = bars_svg({"r": [Bar("size", 0.8, (0.7, 0.9), 0.0, (-0.1, 0.1), "surely")]})
+    >>> svg = bars_svg({"r": [ScoreBar("size", 0.8, (0.7, 0.9), 0.0, (-0.1, 0.1), "surely")]})
     >>> "size" in svg, "shuffled rows" in svg
     (True, True)
     """
-    with house_style():
-        return file_of(_drawn(panels), "svg").decode("utf-8")
+    return figure_svg(lambda: _drawn(panels))
 
 
-def write_bars(panels: Mapping[str, Sequence[Bar]], folder: str | Path) -> tuple[Path, Path]:
+def write_bars(panels: Mapping[str, Sequence[ScoreBar]], folder: str | Path) -> tuple[Path, Path]:
     """Write ``figure.svg`` and ``figure.png`` into a folder, which is made if missing."""
-    with house_style():
-        figure = _drawn(panels)
-        svg, png = file_of(figure, "svg"), file_of(figure, "png")
-    folder = Path(folder)
-    return write_atomic(folder / "figure.svg", svg), write_atomic(folder / "figure.png", png)
+    return write_figure(lambda: _drawn(panels), folder)
 
 
-def _drawn(panels: Mapping[str, Sequence[Bar]]) -> Figure:
+def _drawn(panels: Mapping[str, Sequence[ScoreBar]]) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
@@ -115,7 +109,7 @@ def _drawn(panels: Mapping[str, Sequence[Bar]]) -> Figure:
     return figure
 
 
-def _draw(axes: Axes, title: str, bars: Sequence[Bar]) -> None:
+def _draw(axes: Axes, title: str, bars: Sequence[ScoreBar]) -> None:
     shown = sorted(bars, key=lambda bar: bar.value, reverse=True)[:MOST]
     more = f" (the best {MOST} of {len(bars)})" if len(bars) > MOST else ""
     axes.set_title(f"{title}{more}")

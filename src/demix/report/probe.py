@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from demix.report.bars import Bar, Found, bars_svg
+from demix.report.bars import Found, ScoreBar, bars_svg
 from demix.report.blocks import Block, Facts, Kind, Page, Picture, Section, Table, Text, Verdict
 from demix.report.style import number, shown
 
@@ -85,14 +85,14 @@ def probe_page(
     return Page(title, summary, sections, {key: str(value) for key, value in provenance.items()})
 
 
-def probe_bars(factors: Sequence[Mapping[str, Any]], level: float) -> dict[str, list[Bar]]:
+def probe_bars(factors: Sequence[Mapping[str, Any]], level: float) -> dict[str, list[ScoreBar]]:
     """Return the bars of all factors that were tested, by what they measure."""
-    panels: dict[str, list[Bar]] = {}
+    panels: dict[str, list[ScoreBar]] = {}
     for factor in factors:
         if not factor["testable"]:
             continue
         chance = factor["chance"]
-        bar = Bar(
+        bar = ScoreBar(
             factor["name"],
             factor["value"],
             (factor["low"], factor["high"]),

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from demix._support.errors import DemixError
-from demix._support.files import write_atomic
-from demix.report.panels import file_of, house_style
+from demix.report.static import write_figure
 from demix.report.style import colour
 
 if TYPE_CHECKING:
@@ -100,11 +99,7 @@ def write_grouped_bars(
     """
     if not bars or any(len(one.heights) != len(groups) for one in bars):
         raise DemixError(f"bars need a height for each of {len(groups)} groups; fill up with None")
-    with house_style():
-        figure = _drawn(title, y_label, groups, bars, chance)
-        svg, png = file_of(figure, "svg"), file_of(figure, "png")
-    folder = Path(folder)
-    return write_atomic(folder / "figure.svg", svg), write_atomic(folder / "figure.png", png)
+    return write_figure(lambda: _drawn(title, y_label, groups, bars, chance), folder)
 
 
 def _drawn(

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from demix.papers.pages.series import Series, Subplot
 from demix.papers.reizinger2024.readouts import ReadOutRow
 from demix.papers.runner.declaration import Model
-from demix.report.series import Panel, Series
 
 Records = Sequence[dict[str, Any]]
 _HEADINGS = {
@@ -74,7 +74,7 @@ def _mean(records: Records, factor: str, score: str) -> np.ndarray | None:
 
 def readout_panels(
     rows: Sequence[tuple[ReadOutRow, dict[Model, list[dict[str, Any]]]]],
-) -> list[Panel]:
+) -> list[Subplot]:
     """Return a panel for each data set: r of all factors, with its interval, for each model."""
     panels = []
     for row, cells in rows:
@@ -85,7 +85,9 @@ def readout_panels(
             if points:
                 sides = [max(high - r, r - low) for r, low, high in points.values()]
                 series.append(Series(name, list(points), [r for r, _, _ in points.values()], sides))
-        panels.append(Panel(f"{row.title}, trained on {row.trained_on}", "", "Pearson's r", series))
+        panels.append(
+            Subplot(f"{row.title}, trained on {row.trained_on}", "", "Pearson's r", series)
+        )
     return panels
 
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.papers.pages.curves import concentration_curve
+from demix.papers.pages.panels import write_panels
+from demix.papers.pages.series import Series, Subplot
 from demix.papers.pages.table import comparison_figure
 from demix.papers.reizinger2024.factor_table import draw_factors
 from demix.papers.reizinger2024.factors import FactorRow
@@ -20,9 +22,6 @@ from demix.papers.runner.declaration import Experiment, Panel, Row
 from demix.papers.runner.scales import scale_named
 from demix.papers.zimmermann2021.pairs import PairRow
 from demix.report.blocks import Figure, Picture
-from demix.report.panels import write_panels
-from demix.report.series import Panel as Drawn
-from demix.report.series import Series
 from demix.spaces.sphere import Sphere
 
 Rows = list[tuple[Row, dict[str, list[dict[str, Any]]]]]
@@ -64,7 +63,7 @@ def draw(experiment: Experiment[Row], rows: Rows, folder: Path) -> Figure | Pict
 
 def _panels(experiment: Experiment[Row], rows: Rows, folder: Path) -> Picture | None:
     drawn = [
-        Drawn(panel.title, panel.x_label, panel.y_label, series, log_x=panel.log_x)
+        Subplot(panel.title, panel.x_label, panel.y_label, series, log_x=panel.log_x)
         for panel in experiment.panels
         if (series := _series(panel, rows))
     ]
@@ -72,7 +71,9 @@ def _panels(experiment: Experiment[Row], rows: Rows, folder: Path) -> Picture | 
     return _picture(experiment, drawn, words, folder) if drawn else None
 
 
-def _picture(experiment: Experiment[Row], drawn: list[Drawn], words: str, folder: Path) -> Picture:
+def _picture(
+    experiment: Experiment[Row], drawn: list[Subplot], words: str, folder: Path
+) -> Picture:
     """Write panels to files, and return them for a page."""
     svg, _ = write_panels(drawn, folder)
     return Picture(

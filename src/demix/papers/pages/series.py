@@ -66,7 +66,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Panel:
+class Subplot:
     """One pair of axes with its series.
 
     Parameters
@@ -80,7 +80,7 @@ class Panel:
 
     Examples
     --------
-    >>> Panel("Sphere", "dimension", "R² (percent)", [Series("ours", [2, 4], [99, 98])]).log_x
+    >>> Subplot("Sphere", "dimension", "R² (percent)", [Series("ours", [2, 4], [99, 98])]).log_x
     False
     """
 

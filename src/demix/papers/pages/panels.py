@@ -7,16 +7,14 @@ can set it in its own font.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from io import BytesIO
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from demix._support.errors import DemixError
-from demix._support.files import write_atomic
-from demix.report.series import Panel
+from demix.papers.pages.series import Subplot
+from demix.report.static import figure_svg, write_figure
 from demix.report.style import colour
 
 if TYPE_CHECKING:
@@ -31,58 +29,26 @@ _WIDTH, _HEIGHT = 3.05, 2.7  # of a panel, in inches
 _ALONE = 4.2  # width of an only panel, which leaves its legend room for one row
 # About how many letters fit below a panel before tick labels touch.
 _LETTERS = 36
-_LOOK: dict[Any, Any] = {
-    "axes.edgecolor": colour("rule"),
-    "axes.grid": True,
-    "axes.labelcolor": colour("soft"),
-    "axes.labelsize": 8.8,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlecolor": colour("ink"),
-    "axes.titlelocation": "left",
-    "axes.titlepad": 8,
-    "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-    "figure.facecolor": colour("paper"),
-    # The first comes with matplotlib and decides on the layout; the others serve where it is
-    # missing.
-    "font.sans-serif": ["DejaVu Sans", "Segoe UI", "Helvetica Neue", "Arial"],
-    "grid.color": colour("rule"),
-    "grid.linewidth": 0.6,
-    "legend.fontsize": 9,
-    "legend.frameon": False,
-    "legend.labelcolor": colour("ink"),
-    "svg.fonttype": "none",
-    "svg.hashsalt": "demix",
-    "text.parse_math": False,  # a dollar sign is a dollar sign
-    "xtick.color": colour("rule"),
-    "xtick.labelcolor": colour("soft"),
-    "xtick.labelsize": 8.5,
-    "ytick.color": colour("rule"),
-    "ytick.labelcolor": colour("soft"),
-    "ytick.labelsize": 8.5,
-}
 
 
-def panels_svg(panels: Sequence[Panel]) -> str:
+def panels_svg(panels: Sequence[Subplot]) -> str:
     """SVG of panels side by side, at most three in a row, with one legend above them.
 
     A line with a shaded band, or a mark with a bar, reaches one ``spread`` to either side.
 
     Examples
     --------
-    >>> from demix.report.series import Panel, Series
+    >>> from demix.papers.pages.series import Subplot, Series
     >>> ours = Series("ours", [2, 4, 8], [99.0, 98.5, 97.1], spread=[0.1, 0.2, 0.9])
     >>> paper = Series("paper", [2, 4, 8], [98.9, 98.0, 96.5], published=True)
-    >>> svg = panels_svg([Panel("Sphere", "dimension", "R² (percent)", [paper, ours])])
+    >>> svg = panels_svg([Subplot("Sphere", "dimension", "R² (percent)", [paper, ours])])
     >>> "Sphere" in svg, "paper" in svg
     (True, True)
     """
-    with house_style():
-        return file_of(_drawn(panels), "svg").decode("utf-8")
+    return figure_svg(lambda: _drawn(panels))
 
 
-def write_panels(panels: Sequence[Panel], folder: str | Path) -> tuple[Path, Path]:
+def write_panels(panels: Sequence[Subplot], folder: str | Path) -> tuple[Path, Path]:
     """Write ``figure.svg`` and ``figure.png`` into a folder, which is made if missing.
 
     Returns
@@ -93,40 +59,16 @@ def write_panels(panels: Sequence[Panel], folder: str | Path) -> tuple[Path, Pat
     Examples
     --------
     >>> import tempfile
-    >>> from demix.report.series import Panel, Series
-    >>> panel = Panel("Box", "model", "MCC", [Series("ours", ["Box", "Real"], [0.99, 0.52])])
+    >>> from demix.papers.pages.series import Subplot, Series
+    >>> panel = Subplot("Box", "model", "MCC", [Series("ours", ["Box", "Real"], [0.99, 0.52])])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     [path.name for path in write_panels([panel], folder)]
     ['figure.svg', 'figure.png']
     """
-    with house_style():
-        figure = _drawn(panels)
-        svg, png = file_of(figure, "svg"), file_of(figure, "png")
-    folder = Path(folder)
-    return write_atomic(folder / "figure.svg", svg), write_atomic(folder / "figure.png", png)
+    return write_figure(lambda: _drawn(panels), folder)
 
 
-@contextmanager
-def house_style() -> Iterator[None]:
-    """Draw with the settings of the house, whatever the reader's own are."""
-    import matplotlib
-
-    # The reader's own settings must not reach a figure that others shall get to the byte.
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_LOOK)
-        yield
-
-
-def file_of(figure: Figure, kind: str) -> bytes:
-    """Return a figure as an ``svg`` or ``png`` file."""
-    metadata: dict[str, Any] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
-    buffer = BytesIO()
-    figure.savefig(buffer, format=kind, dpi=200, metadata=metadata[kind])
-    return buffer.getvalue()
-
-
-def _drawn(panels: Sequence[Panel]) -> Figure:
+def _drawn(panels: Sequence[Subplot]) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
     from matplotlib.lines import Line2D
@@ -159,7 +101,7 @@ def _drawn(panels: Sequence[Panel]) -> Figure:
     return figure
 
 
-def _looks(panels: Sequence[Panel]) -> dict[tuple[str, bool], dict[str, Any]]:
+def _looks(panels: Sequence[Subplot]) -> dict[tuple[str, bool], dict[str, Any]]:
     """Return line and marker of each series, alike in all panels, in order of appearance."""
     keys = dict.fromkeys((line.name, line.published) for panel in panels for line in panel.series)
     measured = [key for key in keys if not key[1]]
@@ -178,7 +120,7 @@ def _looks(panels: Sequence[Panel]) -> dict[tuple[str, bool], dict[str, Any]]:
     return looks
 
 
-def _draw_panel(axes: Axes, panel: Panel, looks: dict[tuple[str, bool], dict[str, Any]]) -> None:
+def _draw_panel(axes: Axes, panel: Subplot, looks: dict[tuple[str, bool], dict[str, Any]]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axes.set_title(fill(panel.title, _LETTERS - 4))
@@ -208,7 +150,7 @@ def _draw_panel(axes: Axes, panel: Panel, looks: dict[tuple[str, bool], dict[str
     _number_ticks(axes, panel)
 
 
-def _draw_words(axes: Axes, panel: Panel, looks: dict[tuple[str, bool], dict[str, Any]]) -> None:
+def _draw_words(axes: Axes, panel: Subplot, looks: dict[tuple[str, bool], dict[str, Any]]) -> None:
     words = list(dict.fromkeys(str(word) for line in panel.series for word in line.x))
     # Neighbours stand side by side, so that no bar hides another.
     step = min(0.16, 0.6 / len(panel.series))
@@ -225,7 +167,7 @@ def _draw_words(axes: Axes, panel: Panel, looks: dict[tuple[str, bool], dict[str
     axes.grid(visible=False, axis="x")
 
 
-def _number_ticks(axes: Axes, panel: Panel) -> None:
+def _number_ticks(axes: Axes, panel: Subplot) -> None:
     from matplotlib.ticker import MaxNLocator
 
     values = sorted(panel.numbers())

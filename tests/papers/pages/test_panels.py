@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from demix._support.errors import DemixError
-from demix.report.panels import panels_svg, write_panels
-from demix.report.series import Panel, Series
+from demix.papers.pages.panels import panels_svg, write_panels
+from demix.papers.pages.series import Series, Subplot
 from demix.report.style import palette_variables
 
 OURS = Series("ours", [2, 4, 8], [99.0, 98.5, 97.1], [0.1, 0.2, 0.9])
 PAPER = Series("paper", [2, 4, 8], [98.9, 98.0, 96.5], published=True)
 WORDS = Series("ours", ["sphere", "box"], [0.99, 0.52], [0.01, 0.1])
-LINES = Panel("Lines", "dimension", "R²", [PAPER, OURS], log_x=True)
-MARKS = Panel("Marks", "space", "MCC", [WORDS])
+LINES = Subplot("Lines", "dimension", "R²", [PAPER, OURS], log_x=True)
+MARKS = Subplot("Marks", "space", "MCC", [WORDS])
 
 NAMES = st.lists(
     st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12),
@@ -53,7 +53,7 @@ def test_the_same_panels_give_the_same_bytes_whatever_the_user_has_set(tmp_path)
 def test_every_name_is_shown_letter_by_letter(names, words):
     x = ["a", "b"] if words else [1, 2]
     series = [Series(name, x, [0.0, index]) for index, name in enumerate(names)]
-    assert set(names) <= set(shown(panels_svg([Panel("T", "x", "y", series)])))
+    assert set(names) <= set(shown(panels_svg([Subplot("T", "x", "y", series)])))
 
 
 def test_titles_labels_and_words_are_shown_too():
@@ -69,14 +69,14 @@ def test_only_colours_of_the_palette_are_used():
 
 
 def test_a_published_series_is_dashed_and_grey():
-    svg = panels_svg([Panel("T", "x", "y", [PAPER])])
+    svg = panels_svg([Subplot("T", "x", "y", [PAPER])])
     assert "stroke-dasharray" in svg
-    assert "stroke-dasharray" not in panels_svg([Panel("T", "x", "y", [OURS])])
+    assert "stroke-dasharray" not in panels_svg([Subplot("T", "x", "y", [OURS])])
 
 
 @pytest.mark.parametrize(("count", "shape"), [(1, 1), (2, 2), (3, 3), (4, 2), (5, 3), (7, 3)])
 def test_at_most_three_panels_stand_in_a_row(count, shape):
-    panels = [Panel(f"Panel {index}", "x", "y", [OURS]) for index in range(count)]
+    panels = [Subplot(f"Panel {index}", "x", "y", [OURS]) for index in range(count)]
     titles = re.findall(r'x="([\d.]+)" y="[\d.]+"[^>]*>Panel \d', panels_svg(panels))
     assert len(titles) == count
     # The last row may be short; titles of one column start within a few points of one another.
@@ -87,10 +87,10 @@ def test_arrays_single_points_and_crowded_axes_can_be_drawn():
     many = np.geomspace(1, 1e6, 60)
     panels_svg(
         [
-            Panel("T", "x", "y", [Series("a", many, many, 0.1 * many)], log_x=True),
-            Panel("T", "x", "y", [Series("a", [3.5], [1.0], [0.2])]),
-            Panel("T", "x", "y", [Series("a", [3.5], [1.0], [0.2])], log_x=True),
-            Panel("T", "x", "y", [Series("a", ["von Mises–Fisher", "w" * 40], [1.0, 1.0])]),
+            Subplot("T", "x", "y", [Series("a", many, many, 0.1 * many)], log_x=True),
+            Subplot("T", "x", "y", [Series("a", [3.5], [1.0], [0.2])]),
+            Subplot("T", "x", "y", [Series("a", [3.5], [1.0], [0.2])], log_x=True),
+            Subplot("T", "x", "y", [Series("a", ["von Mises–Fisher", "w" * 40], [1.0, 1.0])]),
         ]
     )
 
@@ -106,11 +106,14 @@ def test_arrays_single_points_and_crowded_axes_can_be_drawn():
         (lambda: Series("s", [1], [1.0], [float("nan")]), "not finite"),
         (lambda: Series("s", [1], [1.0], [-0.1]), "negative spread"),
         (lambda: Series("s", [1, "two"], [1.0, 2.0]), "mixes words and numbers"),
-        (lambda: Panel("p", "x", "y", []), "at least one series"),
-        (lambda: Panel("p", "x", "y", [OURS, OURS]), "two series of one name"),
-        (lambda: Panel("p", "x", "y", [PAPER, WORDS]), "mixes words and numbers"),
-        (lambda: Panel("p", "x", "y", [Series("s", [0], [1.0])], log_x=True), "positive numbers"),
-        (lambda: Panel("p", "x", "y", [WORDS], log_x=True), "positive numbers"),
+        (lambda: Subplot("p", "x", "y", []), "at least one series"),
+        (lambda: Subplot("p", "x", "y", [OURS, OURS]), "two series of one name"),
+        (lambda: Subplot("p", "x", "y", [PAPER, WORDS]), "mixes words and numbers"),
+        (
+            lambda: Subplot("p", "x", "y", [Series("s", [0], [1.0])], log_x=True),
+            "positive numbers",
+        ),
+        (lambda: Subplot("p", "x", "y", [WORDS], log_x=True), "positive numbers"),
         (lambda: panels_svg([]), "at least one panel"),
     ],
 )
