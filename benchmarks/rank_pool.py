@@ -17,7 +17,7 @@ from torch import distributed as dist
 from benchmarks.memory import MALLOC
 from benchmarks.processes import environment
 from demix._support.errors import DemixError
-from demix._support.workers.beginning import beginning
+from demix._support.workers.environment import process_environment
 
 
 class Pool:
@@ -38,7 +38,7 @@ class Pool:
         store = (Path(self._folder.name) / "store").as_uri()
         self._ends: list[Connection] = []
         self._processes = []
-        with beginning(**MALLOC, **environment()):
+        with process_environment(**MALLOC, **environment()):
             for rank in range(count):
                 ours, theirs = context.Pipe()
                 process = context.Process(

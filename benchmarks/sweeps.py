@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.processes import run_module
 from benchmarks.timing import Say, interleaved, medians, ratios
-from demix._support.workers.choice import opened
+from demix._support.workers.executors import open_executor
 
 if TYPE_CHECKING:  # it waits for torch
     from benchmarks.sizes import Sizes
 
 WORKERS = 2
+# As `demix reproduce` does.
+_LOADED = ("demix.papers.runner.runner", "torch._dynamo")
 
 
 def measure_sweep(sizes: Sizes, say: Say) -> dict[str, Any]:
@@ -51,7 +53,8 @@ def _command(workers: int, sizes: Sizes) -> None:
 
 def sweep(workers: int, cells: int, steps: int, folder: str) -> None:
     """Run one row with so many seeds, its training cut short."""
-    with nullcontext() if workers == 0 else opened(f"local:{workers}") as executor:
+    name = f"local:{workers}"
+    with nullcontext() if workers == 0 else open_executor(name, preload=_LOADED) as executor:
         # Only now, as the command does it: the workers import at the same time.
         from demix.papers.experiments import experiment_named
         from demix.papers.runner.declaration import Experiment

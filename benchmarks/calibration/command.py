@@ -15,13 +15,13 @@ from benchmarks.calibration.processes import PROCESSES
 from benchmarks.calibration.run import calibration_table, is_run, run_process, summary
 from demix._support.errors import DemixError
 from demix._support.files import write_atomic
-from demix._support.locks import held
+from demix._support.locks import lock_folder
 from demix._support.outputs import claim_folder, read_marker
 from demix._support.provenance import provenance
 from demix._support.validation import check_seed
-from demix._support.workers.local import Workers
-from demix._support.workers.tasks import completed
-from demix._support.workers.threads import threads
+from demix._support.workers.environment import threads
+from demix._support.workers.executors import completed
+from demix._support.workers.pool import Workers
 from demix.cli.console import console
 from demix.cli.numbers import numbers
 
@@ -51,7 +51,7 @@ def calibrate(
     if rows < _LEAST:
         raise DemixError(f"--rows must be at least {_LEAST}, but got {rows}.")
     folder = claim_folder(out, _MARKER, command=_COMMAND)
-    with held(folder):
+    with lock_folder(folder):
         runs = _calibrated(folder / _MARKER, chosen, rows, only or list(known), jobs)
         runs.sort(key=lambda run: (list(known).index(run["process"]), run["seed"]))
         _write(folder / _MARKER, runs, rows)

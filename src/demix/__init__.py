@@ -12,11 +12,10 @@ from typing import Any
 # ``import demix`` and ``demix --help`` do not wait for torch.
 _MODULES = {
     "_support.errors": ["DemixError", "DemixWarning"],
-    "data.beside": ["read_pairs", "read_time"],
     "data.data": ["Data"],
     "data.factors": ["read_factors"],
-    "data.labels": ["read_labels"],
     "data.reading": ["read_data"],
+    "data.supervision": ["read_labels", "read_pairs", "read_time"],
     "diagnostics.agreement.consensus": ["consensus"],
     "diagnostics.agreement.result": ["Consensus"],
     "diagnostics.assumptions.checkup": ["checkup", "checkup_pairs"],

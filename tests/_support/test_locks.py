@@ -13,12 +13,12 @@ import pytest
 
 from demix._support.errors import DemixError
 from demix._support.files import LOCK
-from demix._support.locks import held
+from demix._support.locks import lock_folder
 
 HOLDER = """
 import sys, time
-from demix._support.locks import held
-with held(sys.argv[1]):
+from demix._support.locks import lock_folder
+with lock_folder(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.readline()
 """
@@ -40,7 +40,7 @@ def holder(tmp_path):
 
 
 def test_the_second_is_told_who_has_it_and_since_when(holder, tmp_path):
-    with pytest.raises(DemixError) as raised, held(tmp_path):
+    with pytest.raises(DemixError) as raised, lock_folder(tmp_path):
         pass
     told = str(raised.value)
     moment = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d"
@@ -54,7 +54,7 @@ def test_the_second_is_told_who_has_it_and_since_when(holder, tmp_path):
 def test_it_is_free_when_the_first_has_ended(holder, tmp_path):
     holder.communicate("\n")
     assert not any(tmp_path.iterdir())
-    with held(tmp_path):
+    with lock_folder(tmp_path):
         assert (tmp_path / LOCK).exists()
     assert not any(tmp_path.iterdir())
 
@@ -63,32 +63,32 @@ def test_what_was_killed_holds_nothing(holder, tmp_path):
     holder.send_signal(signal.SIGKILL)
     holder.wait()
     assert (tmp_path / LOCK).exists()
-    with held(tmp_path):
+    with lock_folder(tmp_path):
         pass
     assert not any(tmp_path.iterdir())
 
 
 def test_an_error_lets_go(tmp_path):
-    with pytest.raises(ZeroDivisionError), held(tmp_path):
+    with pytest.raises(ZeroDivisionError), lock_folder(tmp_path):
         _ = 1 / 0
-    with held(tmp_path):
+    with lock_folder(tmp_path):
         pass
 
 
 def test_one_that_says_nothing_is_still_one(holder, tmp_path):
     (tmp_path / LOCK).write_bytes(b"\xff no words")
-    with pytest.raises(DemixError, match="is in use by another process"), held(tmp_path):
+    with pytest.raises(DemixError, match="is in use by another process"), lock_folder(tmp_path):
         pass
 
 
 RACE = """
 import os, sys
 from demix import DemixError
-from demix._support.locks import held
+from demix._support.locks import lock_folder
 won = 0
 for _ in range(300):
     try:
-        with held(sys.argv[1]):
+        with lock_folder(sys.argv[1]):
             mark = os.path.join(sys.argv[1], "inside")
             os.close(os.open(mark, os.O_CREAT | os.O_EXCL))  # fails if another one is inside
             os.unlink(mark)
@@ -119,7 +119,7 @@ def test_a_place_that_cannot_be_written_is_explained(tmp_path):
         tmp_path.chmod(0o500)
     with (
         pytest.raises(DemixError, match=r"Cannot write .*\.lock: .*; choose a folder"),
-        held(place),
+        lock_folder(place),
     ):
         pass
 
@@ -129,7 +129,7 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path):
     folder.mkdir()
     victim.write_text("precious")
     (folder / LOCK).symlink_to(victim)
-    with pytest.raises(DemixError, match=r"\.lock .* is a link; remove it"), held(folder):
+    with pytest.raises(DemixError, match=r"\.lock .* is a link; remove it"), lock_folder(folder):
         pass
     assert victim.read_text() == "precious"
     assert (folder / LOCK).is_symlink()
@@ -140,19 +140,19 @@ def test_a_lock_that_is_a_second_name_of_a_file_leaves_it_alone(tmp_path):
     folder.mkdir()
     victim.write_text("precious")
     (folder / LOCK).hardlink_to(victim)
-    with pytest.raises(DemixError, match="a file with a second name"), held(folder):
+    with pytest.raises(DemixError, match="a file with a second name"), lock_folder(folder):
         pass
     assert victim.read_text() == "precious"
 
 
 def test_a_lock_of_another_program_is_left_alone(tmp_path):
     (tmp_path / LOCK).write_text("4711")
-    with pytest.raises(DemixError, match="holds something else"), held(tmp_path):
+    with pytest.raises(DemixError, match="holds something else"), lock_folder(tmp_path):
         pass
     assert (tmp_path / LOCK).read_text() == "4711"
 
 
 def test_a_pipe_in_place_of_a_lock_does_not_hang(tmp_path):
     os.mkfifo(tmp_path / LOCK)
-    with pytest.raises(DemixError, match="is a pipe"), held(tmp_path):
+    with pytest.raises(DemixError, match="is a pipe"), lock_folder(tmp_path):
         pass

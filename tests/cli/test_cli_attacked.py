@@ -12,7 +12,7 @@ import pytest
 
 from demix import ContrastiveDemixer, DemixError, Encoder, Recipe, Sphere, export_onnx, save_encoder
 from demix._support.files import LOCK
-from demix._support.locks import held
+from demix._support.locks import lock_folder
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_an_export_replaces_no_file_of_others(tmp_path):
 def test_an_empty_lock_of_another_program_stays(tmp_path):
     assert LOCK == ".demix.lock"
     (tmp_path / ".lock").touch()
-    with held(tmp_path):
+    with lock_folder(tmp_path):
         pass
     assert (tmp_path / ".lock").exists()
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from demix import DemixError, DemixWarning, read_labels, read_pairs
-from demix.data.beside import check_pairs, check_time, read_time
+from demix.data.supervision import check_pairs, check_time, read_time
 
 
 def refusal(call, *arguments, **options) -> str:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demix import Data, DemixError, DemixWarning
-from demix.data.arrays import as_data
 from demix.data.checks import check_data
+from demix.data.data import as_data
 from demix.data.rows import ArrayRows
 
 RNG = np.random.default_rng(0)

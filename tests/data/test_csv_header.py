@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from demix import DemixError, DemixWarning, read_data, read_factors, read_labels, read_pairs
-from demix.data.beside import read_time
 from demix.data.names import read_names, table_names
+from demix.data.supervision import read_time
 
 YEARS = "1990,1991,1992\n5,3,7\n6,2,8\n"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import zarr
-from demix.data.arrays import as_data
+from demix.data.data import as_data
 from demix.data.checks import check_data
 from demix import read_data
 

@@ -10,7 +10,7 @@ import zarr
 from PIL import Image
 
 from demix import Data, DemixError, read_data
-from demix.data.arrays import as_data
+from demix.data.data import as_data
 
 MATRIX = np.random.default_rng(0).normal(size=(300, 5)).astype(np.float32)
 PIXELS = np.random.default_rng(1).integers(0, 256, size=(20, 3, 6, 4), dtype=np.uint8)

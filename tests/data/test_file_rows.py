@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demix import DemixError, read_data
-from demix.data.arrays import as_data
-from demix.data.file_rows import FileRows
-from demix.data.rows import array_rows
+from demix.data.data import as_data
+from demix.data.rows import FileRows, array_rows
 
 VIEWS = {
     "all": lambda x: x,

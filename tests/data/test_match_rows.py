@@ -7,8 +7,7 @@ import pandas
 import pytest
 
 from demix import DemixError, read_factors
-from demix.data.matching import match_rows
-from demix.data.names import read_names, table_names
+from demix.data.names import match_rows, read_names, table_names
 
 NAMES = ["c.png", "a.png", "b.png"]
 

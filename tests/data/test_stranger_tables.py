@@ -13,8 +13,8 @@ from pyarrow import parquet
 
 from demix import DemixError, affine_r2, probe, read_data, read_factors, read_labels
 from demix.data import names
-from demix.data.arrays import as_data
-from demix.data.beside import check_pairs, check_time
+from demix.data.data import as_data
+from demix.data.supervision import check_pairs, check_time
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 

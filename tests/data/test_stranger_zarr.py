@@ -19,7 +19,7 @@ from numcodecs.registry import codec_registry
 from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, TransposeCodec
 
 from demix import DemixError, read_data
-from demix.data.arrays import as_data
+from demix.data.data import as_data
 
 MATRIX = np.random.default_rng(0).integers(1, 99, size=(50, 4)).astype(np.float32)
 

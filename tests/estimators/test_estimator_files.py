@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load, save
-from walks import TINY, sphere_walk
 
 import demix
 from demix import (
@@ -28,6 +27,7 @@ from demix import (
     load_model,
     save_encoder,
 )
+from walks import TINY, sphere_walk
 
 pytestmark = pytest.mark.filterwarnings("ignore::demix.DemixWarning")
 

@@ -8,7 +8,6 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from walks import QUICK, mixed, sphere_points, sphere_walk, unexplained
 
 from demix import (
     ClassifierDemixer,
@@ -19,6 +18,7 @@ from demix import (
     affine_r2,
 )
 from demix.metrics.correlation import correlation_matrix
+from walks import QUICK, mixed, sphere_points, sphere_walk, unexplained
 
 Z, X = sphere_walk(2000)
 NEW_Z, NEW_X = sphere_walk(1000, seed=1)

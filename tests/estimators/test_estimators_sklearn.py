@@ -13,10 +13,10 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from walks import TINY, sphere_walk
 
 from demix import Box, ClassifierDemixer, ContrastiveDemixer, DemixError, InstanceDemixer, Recipe
-from demix.data.arrays import as_data
+from demix.data.data import as_data
+from walks import TINY, sphere_walk
 
 # Ten steps learn too little for a gain, which is not the point here.
 pytestmark = pytest.mark.filterwarnings("ignore::demix.DemixWarning")

@@ -15,8 +15,8 @@ from demix import (
     load_model,
     read_data,
 )
-from demix.data.arrays import as_data
 from demix.data.checks import check_data
+from demix.data.data import as_data
 
 RECIPE = Recipe(steps=30, batch=128)
 

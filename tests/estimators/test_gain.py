@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 
 from demix import DemixWarning, Encoder, Gain, InfoNCE, Real, Sphere
-from demix.data.arrays import as_data
+from demix.data.data import as_data
 from demix.estimators.fitting import derangement, judged, warn_of_no_gain
 from demix.estimators.gain import held_out_gain
 from demix.estimators.views import GivenPairs

@@ -16,7 +16,7 @@ from demix import (
     checkup_pairs,
     mean_correlation,
 )
-from demix.data.beside import check_pairs, check_time
+from demix.data.supervision import check_pairs, check_time
 
 X = np.random.default_rng(0).normal(size=(300, 3))
 GAP = np.ma.masked_greater(X, 2.5)

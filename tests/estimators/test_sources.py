@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from demix import DemixError
-from demix.data.arrays import as_data
+from demix.data.data import as_data
 from demix.estimators.examples import InstanceRows, LabelledRows
 from demix.estimators.split import PARTS, pick, thin, three_parts
 from demix.estimators.views import AugmentedPairs, GivenPairs, LagPairs

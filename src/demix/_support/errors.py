@@ -1,9 +1,12 @@
-"""The one exception and the one warning of the package."""
+"""The one exception and the one warning of the package, and helpers for their messages."""
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 
 class DemixError(ValueError):
@@ -51,3 +54,56 @@ def warn(text: str) -> None:
     while frame.f_globals.get("__name__", "").partition(".")[0] == "demix" and frame.f_back:
         level, frame = level + 1, frame.f_back
     warnings.warn(text, DemixWarning, stacklevel=level)
+
+
+def reason(error: BaseException) -> str:
+    """Return what another library says, fit to stand inside a sentence."""
+    said = str(getattr(error, "strerror", None) or error).strip() or type(error).__name__
+    return shortened(said.splitlines()[0].rstrip("."), 200)
+
+
+def shortened(text: str, most: int = 40) -> str:
+    r"""Return what a file says, fit to stand inside a sentence: printable and not too long.
+
+    Examples
+    --------
+    >>> from demix._support.errors import shortened
+    >>> shortened("a\x07" + 100 * "b", 8)
+    'a?bbb...'
+    """
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text[: most + 1])
+    return shown if len(shown) <= most else f"{shown[: most - 3]}..."
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first few names, for a message."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def need(library: str, what: str, extra: str) -> Any:
+    """Import a library of an extra, or say how to get it.
+
+    Parameters
+    ----------
+    library : str
+        The module to import.
+    what : str
+        What is about to happen, as the beginning of a sentence.
+    extra : str
+        The extra of this package that brings the library.
+
+    Examples
+    --------
+    >>> from demix._support.errors import need
+    >>> need("no_such_library", "Reading tea leaves", "tea")
+    Traceback (most recent call last):
+    demix.DemixError: Reading tea leaves needs no_such_library, which is not installed; ...
+    """
+    try:
+        return import_module(library)
+    except ImportError as error:
+        raise DemixError(
+            f"{what} needs {library.partition('.')[0]}, which is not installed; install it with: "
+            f"pip install 'demix[{extra}]'."
+        ) from error

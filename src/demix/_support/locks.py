@@ -25,7 +25,7 @@ _START = b'{"process": '
 
 
 @contextmanager
-def held(folder: str | Path) -> Iterator[Path]:
+def lock_folder(folder: str | Path) -> Iterator[Path]:
     """Keep a folder, which exists, to this run; another one is told who has it.
 
     The kernel lets go of it when the process ends in any way, kill -9 among them, so that a lock
@@ -34,9 +34,9 @@ def held(folder: str | Path) -> Iterator[Path]:
     Examples
     --------
     >>> import tempfile
-    >>> from demix._support.locks import held
-    >>> with tempfile.TemporaryDirectory() as folder, held(folder):
-    ...     with held(folder):
+    >>> from demix._support.locks import lock_folder
+    >>> with tempfile.TemporaryDirectory() as folder, lock_folder(folder):
+    ...     with lock_folder(folder):
     ...         pass
     Traceback (most recent call last):
     demix.DemixError: ... is in use by process ...; wait for it or choose another folder.

@@ -11,7 +11,7 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from demix._support.workers.threads import cores
+from demix._support.workers.environment import cores
 
 _LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
@@ -54,7 +54,7 @@ def provenance(*beside: str) -> dict[str, str | int]:
 
 def _commit() -> str | None:
     """Return the commit of the checkout that this package runs from, if it runs from one."""
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     program = shutil.which("git")
     if not (root / ".git").exists() or program is None or not os.path.isabs(program):
         return None

@@ -17,8 +17,7 @@ from demix.cli.bars import counting_bar
 from demix.cli.claims import begin, claimed, finish
 from demix.cli.console import console
 from demix.cli.fitted import opened, read_like
-from demix.data.beside import read_pairs
-from demix.data.labels import read_labels
+from demix.data.supervision import read_labels, read_pairs
 from demix.diagnostics.assumptions.checkup import checkup
 from demix.diagnostics.assumptions.supported import Checkup
 from demix.estimators.classifier import ClassifierDemixer

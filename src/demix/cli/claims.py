@@ -14,7 +14,7 @@ from typer import Exit
 
 from demix._support.errors import DemixError
 from demix._support.files import is_trouble, write_atomic
-from demix._support.locks import held
+from demix._support.locks import lock_folder
 from demix._support.outputs import claim_folder, read_marker, tidied
 from demix._support.process_group.group import LostRank
 from demix.cli.console import console
@@ -64,7 +64,7 @@ def claimed(
     given = [place for place in inputs if place is not None]
     with tidied(out):
         folder = claim_folder(out, marker, command=command, inputs=given)
-        with held(folder):
+        with lock_folder(folder):
             before = _before(folder, marker, command, overwrite)
             new = [name for name in (marker, *leftovers) if not (folder / name).exists()]
             origin = _origin(about or {})

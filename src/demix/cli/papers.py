@@ -11,6 +11,9 @@ import typer
 from demix.cli.app import AsJson, Overwrite, app
 from demix.cli.numbers import numbers
 
+# What the jobs of a sweep import; torch's optimisers would import the second one by themselves.
+PRELOAD = ("demix.papers.runner.runner", "torch._dynamo")
+
 
 @app.command(epilog="Example:  demix demo --out demo-output")
 def demo(
@@ -64,10 +67,10 @@ def reproduce(
     """
     chosen = None if rows is None else numbers(rows, "--rows")
     counted = numbers(seeds, "--seeds")
-    from demix._support.workers.choice import opened
+    from demix._support.workers.executors import open_executor
 
     # Processes begin to import what they need, while this one does the same.
-    with nullcontext() if executor is None else opened(executor) as engine:
+    with nullcontext() if executor is None else open_executor(executor, preload=PRELOAD) as engine:
         from demix.cli.reproduction import run_reproduce
 
         run_reproduce(

@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, listed
 from demix._support.files import file_digest
 from demix._support.provenance import provenance
 from demix.cli.bars import counting_bar
@@ -20,8 +20,7 @@ from demix.cli.claims import begin, claimed_if, finish
 from demix.cli.console import console, print_table, print_warning
 from demix.data.data import Data
 from demix.data.factors import KnownFactors, read_factors
-from demix.data.matching import listed, match_rows
-from demix.data.names import read_names, table_names
+from demix.data.names import match_rows, read_names, table_names
 from demix.data.reading import read_data
 from demix.metrics.probes.probe import LEVEL, Probe, plan, probe
 from demix.metrics.probes.table import columns_of

@@ -10,9 +10,8 @@ import numpy as np
 
 from demix._support.errors import DemixError
 from demix.cli.options import Options
-from demix.data.beside import read_pairs, read_time
 from demix.data.data import Data
-from demix.data.labels import read_labels
+from demix.data.supervision import read_labels, read_pairs, read_time
 from demix.estimators.classifier import ClassifierDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
 from demix.estimators.instance import InstanceDemixer

@@ -111,7 +111,7 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
 
     Examples
     --------
-    >>> from demix.data.arrays import as_data
+    >>> from demix.data.data import as_data
     >>> from demix.data.checks import check_data
     >>> found = check_data(as_data([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]]))
     >>> found.constant, found.duplicated

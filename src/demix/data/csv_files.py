@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from demix._support.errors import DemixError, warn
+from demix._support.errors import DemixError, reason, shortened, warn
 from demix._support.files import open_regular
 from demix._support.memory import check_memory
-from demix._support.text import reason, shortened
 from demix.data.formats import check_kind, find_column
 
 _BEGINNING = 2**16

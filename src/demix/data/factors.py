@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from demix._support.errors import DemixError
-from demix._support.text import shortened
+from demix._support.errors import DemixError, shortened
 from demix.data.csv_files import check_header, csv_delimiter, csv_lines, reads_as
 from demix.data.npy_files import read_npy
 from demix.data.parquet_files import parquet_cells, parquet_text, read_parquet

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, reason, shortened
 from demix._support.files import open_regular
-from demix._support.text import reason, shortened
 
 _BEGINNINGS = {
     b"\x93NUMPY": "a numpy array (.npy)",

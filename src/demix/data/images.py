@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, reason
 from demix._support.files import changed, open_regular, stamp_of
-from demix._support.text import reason
 from demix.data.data import Data
 from demix.data.formats import looks_like
 

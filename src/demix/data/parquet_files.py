@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from demix._support.errors import DemixError
-from demix._support.extras import need
+from demix._support.errors import DemixError, need, reason, shortened
 from demix._support.memory import check_memory
-from demix._support.text import reason, shortened
 from demix.data.formats import check_kind, find_column
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from demix._support.errors import DemixError
 from demix._support.files import check_regular
-from demix.data.arrays import array_data, zarr_data
 from demix.data.csv_files import check_header, read_csv
-from demix.data.data import Data
+from demix.data.data import Data, array_data, zarr_data
 from demix.data.images import image_data
 from demix.data.npy_files import read_npy, read_npz
 from demix.data.parquet_files import read_parquet

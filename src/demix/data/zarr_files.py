@@ -12,11 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from demix._support.errors import DemixError
-from demix._support.extras import need
+from demix._support.errors import DemixError, need, reason, shortened
 from demix._support.files import check_regular, kind_of, open_regular
 from demix._support.memory import check_memory
-from demix._support.text import reason, shortened
 from demix.data.formats import choose_array
 
 # Codecs that turn bytes into numbers and do nothing else. Others unpickle what a chunk holds, or

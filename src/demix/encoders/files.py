@@ -14,10 +14,9 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from demix import __version__
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, reason, shortened
 from demix._support.files import write_atomic
 from demix._support.outputs import read_marker
-from demix._support.text import reason, shortened
 from demix.encoders.checks import check_weights, outline, read_at_most, refuse_pickles, shown
 from demix.encoders.encoder import Encoder
 from demix.encoders.images import channels_last

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from demix import __version__
-from demix._support.errors import DemixError, warn
-from demix._support.extras import need
+from demix._support.errors import DemixError, need, warn
 from demix._support.files import write_atomic
 from demix._support.outputs import refuse_other
 from demix.encoders.body import ResidualLayer

@@ -14,12 +14,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from demix._support.errors import DemixError, warn
-from demix._support.text import shortened
+from demix._support.errors import DemixError, shortened, warn
 from demix._support.validation import check_device, check_seed, check_share, refuse_masked
-from demix.data.arrays import as_data
 from demix.data.checks import Findings, check_data
-from demix.data.data import Data
+from demix.data.data import Data, as_data
 from demix.encoders.encoder import Encoder
 from demix.encoders.images import ChannelScaling
 from demix.estimators.assumptions import assumed_space, encoder_settings

@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from demix._support.errors import DemixError, warn
 from demix._support.validation import refuse_masked
-from demix.data.arrays import as_data
-from demix.data.beside import check_pairs
-from demix.data.data import Data
+from demix.data.data import Data, as_data
+from demix.data.supervision import check_pairs
 from demix.estimators.assumptions import assumed_space, default_conditional, pair_objective
 from demix.estimators.base import Demixer
 from demix.estimators.fitting import Report, judged, warn_of_no_gain

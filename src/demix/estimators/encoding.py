@@ -38,7 +38,7 @@ def encode(
     Examples
     --------
     >>> from demix import Encoder, Sphere
-    >>> from demix.data.arrays import as_data
+    >>> from demix.data.data import as_data
     >>> from demix.estimators.encoding import encode
     >>> encode(Encoder(2, Sphere(3)), as_data([[1.0, 2.0], [3.0, 4.0]])).shape
     (2, 3)
@@ -65,7 +65,7 @@ def encoded(encoders: Sequence[Encoder], data: Data) -> Iterator[tuple[int, list
     Examples
     --------
     >>> from demix import Encoder, Sphere
-    >>> from demix.data.arrays import as_data
+    >>> from demix.data.data import as_data
     >>> from demix.estimators.encoding import encoded
     >>> models = [Encoder(2, Sphere(3)), Encoder(2, Sphere(2))]
     >>> [[z.shape for z in block] for _, block in encoded(models, as_data([[1.0, 2.0]]))]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from demix._support.errors import DemixError
-from demix._support.text import shortened
+from demix._support.errors import DemixError, shortened
 
 Test = Callable[[Any], bool]
 # Beyond it whole numbers fit into no float; NaN is not below it, either.

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, reason
 from demix._support.provenance import provenance
-from demix._support.text import reason
 from demix._support.validation import check_device
 from demix.encoders.encoder import Encoder
 from demix.encoders.files import open_model, save_encoder

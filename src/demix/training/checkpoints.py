@@ -14,9 +14,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, uint8
 
-from demix._support.errors import DemixError, warn
+from demix._support.errors import DemixError, reason, warn
 from demix._support.files import open_regular, refused, write_atomic
-from demix._support.text import reason
 
 if TYPE_CHECKING:
     from demix.training.state import State

@@ -16,10 +16,9 @@ import torch
 from chores import die, environment, refuse, unreadable, wait_for, whoami
 
 from demix import DemixError
-from demix._support.workers.choice import opened
-from demix._support.workers.local import Workers
-from demix._support.workers.tasks import Here, completed
-from demix._support.workers.threads import cores, threads
+from demix._support.workers.environment import cores, threads
+from demix._support.workers.executors import SerialExecutor, completed, open_executor
+from demix._support.workers.pool import Workers
 
 
 def until(moment):
@@ -115,7 +114,7 @@ PROGRAM = """
 import sys
 from multiprocessing import active_children
 from chores import wait_for
-from demix._support.workers.local import Workers
+from demix._support.workers.pool import Workers
 try:
     with Workers(2) as workers:
         for number in range(2):
@@ -142,7 +141,7 @@ def test_processes_end_with_the_one_that_began_them(demix, tmp_path, how):
     until(lambda: not any(map(lives, waiting(file))))
 
 
-@pytest.mark.parametrize("executor", [Here(), ThreadPoolExecutor(2)])
+@pytest.mark.parametrize("executor", [SerialExecutor(), ThreadPoolExecutor(2)])
 def test_any_executor_is_asked_in_the_same_way(executor):
     found = {task: future.result() for task, future in completed(executor, abs, [-3, -2, -1])}
     assert found == {-3: 3, -2: 2, -1: 1}
@@ -156,7 +155,7 @@ def test_here_one_task_is_finished_before_the_next_is_asked_for():
             said.append(f"asked {number}")
             yield number
 
-    for number, future in completed(Here(), abs, tasks()):
+    for number, future in completed(SerialExecutor(), abs, tasks()):
         said.append(f"got {future.result()}")
         assert said[-2:] == [f"asked {number}", f"got {number}"]
 
@@ -192,7 +191,7 @@ def test_threads_are_given_back():
 )
 def test_a_name_of_no_executor_is_refused(name):
     words = r"^--executor takes local, local:N with N processes, or dask:ADDRESS .* but got '.*'\.$"
-    with pytest.raises(DemixError, match=words) as caught, opened(name):
+    with pytest.raises(DemixError, match=words) as caught, open_executor(name):
         pass
     assert repr(name) in str(caught.value)
 
@@ -201,6 +200,6 @@ def test_a_name_of_no_executor_is_refused(name):
 def test_a_scheduler_that_does_not_answer_is_named(address):
     with (
         pytest.raises(DemixError, match=rf"^No Dask scheduler answers at {address} \(.*\.$"),
-        opened(f"dask:{address}", patience=0.1),
+        open_executor(f"dask:{address}", patience=0.1),
     ):
         pass

@@ -7,7 +7,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from walks import QUICK, TINY, mixed, sphere_points, sphere_walk
 
 from demix import (
     ClassifierDemixer,
@@ -19,7 +18,8 @@ from demix import (
     consensus,
     orthogonal_r2,
 )
-from demix.data.arrays import as_data
+from demix.data.data import as_data
+from walks import QUICK, TINY, mixed, sphere_points, sphere_walk
 
 Z, X = sphere_walk(3000)
 # Runs agree long before they have learnt all that there is.

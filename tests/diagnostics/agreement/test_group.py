@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from walks import TINY, sphere_walk
 
 from demix import Box, ClassifierDemixer, ContrastiveDemixer, InstanceDemixer, Product, Sphere
 from demix.diagnostics.agreement.group import group_of
+from walks import TINY, sphere_walk
 
 
 @pytest.mark.parametrize(

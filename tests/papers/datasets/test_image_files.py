@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from pictures import picture, write_tar
 from PIL import Image
 
 from demix import DemixError
 from demix.papers import open_images
+from pictures import picture, write_tar
 
 SHADES = {f"{i}.JPEG": (40 * i, 255 - 40 * i, 100) for i in range(5)}
 FILES = {name: picture(shade) for name, shade in SHADES.items()}

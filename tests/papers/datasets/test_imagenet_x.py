@@ -6,11 +6,11 @@ import json
 import sys
 
 import pytest
-from pictures import annotation, write_lines
 
 from demix import DemixError
 from demix.papers import ImageNetX, imagenet_x
 from demix.papers.datasets.annotations import class_labels
+from pictures import annotation, write_lines
 
 ROWS = [annotation("a.JPEG", 3, pose=1), annotation("val/b.JPEG", 700, pose=1, color=1)]
 

@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.text import Text
 
 from demix import DemixError
-from demix._support.workers.local import Workers
-from demix._support.workers.threads import cores
+from demix._support.workers.environment import cores
+from demix._support.workers.pool import Workers
 from demix.cli.bars import training_bar
 from demix.cli.table_bars import TableBars
 from demix.papers.experiments import experiment_named

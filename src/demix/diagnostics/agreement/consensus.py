@@ -14,9 +14,8 @@ from sklearn.base import clone
 
 from demix._support.errors import DemixError, DemixWarning
 from demix._support.validation import check_seed
-from demix.data.arrays import as_data
 from demix.data.checks import check_data
-from demix.data.data import Data
+from demix.data.data import Data, as_data
 from demix.diagnostics.agreement.common import common_maps
 from demix.diagnostics.agreement.group import chosen_group, group_of, widest
 from demix.diagnostics.agreement.parts import Parts, pairs_within, row_parts, time_parts

@@ -13,8 +13,7 @@ import numpy as np
 
 from demix._support.errors import DemixError
 from demix._support.files import new_array
-from demix.data.arrays import as_data
-from demix.data.data import Data
+from demix.data.data import Data, as_data
 from demix.diagnostics.agreement.align import Map
 from demix.diagnostics.agreement.common import mean_of
 from demix.diagnostics.agreement.group import Group

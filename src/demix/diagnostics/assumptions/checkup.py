@@ -11,7 +11,7 @@ import torch
 
 from demix._support.errors import DemixError, DemixWarning
 from demix._support.validation import check_matrix, check_seed
-from demix.data.arrays import as_data
+from demix.data.data import as_data
 from demix.diagnostics.agreement.group import group_of, group_of_pairs
 from demix.diagnostics.assumptions.check import Check, judge
 from demix.diagnostics.assumptions.injectivity import injectivity

@@ -11,9 +11,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, reason, shortened
 from demix._support.files import is_there
-from demix._support.text import reason, shortened
 from demix.data.csv_files import csv_delimiter, csv_lines, reads_as
 from demix.data.formats import check_kind, find_column
 

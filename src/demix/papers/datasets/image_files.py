@@ -13,9 +13,8 @@ from typing import IO, NamedTuple
 import numpy as np
 from PIL import Image
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, reason
 from demix._support.files import check_regular
-from demix._support.text import reason
 from demix.data.images import SUFFIXES, open_image
 
 # The short side of an image that is cut, in units of what is cut out of it.

@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, reason, shortened
 from demix._support.files import is_there, open_regular
 from demix._support.memory import check_memory
-from demix._support.text import reason, shortened
 from demix.papers.datasets.runs import Runs, read_runs
 
 _PEDESTRIAN = 2

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demix._support.errors import DemixError
-from demix._support.extras import need
+from demix._support.errors import DemixError, need
 from demix._support.validation import check_matrix
 from demix.distributions.base import Conditional
 

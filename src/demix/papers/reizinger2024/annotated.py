@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from demix._support.errors import DemixError, warn
+from demix._support.errors import DemixError, listed, warn
 from demix._support.outputs import read_marker
-from demix.data.matching import listed, match_rows
+from demix.data.names import match_rows
 from demix.papers.datasets.annotations import imagenet_x
 from demix.papers.reizinger2024.extraction import Features, read_features
 from demix.papers.runner.declaration import Model

@@ -12,11 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from demix._support.errors import DemixError, warn
-from demix._support.extras import need
+from demix._support.errors import DemixError, listed, need, reason, warn
 from demix._support.files import is_there, write_atomic
-from demix._support.text import reason
-from demix.data.matching import listed
 from demix.data.names import read_names
 from demix.data.npy_files import read_npy
 from demix.papers.reizinger2024.efficientnet import EfficientNetLite0

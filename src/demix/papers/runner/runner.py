@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from demix._support.errors import DemixError
-from demix._support.locks import held
+from demix._support.locks import lock_folder
 from demix._support.memory import check_memory
 from demix._support.process_group.group import Ranks
 from demix._support.validation import check_seed
@@ -90,7 +90,7 @@ def reproduce(
     check_memory(_LIBRARIES, "Running cells", "free some, or raise the limit")
     store = Store(out, experiment, scale)
     sweep = Sweep(experiment, scale, tuple(Path(p).resolve() for p in data), store, watcher)
-    with held(store.folder):
+    with lock_folder(store.folder):
         # What others may have written there is found out now, not when all cells have run.
         write_tables(experiment, store.records, store.folder)
         cells = [

@@ -7,10 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, reason, shortened
 from demix._support.files import open_regular, write_atomic
 from demix._support.outputs import check_folder, claim_folder, refuse_other, remove_only
-from demix._support.text import reason, shortened
 from demix._support.validation import check_seed
 from demix.papers.runner.declaration import Experiment, Model, Row
 from demix.papers.runner.progress import made_folder

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from demix._support.errors import DemixError
-from demix._support.workers.tasks import Here, completed
+from demix._support.workers.executors import SerialExecutor, completed
 from demix.papers.runner.cell import heading
 from demix.papers.runner.declaration import Experiment, Row
 from demix.papers.runner.progress import Board
@@ -51,7 +51,7 @@ class Sweep:
     def run_here(self, cells: Sequence[Cell], material: Any) -> None:
         """Run cells in this process, on what was opened already."""
         with handed_over(self.name, material):
-            self._run(cells, Here(), None)
+            self._run(cells, SerialExecutor(), None)
 
     def run_elsewhere(self, cells: Sequence[Cell], executor: Executor) -> None:
         """Let an executor run cells, which open the files themselves."""

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, reason
 from demix._support.files import write_atomic
-from demix._support.text import reason
 from demix.papers.pages.table import table_markdown, table_page
 from demix.papers.reizinger2024.factor_table import factor_lines, factor_notes
 from demix.papers.reizinger2024.factors import FactorRow

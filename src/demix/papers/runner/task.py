@@ -13,7 +13,7 @@ from typing import Any
 
 from demix._support.errors import DemixError
 from demix._support.provenance import provenance
-from demix._support.workers.threads import threads
+from demix._support.workers.environment import threads
 from demix.losses.streaming import kernel_name
 from demix.papers.runner.cell import run_cell
 from demix.papers.runner.declaration import Experiment, Model, Row

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from demix._support.extras import need
+from demix._support.errors import need
 from demix.papers.scenes.meshes import Mesh
 from demix.papers.scenes.vectors import dot, turn, unit
 

@@ -10,12 +10,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from demix._support.errors import DemixError, warn
+from demix._support.errors import DemixError, shortened, warn
 from demix._support.files import is_full, write_atomic
-from demix._support.locks import held
+from demix._support.locks import lock_folder
 from demix._support.outputs import claim_folder
 from demix._support.provenance import provenance
-from demix._support.text import shortened
 from demix.papers.scenes.arrays import allocate, raw_npy
 from demix.papers.scenes.disk import check_processes, check_room, full_disk
 from demix.papers.scenes.order import Order
@@ -75,7 +74,7 @@ def render_folder(
     check_processes(order, len(scene_named(order.scene).latents), jobs or cores())
     claim_folder(path, META, command=_COMMAND)
     origin = {"command": command, **provenance("embreex", "bpy")}
-    with held(path):
+    with lock_folder(path):
         _render(path, order, jobs, origin, watch or (lambda done: None))
     return path
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from demix._support.errors import DemixError
-from demix._support.workers.beginning import beginning
+from demix._support.workers.environment import process_environment
 from demix.papers.scenes.arrays import fill
 from demix.papers.scenes.order import Order
 from demix.papers.scenes.registry import scene_named
@@ -66,13 +66,13 @@ def rendered(todo: Sequence[Shard], jobs: int | None) -> Generator[str, None, No
     if min(jobs, len(todo)) <= 1:
         yield from map(_render, todo)
         return
-    with beginning():  # a process that keeps track of the others
+    with process_environment():  # a process that keeps track of the others
         # Forked processes would inherit threads' locks, those of torch for example.
         pool = ProcessPoolExecutor(
             min(jobs, len(todo)), mp_context=get_context("spawn"), initializer=_begin
         )
     try:
-        with beginning():
+        with process_environment():
             checksums = pool.map(_render, todo)
         yield from checksums
     except BrokenProcessPool as error:

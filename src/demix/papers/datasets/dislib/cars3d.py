@@ -9,9 +9,8 @@ from zlib import error as ZlibError
 
 import numpy as np
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, reason, shortened
 from demix._support.files import open_regular
-from demix._support.text import reason, shortened
 from demix.papers.datasets.dislib.columns import FactorColumn
 from demix.papers.datasets.dislib.factor_images import FactorImages, grid
 from demix.papers.datasets.dislib.mat_files import read_mat

@@ -13,12 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from demix._support.errors import DemixError
-from demix._support.extras import need
+from demix._support.errors import DemixError, need, reason, shortened
 from demix._support.files import open_own, open_regular, refused, write_atomic
-from demix._support.locks import held
+from demix._support.locks import lock_folder
 from demix._support.outputs import tidied
-from demix._support.text import reason, shortened
 from demix.papers.datasets.dislib.official import OfficialFile, official_files
 from demix.papers.datasets.dislib.pixels import Report, silent
 from demix.papers.datasets.dislib.stalls import Stalls
@@ -116,7 +114,7 @@ def _alone(folder: Path) -> Iterator[None]:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise refused(folder, error) from error
-        with held(folder):
+        with lock_folder(folder):
             yield
 
 

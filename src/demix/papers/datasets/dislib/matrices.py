@@ -10,9 +10,8 @@ from zlib import error as ZlibError
 
 import numpy as np
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, reason
 from demix._support.memory import check_memory
-from demix._support.text import reason
 from demix.data.npy_files import DEFLATED
 
 _TYPES = {

@@ -11,9 +11,8 @@ from zlib import error as ZlibError
 
 import numpy as np
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, reason
 from demix._support.memory import check_memory
-from demix._support.text import reason
 from demix.data.formats import check_kind, choose_array
 from demix.data.npy_files import DEFLATED, Header, read_header
 from demix.papers.datasets.dislib.pixels import ArrayPixels, BitPixels, Pixels, Report, silent

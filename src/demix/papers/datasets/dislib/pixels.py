@@ -7,8 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from demix._support.errors import DemixError
-from demix._support.text import reason
+from demix._support.errors import DemixError, reason
 from demix.data.rows import array_rows
 
 Report = Callable[[int, int, str], None]

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from demix._support.errors import DemixError
-from demix._support.extras import need
+from demix._support.errors import DemixError, need, reason, shortened
 from demix._support.memory import check_memory
-from demix._support.text import reason, shortened
 from demix.data.formats import check_kind
 from demix.papers.datasets.dislib.columns import FactorColumn
 from demix.papers.datasets.dislib.factor_images import FactorImages

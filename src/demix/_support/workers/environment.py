@@ -1,11 +1,15 @@
-"""How many cores there are, and how many threads compute on them."""
+"""Cores, threads and environment variables of processes."""
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+# The environment is one for all threads.
+_LOCK = threading.Lock()
 
 
 def cores() -> int:
@@ -13,7 +17,7 @@ def cores() -> int:
 
     Examples
     --------
-    >>> from demix._support.workers.threads import cores
+    >>> from demix._support.workers.environment import cores
     >>> cores() >= 1
     True
     """
@@ -31,7 +35,7 @@ def threads(count: int | None) -> Iterator[None]:
     Examples
     --------
     >>> import torch
-    >>> from demix._support.workers.threads import threads
+    >>> from demix._support.workers.environment import threads
     >>> with threads(1):
     ...     torch.get_num_threads()
     1
@@ -59,3 +63,32 @@ def keep_to(count: int) -> None:
         sys.modules["threadpoolctl"].threadpool_limits(count)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(count)
+
+
+@contextmanager
+def process_environment(**variables: str) -> Iterator[None]:
+    """Give these variables to processes that begin meanwhile, and no modules of this folder.
+
+    ``python -c``, which `multiprocessing` begins all its processes with, looks for modules in the
+    current folder first: a ``struct.py`` that somebody has put there would be run.
+
+    Examples
+    --------
+    >>> import subprocess, sys
+    >>> from demix._support.workers.environment import process_environment
+    >>> with process_environment():
+    ...     subprocess.call([sys.executable, "-c", "import sys; sys.exit('' in sys.path)"])
+    0
+    """
+    wanted = variables | {"PYTHONSAFEPATH": "1"}
+    with _LOCK:
+        before = {name: os.environ.get(name) for name in wanted}
+        os.environ.update(wanted)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value

@@ -15,8 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from demix._support.errors import DemixError
-from demix._support.workers.beginning import beginning
-from demix._support.workers.threads import cores, keep_to
+from demix._support.workers.environment import cores, keep_to, process_environment
 
 _TRIES = 3
 
@@ -39,7 +38,7 @@ class Workers(Executor):
 
     Examples
     --------
-    >>> from demix._support.workers.local import Workers
+    >>> from demix._support.workers.pool import Workers
     >>> with Workers(2) as workers:
     ...     list(workers.map(abs, [-1, -2, -3]))
     [1, 2, 3]
@@ -130,7 +129,7 @@ class _Process:
         self.pipe, there = context.Pipe()
         self.process = context.Process(target=_serve, args=(there, threads), daemon=True)
         # Which begins the process that others are forked from anew if that was killed.
-        with beginning():
+        with process_environment():
             self.process.start()
         there.close()
 
@@ -160,7 +159,7 @@ def _prepare(preload: Sequence[str]) -> str:
     if "forkserver" not in get_all_start_methods():
         return "spawn"
     get_context("forkserver").set_forkserver_preload(list(preload))
-    with _without_interrupts(), beginning(OMP_NUM_THREADS="1"):
+    with _without_interrupts(), process_environment(OMP_NUM_THREADS="1"):
         forkserver.ensure_running()
     return "forkserver"
 

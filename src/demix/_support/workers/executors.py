@@ -1,0 +1,157 @@
+"""Executors by their names, and tasks as they are completed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
+
+from demix._support.errors import DemixError, need
+from demix._support.workers.pool import Workers
+
+Task = TypeVar("Task")
+
+# How long a change may wait to be shown.
+_LOOK = 0.2
+_PATIENCE = 10
+"""Seconds within which a scheduler has to answer."""
+
+
+class SerialExecutor(Executor):
+    """Calls each function at once, in this process; what is the same everywhere is run like this.
+
+    Examples
+    --------
+    >>> from demix._support.workers.executors import SerialExecutor
+    >>> SerialExecutor().submit(abs, -1).result()
+    1
+    """
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Call ``fn`` before returning."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # Ctrl-C is none
+            future.set_exception(error)
+        return future
+
+
+def completed(
+    executor: Executor,
+    function: Callable[[Task], Any],
+    tasks: Iterable[Task],
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Generator[tuple[Task, Future[Any]], None, None]:
+    """Let an executor call ``function`` on each task, and yield each once it is finished.
+
+    Parameters
+    ----------
+    executor : Executor
+        Who does it.
+    function : callable
+        What is done to each task.
+    tasks : iterable
+        Handed over one after the other; what is finished at once is yielded before the next.
+    meanwhile : callable
+        Called a few times a second while nothing is finished.
+
+    Yields
+    ------
+    tuple
+        A task and its future, which is done. If the caller stops early, the others are cancelled.
+
+    Examples
+    --------
+    >>> from demix._support.workers.executors import SerialExecutor, completed
+    >>> [(task, future.result()) for task, future in completed(SerialExecutor(), abs, [-1, -2])]
+    [(-1, 1), (-2, 2)]
+    """
+    finished: SimpleQueue[tuple[Task, Future[Any]]] = SimpleQueue()
+
+    def finish(task: Task, future: Future[Any]) -> None:
+        finished.put((task, future))
+
+    begun: list[Future[Any]] = []
+    yielded = 0
+    try:
+        for task in tasks:
+            begun.append(executor.submit(function, task))
+            begun[-1].add_done_callback(partial(finish, task))
+            while not finished.empty():
+                yield finished.get()
+                yielded += 1
+        while yielded < len(begun):
+            try:
+                done = finished.get(timeout=_LOOK)
+            except Empty:
+                meanwhile()
+                continue
+            yield done
+            yielded += 1
+    finally:
+        for future in begun:
+            future.cancel()
+
+
+@contextmanager
+def open_executor(
+    name: str, *, preload: Sequence[str] = (), patience: float = _PATIENCE
+) -> Iterator[Executor]:
+    """Give the executor of a sweep by its name, and close it in the end.
+
+    Parameters
+    ----------
+    name : str
+        ``local`` or ``local:N`` for processes of this machine, ``dask:ADDRESS`` for a cluster.
+    preload : sequence of str
+        Modules that local processes import at once.
+    patience : float
+        Seconds within which a cluster has to answer.
+
+    Examples
+    --------
+    >>> from demix._support.workers.executors import open_executor
+    >>> with open_executor("local:0"):
+    ...     pass
+    Traceback (most recent call last):
+    demix.DemixError: --executor takes local, local:N with N processes, ...
+    """
+    kind, colon, what = name.partition(":")
+    if kind == "local" and (not colon or (what.isdecimal() and int(what))):
+        with Workers(int(what) if colon else None, preload=preload) as workers:
+            yield workers
+    elif kind == "dask" and what:
+        with _dask(what, patience) as cluster:
+            yield cluster
+    else:
+        raise DemixError(
+            "--executor takes local, local:N with N processes, or dask:ADDRESS with the address "
+            f"of a scheduler, but got {name!r}."
+        )
+
+
+@contextmanager
+def _dask(address: str, patience: float) -> Iterator[Executor]:
+    dask = need("distributed", "A Dask cluster", "cluster")
+    try:
+        asyncio.run(_reach(dask, address, patience))
+        client = dask.Client(address, timeout=patience, set_as_default=False)
+    except Exception as error:  # each kind of address fails in its own way
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise DemixError(
+            f"No Dask scheduler answers at {address} ({said}); give the address that 'dask "
+            "scheduler' shows, such as tcp://10.0.0.1:8786."
+        ) from error
+    with client:
+        yield client.get_executor(pure=False)
+
+
+async def _reach(dask: Any, address: str, patience: float) -> None:
+    """Connect, and no more; a client that fails in an odd way takes long to end."""
+    told = dask.Security().get_connection_args("client")
+    (await dask.comm.connect(address, timeout=patience, **told)).abort()
