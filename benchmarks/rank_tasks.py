@@ -17,7 +17,7 @@ from demix._support.process_group.split import divided
 from demix.distributions.uniform import Uniform
 from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
-from demix.losses.objective import InfoNCE
+from demix.losses.pairs import InfoNCE
 from demix.losses.ring import Exchange, spread_logsumexp
 from demix.losses.similarities import similarity_named
 from demix.losses.streaming import pairwise_logsumexp

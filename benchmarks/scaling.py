@@ -14,7 +14,7 @@ from benchmarks.timing import Say, interleaved, medians
 from demix.distributions.uniform import Uniform
 from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
-from demix.losses.objective import InfoNCE
+from demix.losses.pairs import InfoNCE
 from demix.processes.mixing import LeakyMixing
 from demix.processes.process import Process
 from demix.spaces.sphere import Sphere

@@ -19,7 +19,7 @@ from demix.distributions.uniform import Uniform
 from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
 from demix.losses.classification import InstanceDiscrimination
-from demix.losses.objective import InfoNCE
+from demix.losses.pairs import InfoNCE
 from demix.papers.pages.table import table_markdown
 from demix.processes.cluster_process import Labelled
 from demix.processes.mixing import LeakyMixing

@@ -13,7 +13,7 @@ from benchmarks.search.plan import Plan
 from demix._support.errors import DemixError
 from demix.encoders.encoder import Encoder
 from demix.encoders.whitening import Whitening
-from demix.losses.objective import InfoNCE
+from demix.losses.pairs import InfoNCE
 from demix.processes.process import Pairs, Process
 
 _LOOKAHEAD = 5  # steps between two averages (Zhang et al., 2019)

@@ -26,7 +26,7 @@ from demix import (
     Sphere,
     TimeContrastive,
 )
-from demix.losses.objective import Supervised
+from demix.losses.pairs import Supervised
 from demix.processes.cluster_process import Labelled
 
 pytestmark = pytest.mark.usefixtures("engine")

@@ -22,7 +22,7 @@ from demix import (
     mean_correlation,
     train,
 )
-from demix.losses.objective import Supervised
+from demix.losses.pairs import Supervised
 from demix.theory.optimum import latent_loss
 
 RECIPE = Recipe(steps=150, batch=256)

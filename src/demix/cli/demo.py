@@ -22,7 +22,7 @@ from demix.distributions.uniform import Uniform
 from demix.encoders.encoder import Encoder
 from demix.encoders.files import save_encoder
 from demix.losses.contrast import contrast
-from demix.losses.objective import InfoNCE
+from demix.losses.pairs import InfoNCE
 from demix.metrics.registry import RECOVERY, all_scores
 from demix.metrics.regression import affine_r2
 from demix.processes.mixing import LeakyMixing

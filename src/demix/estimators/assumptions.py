@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any
 
 from demix._support.errors import DemixError
-from demix.losses.objective import InfoNCE
+from demix.losses.pairs import InfoNCE
 from demix.losses.shaped import ShapedInfoNCE
 from demix.losses.similarities import Kind
 from demix.spaces.base import Space

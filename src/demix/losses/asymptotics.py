@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from torch import Tensor
 from torch import distributed as dist
 
 from demix._support.process_group.split import lay_out
+from demix.encoders.encoder import Encoder
 from demix.losses.contrast import check_rows, tempered
+from demix.losses.objective import PairBatch
+from demix.losses.pairs import PairObjective, both_sides
 from demix.losses.ring import spread_logsumexp
 from demix.losses.similarities import Kind, similarity_named
 
@@ -82,3 +86,56 @@ def uniformity(
     own, held = lay_out(group, queries, keys)
     rows, _ = spread_logsumexp(*tempered(queries, keys, pairs, temperature), pairs, held)
     return own.mean(rows) - math.log(held.total)
+
+
+@dataclass(frozen=True)
+class AlignmentUniformity(PairObjective[PairBatch]):
+    r"""The limit of InfoNCE for many negatives: alignment plus uniformity (Prop. A, Prop. 3).
+
+    The inner expectation of the uniformity is taken over the batch, the sample itself included
+    (the plug-in estimate of Wang and Isola). That keeps a pull between positives where InfoNCE
+    has none left: when a pair carries more nats than the log of the number of negatives, InfoNCE
+    is almost zero for any encoder that tells the batch apart, and this is the loss to use.
+
+    Parameters
+    ----------
+    similarity : "dot" or float
+        As in :func:`demix.contrast`.
+    temperature : float
+        ``tau``.
+    group : ProcessGroup, optional
+        The ranks that the batch lies on, as in :func:`demix.contrast`.
+
+    References
+    ----------
+    Wang and Isola (2020), Understanding Contrastive Representation Learning through Alignment and
+    Uniformity on the Hypersphere; Zimmermann et al. (2021), Eqs. 12, 13, 56, 57.
+
+    Examples
+    --------
+    >>> from demix import AlignmentUniformity
+    >>> AlignmentUniformity(similarity=3).similarity
+    3
+    """
+
+    similarity: Kind = "dot"
+    temperature: float = 1.0
+
+    def __call__(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
+        """Encode both sides in one pass; pull pairs together, push the anchors apart."""
+        anchors, positives = both_sides(encoder, pairs)
+        pull = alignment(
+            anchors,
+            positives,
+            similarity=self.similarity,
+            temperature=self.temperature,
+            group=self.group,
+        )
+        push = uniformity(
+            anchors,
+            anchors,
+            similarity=self.similarity,
+            temperature=self.temperature,
+            group=self.group,
+        )
+        return pull + push

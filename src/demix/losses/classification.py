@@ -15,13 +15,13 @@ from torch.utils.checkpoint import checkpoint
 
 from demix._support.errors import DemixError
 from demix._support.process_group.exchange import shared_gradient, summed
-from demix._support.process_group.group import Ranks, checked_group
 from demix._support.process_group.split import Split, divided, lay_out
 from demix._support.validation import check_share
 from demix.encoders.encoder import Encoder
 from demix.losses.contrast import full, log_likelihood
 from demix.losses.labels import check_features, check_labels, warn_of_few
-from demix.losses.rows import Examples, RowObjective
+from demix.losses.objective import LabelBatch
+from demix.losses.rows import RowObjective
 from demix.losses.sampling import draw_distinct, places, sampled_log_likelihood
 from demix.losses.shares import held_here, log_sums, own_similarities
 
@@ -74,7 +74,7 @@ class Classification(RowObjective):
     ----------
     rows : Parameter (classes, dim)
         The table, before it is brought to unit length; shared among ranks, this one's part of it.
-    held : Split
+    sharding : Split
         Which of the rows are here.
     sparse_gradient : bool
         With ``sampled``: give the table a sparse gradient, for ``torch.optim.SparseAdam``.
@@ -91,6 +91,8 @@ class Classification(RowObjective):
     tensor(100000., grad_fn=<ExpBackward0>)
     """
 
+    draws: torch.Generator
+    sharding: Split
     log_prior: Tensor | None
 
     def __init__(
@@ -118,7 +120,7 @@ class Classification(RowObjective):
             )
         if sampled is not None and smoothing:
             raise DemixError("smoothing needs the mean of all rows; choose it or sampled rows.")
-        self.held = Split((classes,))
+        self.sharding = Split((classes,))
         self.noise, self.smoothing = noise, smoothing
         self.sampled, self.sparse_gradient = sampled, False
         self.draws = torch.Generator()
@@ -132,9 +134,6 @@ class Classification(RowObjective):
         super().initialise(generator)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
-        device = "cpu" if generator is None else generator.device
-        seed = torch.randint(2**62, (), generator=generator, device=device)
-        self.draws.manual_seed(int(seed))
 
     def _warn_of_few(self) -> None:
         warn_of_few(*self.rows.shape)
@@ -146,25 +145,23 @@ class Classification(RowObjective):
         the mean loss: there is nothing to average over ranks. None brings all rows together again,
         on every rank.
         """
-        if self.held.group is not None:
-            self._hold([self.held.gathered(p.detach()) for p in self.parameters()], None)
-        group = checked_group(group)
-        if group is not None:
-            # Ranks must draw the same rows.
-            self.draws.set_state(Ranks(group).told(self.draws.get_state()))
-            part = divided(self.classes, group).own
-            self._hold([p.detach()[part].clone() for p in self.parameters()], group)
+        if self.sharding.group is not None:
+            self._hold([self.sharding.gathered(p.detach()) for p in self.parameters()], None)
+        super().across(group)
+        if self.group is not None:
+            part = divided(self.classes, self.group).own
+            self._hold([p.detach()[part].clone() for p in self.parameters()], self.group)
         return self
 
     @contextmanager
     def whole_on_first(self) -> Iterator[None]:
         """Give all rows to rank 0 for a while, as if it were alone; every rank has to take part."""
-        if self.held.group is None:
+        if self.sharding.group is None:
             yield
             return
         group, parts = self.group, [p.detach() for p in self.parameters()]
-        whole = [self.held.collected(part) for part in parts]
-        if self.held.rank == 0:
+        whole = [self.sharding.collected(part) for part in parts]
+        if self.sharding.rank == 0:
             self._hold(whole, None)
         try:
             yield
@@ -175,7 +172,14 @@ class Classification(RowObjective):
     def _hold(self, rows: list[Tensor], group: dist.ProcessGroup | None) -> None:
         for parameter, part in zip(self.parameters(), rows, strict=True):
             parameter.data, parameter.grad = part, None
-        self.group, self.held = group, divided(self.classes, group)
+        self.group, self.sharding = group, divided(self.classes, group)
+
+    def optimizers(self, rate: float, *, lazy: bool = False) -> list[torch.optim.Optimizer]:
+        """Return Adam, or its sparse form for ``sampled`` rows if it is to be lazy."""
+        self.sparse_gradient = lazy and self.sampled is not None
+        if self.sparse_gradient:
+            return [torch.optim.SparseAdam(self.parameters(), lr=rate)]
+        return super().optimizers(rate, lazy=lazy)
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
@@ -197,7 +201,7 @@ class Classification(RowObjective):
         self._check_whole()
         return self._queries(full(features)) @ self._keys().T
 
-    def log_likelihood(self, encoder: Encoder, batch: Examples) -> Tensor:
+    def log_likelihood(self, encoder: Encoder, batch: LabelBatch) -> Tensor:
         """Return the log-probability ``(N,)`` of each label among all rows."""
         self._check_whole()
         features = full(encoder(batch.x))
@@ -210,10 +214,10 @@ class Classification(RowObjective):
         """Return the loss ``()`` summed over all rows, whether or not training draws some."""
         (split,) = lay_out(self.group, features)
         queries, labels = self._queries(split.gathered(full(features))), split.gathered(labels)
-        keys, here = self._keys(), held_here(labels, self.held)
-        own = keys[labels[here] - self.held.own.start]
-        sums = log_sums(queries, keys, self.held)
-        likelihood = own_similarities(queries, own, here, self.held) - sums
+        keys, here = self._keys(), held_here(labels, self.sharding)
+        own = keys[labels[here] - self.sharding.own.start]
+        sums = log_sums(queries, keys, self.sharding)
+        likelihood = own_similarities(queries, own, here, self.sharding) - sums
         loss = -(1 - self.smoothing) * split.mean(self._mixed(likelihood[split.own]))
         if self.smoothing:
             of_all = self._mean_of_all(queries, keys, sums)
@@ -221,9 +225,9 @@ class Classification(RowObjective):
         return loss
 
     def _check_whole(self) -> None:
-        if self.held.group is not None:
+        if self.sharding.group is not None:
             raise DemixError(
-                f"All {self.classes} rows are needed at once, but rank {self.held.rank} holds "
+                f"All {self.classes} rows are needed at once, but rank {self.sharding.rank} holds "
                 f"{len(self.rows)} of them; bring them together with across(None) on every rank."
             )
 
@@ -236,7 +240,7 @@ class Classification(RowObjective):
 
     def _mean_of_all(self, queries: Tensor, keys: Tensor, log_sum: Tensor) -> Tensor:
         """Return the log-likelihood of each sample ``(B,)``, averaged over all labels."""
-        group = self.held.group
+        group = self.sharding.group
         if not self.noise:
             # The mean logit needs the mean row only.
             total = keys.sum(dim=0)
@@ -255,13 +259,13 @@ class Classification(RowObjective):
     def _estimated(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the log-likelihoods ``(B,)``, estimated from a few rows; touch no others."""
         queries, drawn = self._queries(features), self._drawn(labels)
-        first, here = self.held.own.start, held_here(labels, self.held)
-        drawn_here = drawn[held_here(drawn, self.held)]
+        first, here = self.sharding.own.start, held_here(labels, self.sharding)
+        drawn_here = drawn[held_here(drawn, self.sharding)]
         rows = self._keys(torch.cat([drawn_here, labels[here]]) - first)
         keys, own = rows.split([len(drawn_here), len(here)])
         return sampled_log_likelihood(
-            own_similarities(queries, own, here, self.held),
-            log_sums(queries, keys, self.held, skip=places(drawn_here, labels)),
+            own_similarities(queries, own, here, self.sharding),
+            log_sums(queries, keys, self.sharding, skip=places(drawn_here, labels)),
             len(drawn) - (places(drawn, labels) >= 0).long(),
             self.classes,
         )
@@ -288,7 +292,7 @@ class Classification(RowObjective):
     def _keys(self, which: Tensor | None = None) -> Tensor:
         """Return the rows held, or those at ``which``; their offset is one more coordinate."""
         rows: Tensor = self.rows
-        prior = None if self.log_prior is None else self.log_prior[self.held.own]
+        prior = None if self.log_prior is None else self.log_prior[self.sharding.own]
         offsets: list[Tensor] = [x for x in (self.bias, prior) if x is not None]
         if which is not None:
             sparse = self.sparse_gradient
@@ -297,7 +301,7 @@ class Classification(RowObjective):
         rows = self._sized(rows)
         if offsets:
             rows = torch.cat([rows, torch.stack(offsets).sum(dim=0)[:, None].to(rows)], dim=1)
-        return rows if self.held.group is None else shared_gradient(rows, self.held.group)
+        return rows if self.sharding.group is None else shared_gradient(rows, self.sharding.group)
 
 
 class InstanceDiscrimination(Classification):

@@ -1,31 +1,26 @@
-"""Objectives over positive pairs: what is minimised over an encoder."""
+"""The contract of a loss: all that :func:`demix.train` asks it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Protocol, Self, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch import distributed as dist
-from torch.nn import functional
 
 from demix._support.errors import DemixError
-from demix._support.process_group.group import checked_group
-from demix._support.process_group.split import divided, lay_out
+from demix._support.process_group.group import Ranks, checked_group
+from demix._support.process_group.split import Split
 from demix.encoders.encoder import Encoder
-from demix.losses.asymptotics import alignment, uniformity
-from demix.losses.contrast import contrast, log_likelihood
-from demix.losses.similarities import Kind
-from demix.processes.process import Pairs
 
 Batch = TypeVar("Batch", contravariant=True)
 
 
-class Views(Protocol):
-    """Positive pairs of observations, ``(N, dim_in)`` each; what else they hold does not matter."""
+class PairBatch(Protocol):
+    """Positive pairs of observations, ``(N, dim_in)`` each."""
 
     @property
     def x(self) -> Tensor:
@@ -36,214 +31,124 @@ class Views(Protocol):
         """The positives."""
 
 
-class Objective(Protocol[Batch]):
-    """Anything that turns an encoder and a batch, of pairs or of labelled samples, into a loss.
+class LabelBatch(Protocol):
+    """Labelled observations."""
 
-    One that has parameters of its own is a ``torch.nn.Module``; they are trained with the encoder.
-    One that is trained on several ranks has a method ``across(group)``, which returns it for a
-    batch that lies on them: its average over ranks, of losses and of gradients, is then that of one
-    process with the whole batch.
+    @property
+    def x(self) -> Tensor:
+        """The observations ``(N, dim_in)``."""
+
+    @property
+    def labels(self) -> Tensor:
+        """A whole number ``(N,)`` for each."""
+
+
+class Objective(ABC, Generic[Batch]):
+    """A loss of an encoder on a batch of pairs or of labelled samples.
+
+    The defaults suit a loss without state. A loss with parameters of its own derives from
+    ``torch.nn.Module`` first and from this class second: its ``forward`` is then the loss, and its
+    parameters are trained with the encoder.
+
+    Attributes
+    ----------
+    group : ProcessGroup or None
+        The ranks that batches lie on; None for a process alone.
+    draws : torch.Generator or None
+        Where the loss draws random numbers from, if it does.
+    sharding : Split or None
+        How the rows of its parameters are divided over ranks; None if every rank has all of them.
+
+    Examples
+    --------
+    >>> from demix.losses.objective import Objective
+    >>> class Shrink(Objective):
+    ...     def __call__(self, encoder, batch):
+    ...         return encoder(batch.x).square().mean()
+    >>> list(Shrink().parameters()), Shrink().generators()
+    ([], {})
     """
 
+    group: dist.ProcessGroup | None = None
+    draws: torch.Generator | None = None
+    sharding: Split | None = None
+
+    @abstractmethod
     def __call__(self, encoder: Encoder, batch: Batch, /) -> Tensor:
         """Return the loss ``()``."""
 
+    def initialise(self, generator: torch.Generator | None = None) -> None:
+        """Draw the parameters anew, if they do not start from fixed values."""
+        if self.draws is not None:
+            device = "cpu" if generator is None else generator.device
+            seed = torch.randint(2**62, (), generator=generator, device=device)
+            self.draws.manual_seed(int(seed))
 
-@dataclass(frozen=True)
-class InfoNCE:
-    r"""The contrastive loss of Eq. 1 (dot product) or Eq. 6 (a distance) over a batch of pairs.
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Yield the parameters."""
+        return iter(())
 
-    The negatives of a pair are the other pairs; a sample is never its own negative.
+    def state_dict(self) -> dict[str, Any]:
+        """Return parameters and buffers by name."""
+        return {}
 
-    Parameters
-    ----------
-    similarity : "dot" or float
-        As in :func:`demix.contrast`.
-    temperature : float
-        ``tau``; the encoder's learnable scale makes it redundant, so it stays 1.
-    two_sided : bool
-        Average telling ``x~`` from ``x`` with telling ``x`` from ``x~``.
-    include_positive : bool
-        False for the denominator of SimCLR.
-    within : int, optional
-        Contrast within groups of this many pairs. The optimal critic does not depend on the number
-        of negatives, so when pairs carry little information a large batch in small groups gives
-        a gradient almost as good as that of one large group at a fraction of its cost.
-    group : ProcessGroup, optional
-        The ranks of `torch.distributed` that the batch lies on, as in :func:`demix.contrast`.
+    def generators(self) -> dict[str, torch.Generator]:
+        """Return the generators that the loss draws from, by name."""
+        return {} if self.draws is None else {"objective": self.draws}
 
-    Examples
-    --------
-    >>> import torch
-    >>> from demix import Encoder, InfoNCE, LeakyMixing, Process, Sphere, Uniform, VonMisesFisher
-    >>> sphere = Sphere(3)
-    >>> process = Process(
-    ...     Uniform(sphere), VonMisesFisher(sphere, 10.0), LeakyMixing(3, seed=0, draws=100)
-    ... )
-    >>> InfoNCE()(Encoder(3, sphere), process.sample(64)).shape
-    torch.Size([])
-    """
+    def optimizers(self, rate: float, *, lazy: bool = False) -> list[torch.optim.Optimizer]:
+        """Return the optimisers of the parameters, for a peak rate.
 
-    similarity: Kind = "dot"
-    temperature: float = 1.0
-    two_sided: bool = True
-    include_positive: bool = True
-    within: int | None = None
-    group: dist.ProcessGroup | None = field(default=None, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        checked_group(self.group)
-        if self.within is not None and self.within < 2:
-            raise DemixError(f"A group needs at least 2 pairs, but got {self.within!r}.")
+        Always Adam: prototypes are no map between layers, and gain nothing from the orthogonal
+        updates of Muon. With ``lazy`` only those parameters that took part in a step are updated.
+        """
+        if lazy:
+            raise DemixError(
+                "lazy_rows needs sampled rows, as of Classification(sampled=...), but got "
+                f"{type(self).__name__} without them; leave lazy_rows out."
+            )
+        own = list(self.parameters())
+        # Fused, because there may be many: the plain form makes two more copies of them.
+        return [torch.optim.Adam(own, lr=rate, fused=True)] if own else []
 
     def across(self, group: dist.ProcessGroup | None) -> Self:
-        """Return the same loss of a batch that lies on the ranks of a group."""
-        return replace(self, group=group)
+        """Return this loss for batches that lie on the ranks of a group; None for whole batches.
 
-    def __call__(self, encoder: Encoder, pairs: Views) -> Tensor:
-        """Encode both sides in one pass and contrast them."""
-        queries, keys = both_sides(encoder, pairs)
-        if self.within is None:
-            return self._contrast(queries, keys, self.group)
-        return mean_within(self._contrast, queries, keys, self.within, self.group)
+        The average over ranks, of losses and of gradients, is that of one process with the whole
+        batch, as in :func:`demix.contrast`. All ranks draw the same random numbers.
+        """
+        self.group = checked_group(group)
+        if self.draws is not None:
+            self.draws.set_state(Ranks(self.group).told(self.draws.get_state()))
+        return self
 
-    def _contrast(
-        self, queries: Tensor, keys: Tensor, group: dist.ProcessGroup | None = None
-    ) -> Tensor:
-        return contrast(
-            queries,
-            keys,
-            similarity=self.similarity,
-            temperature=self.temperature,
-            two_sided=self.two_sided,
-            include_positive=self.include_positive,
-            group=group,
-        )
-
-    def log_likelihood(self, encoder: Encoder, pairs: Views) -> Tensor:
-        """Return the log-probability ``(N,)`` of each positive among all of them."""
-        queries, keys = both_sides(encoder, pairs)
-        size = self.temperature ** (-0.5 if self.similarity == "dot" else -1 / self.similarity)
-        return log_likelihood(size * queries, size * keys, similarity=self.similarity)
+    @contextmanager
+    def whole_on_first(self) -> Iterator[None]:
+        """Give all parameters to rank 0 for a while, if they are divided over ranks."""
+        yield
 
 
-def both_sides(encoder: Encoder, pairs: Views) -> tuple[Tensor, Tensor]:
-    """Return the latents of anchors and of positives, ``(N, n)`` each, from one pass."""
-    anchors, positives = encoder(torch.cat([pairs.x, pairs.x_tilde])).chunk(2)
-    return anchors, positives
+class FunctionObjective(nn.Module, Objective[Any]):
+    """A plain function or module of a user, as an objective."""
 
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.function = function
 
-def mean_within(
-    loss: Callable[[Tensor, Tensor], Tensor],
-    queries: Tensor,
-    keys: Tensor,
-    size: int,
-    group: dist.ProcessGroup | None,
-) -> Tensor:
-    """Return the mean over all pairs ``()`` of a loss that is taken within groups of ``size``.
-
-    On several ranks each takes whole groups. Pairs are exchanged only if the shares of the ranks
-    do not end where groups do.
-    """
-    (split,) = lay_out(group, queries)
-    if split.total == 0:
-        raise DemixError("A batch must have at least one pair, but got none.")
-    if any(start % size for start in split.starts):
-        both = split.gathered(torch.cat([queries, keys], dim=1))
-        own = divided(math.ceil(split.total / size), split.group).own
-        queries, keys = both[size * own.start : size * own.stop].chunk(2, dim=1)
-    # Without a group of its own a rank still takes part in the way back.
-    losses = [queries[:0].sum() + keys[:0].sum()] if len(queries) == 0 else []
-    parts = zip(queries.split(size), keys.split(size), strict=True)
-    losses += [len(q) * loss(q, k) for q, k in parts if len(q)]
-    return torch.stack(losses).sum() * len(split.sizes) / split.total
-
-
-@dataclass(frozen=True)
-class AlignmentUniformity:
-    r"""The limit of InfoNCE for many negatives: alignment plus uniformity (Prop. A, Prop. 3).
-
-    The inner expectation of the uniformity is taken over the batch, the sample itself included
-    (the plug-in estimate of Wang and Isola). That keeps a pull between positives where InfoNCE
-    has none left: when a pair carries more nats than the log of the number of negatives, InfoNCE
-    is almost zero for any encoder that tells the batch apart, and this is the loss to use.
-
-    Parameters
-    ----------
-    similarity : "dot" or float
-        As in :func:`demix.contrast`.
-    temperature : float
-        ``tau``.
-    group : ProcessGroup, optional
-        The ranks that the batch lies on, as in :func:`demix.contrast`.
-
-    References
-    ----------
-    Wang and Isola (2020), Understanding Contrastive Representation Learning through Alignment and
-    Uniformity on the Hypersphere; Zimmermann et al. (2021), Eqs. 12, 13, 56, 57.
-
-    Examples
-    --------
-    >>> from demix import AlignmentUniformity
-    >>> AlignmentUniformity(similarity=3).similarity
-    3
-    """
-
-    similarity: Kind = "dot"
-    temperature: float = 1.0
-    group: dist.ProcessGroup | None = field(default=None, repr=False, compare=False)
+    def forward(self, encoder: Encoder, batch: Any) -> Tensor:
+        """Return the loss ``()``."""
+        return self.function(encoder, batch)
 
     def across(self, group: dist.ProcessGroup | None) -> Self:
-        """Return the same loss of a batch that lies on the ranks of a group."""
-        return replace(self, group=group)
-
-    def __call__(self, encoder: Encoder, pairs: Views) -> Tensor:
-        """Encode both sides in one pass; pull pairs together, push the anchors apart."""
-        anchors, positives = both_sides(encoder, pairs)
-        pull = alignment(
-            anchors,
-            positives,
-            similarity=self.similarity,
-            temperature=self.temperature,
-            group=self.group,
+        """Refuse: a function does not say how it is averaged."""
+        if checked_group(group) is None:
+            return self
+        raise DemixError(
+            f"A plain {type(self.function).__name__} does not say how it is averaged over ranks; "
+            "derive it from demix.losses.objective.Objective, or train it in one process."
         )
-        push = uniformity(
-            anchors,
-            anchors,
-            similarity=self.similarity,
-            temperature=self.temperature,
-            group=self.group,
-        )
-        return pull + push
 
 
-@dataclass(frozen=True)
-class Supervised:
-    """Mean squared error to the true latents: the upper bound of Tables 1 and 2.
-
-    Parameters
-    ----------
-    group : ProcessGroup, optional
-        The ranks that the batch lies on, as in :func:`demix.contrast`.
-
-    Examples
-    --------
-    >>> from demix.losses.objective import Supervised
-    >>> Supervised()
-    Supervised()
-    """
-
-    group: dist.ProcessGroup | None = field(default=None, repr=False, compare=False)
-
-    def across(self, group: dist.ProcessGroup | None) -> Self:
-        """Return the same loss of a batch that lies on the ranks of a group."""
-        return replace(self, group=group)
-
-    def __call__(self, encoder: Encoder, pairs: Pairs) -> Tensor:
-        """Compare ``f(g(z))`` with ``z`` for all latents of the batch."""
-        observations = torch.cat([pairs.x, pairs.x_tilde])
-        latents, true = encoder(observations), torch.cat([pairs.z, pairs.z_tilde])
-        (split,) = lay_out(self.group, latents)
-        if split.group is None:
-            return functional.mse_loss(latents, true)
-        return split.mean((latents - true).square().mean(dim=1))
+def as_objective(loss: Callable[[Encoder, Any], Tensor]) -> Objective[Any]:
+    """Return an objective as it is, and a plain function as an objective."""
+    return loss if isinstance(loss, Objective) else FunctionObjective(loss)

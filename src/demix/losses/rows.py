@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from typing import Protocol, Self
+from abc import abstractmethod
 
 import torch
 from torch import Tensor, nn
-from torch import distributed as dist
 from torch.nn import functional
 
 from demix._support.errors import DemixError
-from demix._support.process_group.group import checked_group
 from demix.encoders.encoder import Encoder
+from demix.losses.objective import LabelBatch, Objective
 
 # Size of the rows that training starts from, relative to that of a random unit vector.
 _START = 0.1
 
 
-class Examples(Protocol):
-    """Labelled observations; what else they hold does not matter."""
-
-    @property
-    def x(self) -> Tensor:
-        """The observations ``(N, dim_in)``."""
-
-    @property
-    def labels(self) -> Tensor:
-        """A whole number ``(N,)`` for each."""
-
-
-class RowObjective(nn.Module, ABC):
+class RowObjective(nn.Module, Objective[LabelBatch]):
     """An objective over labelled samples with a row for each label.
 
     Parameters
@@ -51,7 +37,6 @@ class RowObjective(nn.Module, ABC):
                 f"A table needs at least 2 rows of 1 dimension, but got {classes} of {dim}."
             )
         self.classes, self.unit_rows = classes, unit_rows
-        self.group: dist.ProcessGroup | None = None
         self.rows = nn.Parameter(torch.empty(classes, dim))
 
     @torch.no_grad()
@@ -63,20 +48,13 @@ class RowObjective(nn.Module, ABC):
         often. :func:`demix.train` calls this with the generator of its seed.
         """
         self.rows.normal_(0, _START / math.sqrt(self.rows.shape[1]), generator=generator)
-
-    def across(self, group: dist.ProcessGroup | None) -> Self:
-        """Take batches that lie on the ranks of a group, as in :func:`demix.contrast`, from now on.
-
-        None goes back to batches that are whole.
-        """
-        self.group = checked_group(group)
-        return self
+        super().initialise(generator)
 
     def table(self) -> Tensor:
         """Return the rows as the loss sees them, ``(classes, dim)``."""
         return self._sized(self.rows)
 
-    def forward(self, encoder: Encoder, batch: Examples) -> Tensor:
+    def forward(self, encoder: Encoder, batch: LabelBatch) -> Tensor:
         """Return the loss ``()`` of a labelled batch."""
         return self.loss(encoder(batch.x), batch.labels)
 

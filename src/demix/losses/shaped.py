@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Self
 
 import torch
 from torch import Tensor, nn
-from torch import distributed as dist
 from torch.nn import functional
 
 from demix._support.errors import DemixError
-from demix._support.process_group.group import checked_group
 from demix.encoders.encoder import Encoder
 from demix.losses.contrast import contrast, log_likelihood
-from demix.losses.objective import Views, both_sides, mean_within
+from demix.losses.objective import Objective, PairBatch
+from demix.losses.pairs import both_sides, mean_within
 
 # A shape that is learnt needs the matrix of a group in memory, once per dimension.
 _GROUP = 256
@@ -22,7 +20,7 @@ _GROUP = 256
 _LEAST = 1e-6
 
 
-class ShapedInfoNCE(nn.Module):
+class ShapedInfoNCE(nn.Module, Objective[PairBatch]):
     r"""InfoNCE for positives that differ more in some latents than in others.
 
     .. math:: s(q, k) = -\sum_i \left(\frac{|q_i - k_i|}{\lambda_i}\right)^p
@@ -60,7 +58,6 @@ class ShapedInfoNCE(nn.Module):
                 f"A learnt conditional needs at least 1 latent and a shape p >= 1 (above 1 if it "
                 f"is learnt), but got {dim} and {shape!r}."
             )
-        self.group: dist.ProcessGroup | None = None
         self.fixed = None if learn_shape else float(shape)
         self.log_scales = nn.Parameter(torch.zeros(dim))
         # p = 1 + softplus(raw)
@@ -77,23 +74,18 @@ class ShapedInfoNCE(nn.Module):
         """The shape ``p``."""
         return self.fixed if self.fixed is not None else float(self._shape().detach())
 
-    def across(self, group: dist.ProcessGroup | None) -> Self:
-        """Take batches that lie on the ranks of a group, as in :func:`demix.contrast`."""
-        self.group = checked_group(group)
-        return self
-
     def _shape(self) -> Tensor:
         assert self.raw_shape is not None
         return 1 + functional.softplus(self.raw_shape)
 
-    def forward(self, encoder: Encoder, pairs: Views) -> Tensor:
+    def forward(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
         """Return the loss ``()`` of telling positives from the rest, from either side."""
         queries, keys = (side / self.scales for side in both_sides(encoder, pairs))
         if self.fixed is not None:
             return contrast(queries, keys, similarity=self.fixed, two_sided=True, group=self.group)
         return mean_within(self._dense, queries, keys, _GROUP, self.group)
 
-    def log_likelihood(self, encoder: Encoder, pairs: Views) -> Tensor:
+    def log_likelihood(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
         """Return the log-probability ``(N,)`` of each positive among all of them."""
         queries, keys = (side / self.scales for side in both_sides(encoder, pairs))
         return log_likelihood(queries, keys, similarity=self.shape)

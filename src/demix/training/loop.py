@@ -10,15 +10,12 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from demix._support.errors import DemixError
 from demix._support.process_group.group import Ranks
 from demix.encoders.encoder import Encoder
-from demix.losses.classification import Classification
-from demix.losses.objective import Objective
-from demix.losses.rows import RowObjective
-from demix.losses.slow_vae import SlowVAE
+from demix.losses.objective import Objective, as_objective
 from demix.training.checkpoints import Checkpoints
 from demix.training.chunks import Chunked
 from demix.training.memory import check_training_memory
@@ -77,7 +74,7 @@ class Training:
 def train(
     encoder: Encoder,
     sample: Sampler[Batch],
-    objective: Objective[Batch],
+    objective: Callable[[Encoder, Batch], Tensor],
     recipe: Recipe,
     *,
     seed: int = 0,
@@ -150,13 +147,14 @@ def train(
     >>> training.history[-1]["step"], training.history[-1]["loss"] < 4.2
     (20, True)
     """
-    own_optimizers = _own_optimizers(objective, recipe)  # which may refuse: nothing is changed yet
+    objective = as_objective(objective)
+    # May raise; nothing is changed yet.
+    own_optimizers = objective.optimizers(recipe.rate, lazy=recipe.lazy_rows)
     model: Any = encoder if recipe.chunk is None else Chunked(encoder, recipe.chunk)
     check_training_memory(encoder, objective, recipe, checkpoint=checkpoint is not None)
     device = next(encoder.parameters()).device
     generators = {"data": torch.Generator(device).manual_seed(seed)}
-    if isinstance(objective, Classification | SlowVAE):
-        generators["rows"] = objective.draws
+    generators |= objective.generators()
     generator = generators["data"]
     facts = {"seed": seed, "recipe": vars(recipe), "looks": looks, "patience": patience}
     facts |= {"encoder": encoder.settings, "space": encoder.space.to_dict(), **(about or {})}
@@ -233,8 +231,7 @@ def _start(
     """Draw weights and rows, and fit the whitening."""
     if recipe.initialise:
         encoder.initialise(generator)
-        if isinstance(objective, RowObjective | SlowVAE):
-            objective.initialise(generator)
+        objective.initialise(generator)
     if recipe.whiten:
         first = sample(max(4096, recipe.batch), generator=generator)
         encoder.whitening.fit(first.x.flatten(1))
@@ -292,29 +289,6 @@ def _optimizers(encoder: Encoder, recipe: Recipe) -> list[torch.optim.Optimizer]
         Muon(matrices, lr=recipe.matrix_rate),
         torch.optim.Adam(rest, lr=recipe.rate),
     ]
-
-
-def _own_optimizers(objective: Objective[Batch], recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Return the optimisers of the objective's own parameters, none if it has none.
-
-    Always Adam: a table of rows is no map between layers, and gains nothing from the orthogonal
-    updates of Muon.
-    """
-    samples = isinstance(objective, Classification) and objective.sampled is not None
-    if recipe.lazy_rows and not samples:
-        raise DemixError(
-            "lazy_rows needs sampled rows, as of Classification(sampled=...), but got "
-            f"{type(objective).__name__} without them; leave lazy_rows out."
-        )
-    if isinstance(objective, Classification):
-        objective.sparse_gradient = recipe.lazy_rows
-    own = list(objective.parameters()) if isinstance(objective, nn.Module) else []
-    if not own:
-        return []
-    if recipe.lazy_rows:
-        return [torch.optim.SparseAdam(own, lr=recipe.rate)]
-    # Fused, because the table may be large: the plain form makes two more of its size.
-    return [torch.optim.Adam(own, lr=recipe.rate, fused=True)]
 
 
 class Schedule:

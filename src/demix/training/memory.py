@@ -55,8 +55,7 @@ def training_bytes(
     >>> small < 2e6, 2e8 < large < 1e9
     (True, True)
     """
-    modules = [encoder, *([objective] if isinstance(objective, nn.Module) else [])]
-    weights = sum(p.numel() for module in modules for p in module.parameters())
+    weights = sum(p.numel() for p in [*encoder.parameters(), *objective.parameters()])
     copies = 4 + (8 if checkpoint else 0)  # a gradient, two moments, the best; all that in a file
     rows = 2 * recipe.batch
     kept = rows if recipe.chunk is None else min(rows, recipe.chunk)

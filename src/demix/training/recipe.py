@@ -43,8 +43,9 @@ class Recipe:
         in a step. Its moments of the others wait instead of decaying, and a row that comes late
         begins with a step of up to three times the rate. By default Adam updates the whole table.
     chunk : int, optional
-        Keep the activations of so many observations at a time, as :class:`demix.training.chunks.Chunked` does: the
-        gradients of the whole batch in less memory, for a second pass through the encoder.
+        Keep the activations of so many observations at a time, as
+        :class:`demix.training.chunks.Chunked` does: the gradients of the whole batch in less
+        memory, for a second pass through the encoder.
 
     Examples
     --------

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from demix.encoders.encoder import Encoder
-from demix.training.muon import Muon
+from demix.losses.objective import Objective
 from demix.training.record import Record
 
 
@@ -38,7 +38,7 @@ class State:
     """
 
     encoder: Encoder
-    objective: Any
+    objective: Objective[Any]
     optimizers: list[torch.optim.Optimizer]
     generators: dict[str, torch.Generator]
     step: int = 0
@@ -50,13 +50,8 @@ class State:
 
     def weights(self) -> dict[str, Tensor]:
         """Return all weights by name, not copied."""
-        modules: dict[str, Any] = {"encoder": self.encoder, "objective": self.objective}
-        return {
-            f"{name}.{key}": value
-            for name, module in modules.items()
-            if isinstance(module, nn.Module)
-            for key, value in module.state_dict().items()
-        }
+        weights = {f"encoder.{key}": w for key, w in self.encoder.state_dict().items()}
+        return weights | {f"objective.{key}": w for key, w in self.objective.state_dict().items()}
 
     def keep_best(self, value: float) -> None:
         """Remember the weights if ``value`` is the smallest so far."""
@@ -119,9 +114,9 @@ class State:
             parameters = [p for group in optimizer.param_groups for p in group["params"]]
             counted = torch.tensor(0 if isinstance(optimizer, torch.optim.SparseAdam) else 0.0)
             for j, parameter in enumerate(parameters):
-                like = {"momentum_buffer": parameter}
-                if not isinstance(optimizer, Muon):
-                    like = {"step": counted, "exp_avg": parameter, "exp_avg_sq": parameter}
+                like = {"step": counted, "exp_avg": parameter, "exp_avg_sq": parameter}
+                if "momentum" in optimizer.defaults:  # Muon
+                    like = {"momentum_buffer": parameter}
                 own = {f"moment.{i}.{j}.{name}": value for name, value in like.items()}
                 # A parameter that never had a gradient has none.
                 likes |= own if any(name in names for name in own) else {}

@@ -14,7 +14,6 @@ from torch.nn.parallel import DistributedDataParallel
 from demix._support.errors import DemixError
 from demix._support.process_group.group import Ranks
 from demix._support.process_group.split import divided
-from demix.losses.classification import Classification
 from demix.training.chunks import BATCH_NORMS
 from demix.training.state import State
 
@@ -44,10 +43,9 @@ class Team:
         _check(state, ranks)
         self._follow()
         self.loss = _Loss(model, state.objective.across(ranks.group))
-        if isinstance(state.objective, Classification):
-            part = state.objective.held.own
+        if (sharding := state.objective.sharding) is not None:
             for memory, name, moment in self._moments():
-                memory[name] = moment[part].clone()
+                memory[name] = moment[sharding.own].clone()
         self.loss = DistributedDataParallel(self.loss, process_group=ranks.group)
 
     def settle(self, draw: Callable[[], Any]) -> None:
@@ -80,15 +78,13 @@ class Team:
     @contextmanager
     def whole(self, *, moments: bool) -> Iterator[None]:
         """Give rank 0 the rows of all ranks for a while, with their moments if it wants to save."""
-        objective = self.state.objective
-        if self.ranks.group is None or not isinstance(objective, Classification):
-            yield
-            return
-        parts = list(self._moments()) if moments else []
+        sharding = self.state.objective.sharding
+        parts = list(self._moments()) if moments and sharding is not None else []
         for memory, name, moment in parts:
-            memory[name] = objective.held.collected(moment)
+            assert sharding is not None
+            memory[name] = sharding.collected(moment)
         try:
-            with objective.whole_on_first():
+            with self.state.objective.whole_on_first():
                 yield
         finally:
             for memory, name, moment in parts:
@@ -146,7 +142,7 @@ class _Loss(nn.Module):
     def __init__(self, model: nn.Module, objective: Any) -> None:
         super().__init__()
         weights = list(model.parameters())
-        if isinstance(objective, nn.Module) and not isinstance(objective, Classification):
+        if objective.sharding is None:
             weights += objective.parameters()
         self.weights, self.parts = nn.ParameterList(weights), (model, objective)
 
@@ -158,11 +154,6 @@ class _Loss(nn.Module):
 
 
 def _check(state: State, ranks: Ranks) -> None:
-    if not hasattr(state.objective, "across"):
-        raise DemixError(
-            f"{type(state.objective).__name__} does not say how it is averaged over "
-            f"{ranks.count} ranks; give it a method across(group), or train it in one process."
-        )
     if any(isinstance(layer, BATCH_NORMS) for layer in state.encoder.modules()):
         raise DemixError(
             f"{ranks.count} ranks would each normalise over their own part of a batch; build the "

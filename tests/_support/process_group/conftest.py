@@ -21,7 +21,7 @@ def ranks_code() -> Callable[..., str]:
     """Return Python that calls the ``main`` of a program beside the tests."""
 
     def code(program: Path, *arguments: object) -> str:
-        folders = [str(program.parent), str(program.parents[1])]
+        folders = [str(program.parent), str(program.parents[2])]
         return CODE.format(folders=folders, module=program.stem, arguments=arguments)
 
     return code

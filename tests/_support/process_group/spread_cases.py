@@ -32,8 +32,8 @@ from demix import (
 )
 from demix._support.process_group.group import Ranks
 from demix.losses import ring, shaped, streaming, tiles
-from demix.losses.objective import Supervised
-from demix.losses.slow_vae import SlowVAE
+from demix.losses.pairs import Supervised
+from demix.papers.zimmermann2021.slow_vae import SlowVAE
 from demix.processes.cluster_process import Labelled
 from forked_ranks import fork_ranks
 
@@ -225,7 +225,7 @@ def averaged(
     if _learns(objective):
         own = [p.grad for p in objective.parameters()]
         if isinstance(objective, Classification):  # rows are on one rank each, and not averaged
-            found += [objective.held.gathered(g) for g in own]
+            found += [objective.sharding.gathered(g) for g in own]
         else:
             found += [ranks.average(g) for g in own]
         objective.across(None)

@@ -64,5 +64,5 @@ def test_trainings_that_ranks_cannot_share_are_refused(found):
     if found["ranks"] == 2:
         other, unknown, norms = found["refused"]
         assert "but rank 1 has another than rank 0" in other
-        assert "give it a method across(group)" in unknown
+        assert "derive it from demix.losses.objective.Objective" in unknown
         assert "batch_norm=False" in norms

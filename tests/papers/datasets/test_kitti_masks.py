@@ -15,7 +15,7 @@ from films import line, rectangle, write
 from scipy import ndimage
 
 from demix import ContrastiveDemixer, DemixWarning, Encoder, InfoNCE, Real, Recipe, train
-from demix.losses.objective import Supervised
+from demix.losses.pairs import Supervised
 from demix.papers import kitti_masks
 
 # Twice the size of the windows, and as wide as they are together if they do not overlap.

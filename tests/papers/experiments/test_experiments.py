@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from demix import AlignmentUniformity, DemixError, InfoNCE
-from demix.losses.objective import Supervised
+from demix.losses.pairs import Supervised
 from demix.papers.experiments import EXPERIMENTS, experiment_named
 from demix.papers.runner.scales import SCALES, scale_named
 from demix.spaces.names import space_named

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from demix import DemixError, Encoder, InfoNCE
-from demix.losses.slow_vae import SlowVAE
 from demix.papers.experiments import EXPERIMENTS, experiment_named
 from demix.papers.runner.runner import reproduce
 from demix.papers.runner.scales import scale_named
+from demix.papers.zimmermann2021.slow_vae import SlowVAE
 
 pytest.importorskip("pycocotools", reason="the extra `datasets` is not installed")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "datasets"))

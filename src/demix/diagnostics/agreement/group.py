@@ -9,7 +9,7 @@ from demix._support.errors import DemixError
 from demix.estimators.assumptions import assumed_space, pair_objective
 from demix.estimators.base import Demixer
 from demix.estimators.contrastive import ContrastiveDemixer
-from demix.losses.objective import InfoNCE
+from demix.losses.pairs import InfoNCE
 from demix.losses.shaped import ShapedInfoNCE
 from demix.spaces.base import Space
 from demix.spaces.sphere import Sphere

@@ -27,7 +27,7 @@ from demix.estimators.fitting import held_out_likelihoods
 from demix.estimators.gain import Gain, held_out_gain
 from demix.estimators.instance import InstanceDemixer
 from demix.estimators.split import PARTS, Part
-from demix.losses.objective import InfoNCE
+from demix.losses.pairs import InfoNCE
 from demix.losses.shaped import ShapedInfoNCE
 from demix.spaces.base import Space
 

@@ -8,7 +8,8 @@ from typing import Any
 from demix.encoders.encoder import Encoder, paper_encoder
 from demix.losses.auxiliary import GeneralizedContrastive, TimeContrastive
 from demix.losses.classification import Classification, InstanceDiscrimination, Sampled
-from demix.losses.objective import InfoNCE, Objective
+from demix.losses.objective import Objective
+from demix.losses.pairs import InfoNCE
 from demix.papers.runner.declaration import Distribution, Figure, Model, Point, Row
 from demix.papers.runner.scales import Scale
 from demix.processes.cluster_process import ClusterProcess

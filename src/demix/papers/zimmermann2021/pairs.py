@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from demix.encoders.encoder import Encoder, paper_encoder
-from demix.losses.objective import AlignmentUniformity, InfoNCE, Objective, Supervised
+from demix.losses.asymptotics import AlignmentUniformity
+from demix.losses.objective import Objective
+from demix.losses.pairs import InfoNCE, Supervised
 from demix.losses.similarities import Kind
 from demix.papers.runner.declaration import Distribution, Figure, Model, Row
 from demix.papers.runner.scales import Scale

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from demix.encoders.encoder import Encoder
-from demix.losses.objective import InfoNCE, Objective, Supervised
+from demix.losses.objective import Objective
+from demix.losses.pairs import InfoNCE, Supervised
 from demix.losses.similarities import Kind
 from demix.papers.runner.declaration import Figure, Model, Row
 from demix.papers.runner.scales import Scale

@@ -9,13 +9,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from demix.encoders.encoder import Encoder
-from demix.losses.slow_vae import SlowVAE
 from demix.metrics.correlation import mean_correlation
 from demix.metrics.regression import affine_r2
 from demix.papers.datasets.masks import KittiMasks
 from demix.papers.runner.declaration import Model
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.trial import Report, held_out, planned, trained
+from demix.papers.zimmermann2021.slow_vae import SlowVAE
 from demix.papers.zimmermann2021.videos import VideoRow
 from demix.processes.process import Pairs
 from demix.training.loop import Record

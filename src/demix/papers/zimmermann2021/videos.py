@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from demix.encoders.encoder import Encoder
-from demix.losses.objective import InfoNCE, Objective
+from demix.losses.objective import Objective
+from demix.losses.pairs import InfoNCE
 from demix.losses.similarities import Kind
-from demix.losses.slow_vae import SlowVAE
 from demix.papers.runner.declaration import Figure, Model, Row
 from demix.papers.runner.scales import Scale
+from demix.papers.zimmermann2021.slow_vae import SlowVAE
 from demix.spaces.names import space_named
 from demix.spaces.real import Real
 from demix.training.recipe import Recipe

@@ -1,25 +1,22 @@
-"""SlowVAE: an autoencoder whose latents change sparsely, which contrast is compared with."""
+"""SlowVAE: an autoencoder whose latents change sparsely, the baseline of Table 3."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Self
 
 import torch
 from torch import Tensor, nn
-from torch import distributed as dist
 from torch.nn import functional
 
 from demix._support.errors import DemixError
-from demix._support.process_group.group import Ranks, checked_group
 from demix._support.process_group.split import lay_out
 from demix.encoders.encoder import Encoder
 from demix.encoders.images import image_decoder
-from demix.losses.objective import Views
+from demix.losses.objective import Objective, PairBatch
 
 
-class SlowVAE(nn.Module):
+class SlowVAE(nn.Module, Objective[PairBatch]):
     r"""The loss of SlowVAE, with its decoder: frames of a pair differ by Laplace steps.
 
     .. math:: \frac{1}{2} \sum_{s} \left[ -\log p(x_s | z_s) + \beta\, KL(q_s \| N(0, 1))
@@ -48,7 +45,7 @@ class SlowVAE(nn.Module):
     --------
     >>> import torch
     >>> from demix import Encoder, Real
-    >>> from demix.losses.slow_vae import SlowVAE
+    >>> from demix.papers.zimmermann2021.slow_vae import SlowVAE
     >>> model = SlowVAE(10, (1, 64, 64))
     >>> encoder = Encoder((1, 64, 64), Real(20), body="kitti")
     >>> model.latents(encoder(torch.rand(3, 1, 64, 64))).shape
@@ -70,7 +67,6 @@ class SlowVAE(nn.Module):
                 "beta and gamma of SlowVAE must be at least 0 and its rate positive, but got "
                 f"{beta!r}, {gamma!r} and {rate!r}."
             )
-        self.group: dist.ProcessGroup | None = None
         self.dim, self.beta, self.gamma, self.rate = dim, beta, gamma, rate
         self.decoder = image_decoder(dim, shape)
         self.draws = torch.Generator()
@@ -88,24 +84,13 @@ class SlowVAE(nn.Module):
             layer.weight.normal_(0, math.sqrt(2 / inputs), generator=generator)
             if layer.bias is not None:
                 layer.bias.zero_()
-        device = torch.device("cpu") if generator is None else generator.device
-        seed = torch.randint(2**62, (), generator=generator, device=device)
-        self.draws.manual_seed(int(seed))
-
-    def across(self, group: dist.ProcessGroup | None) -> Self:
-        """Take batches that lie on the ranks of a group, as in :func:`demix.contrast`.
-
-        All ranks draw the latents of the whole batch, from generators of one state.
-        """
-        self.group = checked_group(group)
-        self.draws.set_state(Ranks(self.group).told(self.draws.get_state()))
-        return self
+        super().initialise(generator)
 
     def latents(self, outputs: Tensor) -> Tensor:
         """Return the means ``(N, dim)`` among the outputs ``(N, 2 dim)`` of the encoder."""
         return outputs[:, : self.dim]
 
-    def forward(self, encoder: Encoder, batch: Views) -> Tensor:
+    def forward(self, encoder: Encoder, batch: PairBatch) -> Tensor:
         """Return the loss ``()`` in nats, per frame."""
         x = torch.cat([batch.x, batch.x_tilde])
         outputs = encoder(x)
@@ -143,7 +128,7 @@ def laplace_divergence(mean: Tensor, deviation: Tensor, rate: float) -> Tensor:
     Examples
     --------
     >>> import torch
-    >>> from demix.losses.slow_vae import laplace_divergence
+    >>> from demix.papers.zimmermann2021.slow_vae import laplace_divergence
     >>> round(float(laplace_divergence(torch.tensor(0.0), torch.tensor(1.0), 1.0)), 4)
     0.0721
     """
