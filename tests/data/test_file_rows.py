@@ -113,7 +113,7 @@ from demix import ContrastiveDemixer, Recipe, read_data
 warnings.simplefilter("ignore")
 def report(step, steps, record):
     print(step, flush=True)
-ContrastiveDemixer(2, recipe=Recipe(steps=100_000)).fit(read_data(sys.argv[1]), report=report)
+ContrastiveDemixer(2, recipe=Recipe(steps=100_000)).fit(read_data(sys.argv[1]), callback=report)
 """
 
 

@@ -8,9 +8,10 @@ import torch
 
 from demix import DemixError
 from demix.data.data import as_data
-from demix.estimators.examples import InstanceRows, LabelledRows
-from demix.estimators.split import PARTS, pick, thin, three_parts
-from demix.estimators.views import AugmentedPairs, GivenPairs, LagPairs
+from demix.estimators.fitting import taken, with_targets_of
+from demix.estimators.label_sources import InstanceRows, LabelledRows
+from demix.estimators.pair_sources import AugmentedPairs, GivenPairs, LagPairs
+from demix.estimators.sources import PARTS, pick, thin, three_parts
 
 N = 500
 # A row holds its own number, so that what is drawn says where it came from.
@@ -56,20 +57,20 @@ def rows_of(source, part) -> set[int]:
 @divided
 def test_no_row_is_in_two_parts_and_few_are_in_none(name):
     source = SOURCES[name]()
-    train, choose, judge = (rows_of(source, part) for part in PARTS)
-    assert not train & choose
-    assert not train & judge
-    assert not choose & judge
-    assert len(train | choose | judge) == N
-    assert len(choose) == pytest.approx(0.1 * N, abs=2)
-    assert len(judge) == pytest.approx(0.1 * N, abs=2)
+    train, validation, test = (rows_of(source, part) for part in PARTS)
+    assert not train & validation
+    assert not train & test
+    assert not validation & test
+    assert len(train | validation | test) == N
+    assert len(validation) == pytest.approx(0.1 * N, abs=2)
+    assert len(test) == pytest.approx(0.1 * N, abs=2)
     assert len(source) == len(source.units["train"])
 
 
 @divided
 def test_another_seed_holds_out_other_rows(name):
-    first, second = (rows_of(SOURCES[name](seed), "judge") for seed in (0, 1))
-    assert first == rows_of(SOURCES[name](0), "judge")
+    first, second = (rows_of(SOURCES[name](seed), "test") for seed in (0, 1))
+    assert first == rows_of(SOURCES[name](0), "test")
     assert first != second
 
 
@@ -79,7 +80,7 @@ def test_the_same_state_of_the_generator_gives_the_same_batch(name):
     first, second, other = (source.sample(64, generator=generator(s)) for s in (5, 5, 6))
     assert all(map(torch.equal, first, second))
     assert not torch.equal(first.x, other.x)
-    held = [source.held_out("judge", 20, generator=generator(5)) for _ in range(2)]
+    held = [source.held_out("test", 20, generator=generator(5)) for _ in range(2)]
     assert all(map(torch.equal, held[0][0], held[1][0]))
     assert torch.equal(held[0][1], held[1][1])
     assert len(held[0][0].x) == len(held[0][1]) == 20
@@ -93,59 +94,59 @@ def test_a_batch_may_be_larger_than_the_data(name):
 @pytest.mark.parametrize(("low", "high"), [(1, 1), (2, 2), (1, 3), (4, 9)])
 def test_lags_keep_to_their_range_and_all_of_them_occur(low, high):
     source = LagPairs(NUMBERED, low, high, share=0.2, seed=0)
-    held, _ = source.held_out("judge", N, generator=generator())
+    held, _ = source.held_out("test", N, generator=generator())
     for batch in (source.sample(20_000, generator=generator()), held):
         lag = (batch.x_tilde - batch.x).flatten().long()
         assert set(lag.tolist()) == set(range(low, high + 1))
-    # Only where a block ends are long lags missing, so that none is much rarer than the others.
+    # Only where a segment ends are long lags missing, so that none is much rarer than the others.
     batch = source.sample(20_000, generator=generator())
     counts = np.bincount((batch.x_tilde - batch.x).flatten().long().numpy())[low:]
     assert counts.min() > 0.5 * 20_000 / len(counts)
 
 
 @pytest.mark.parametrize("rows", [15, 100, 503, 5000])
-def test_no_pair_crosses_the_border_of_a_block(rows):
+def test_no_pair_crosses_the_border_of_a_segment(rows):
     data = as_data(np.arange(rows, dtype=np.float32)[:, None])
     source = LagPairs(data, 1, 3, share=0.2, seed=0)
-    # Blocks are what an unbroken run of a part's rows is made of: at most 20, of one length.
+    # Segments are what an unbroken run of a part's rows is made of: at most 20, of one length.
     borders = np.linspace(0, rows, min(20, rows // 5) + 1).astype(int)
     for part in PARTS:
         batch, _ = source.held_out(part, rows, generator=generator())
-        blocks = [
+        segments = [
             np.searchsorted(borders, side.flatten().numpy(), side="right")
             for side in (batch.x, batch.x_tilde)
         ]
-        np.testing.assert_array_equal(*blocks)
+        np.testing.assert_array_equal(*segments)
 
 
-def test_groups_of_time_are_longer_than_the_lag():
+def test_blocks_of_time_are_longer_than_the_lag():
     source = LagPairs(NUMBERED, 1, 3, share=0.2, seed=0)
-    batch, groups = source.held_out("judge", N, generator=generator())
-    for group in groups.unique():
-        times = batch.x.flatten()[groups == group]
+    batch, blocks = source.held_out("test", N, generator=generator())
+    for block in blocks.unique():
+        times = batch.x.flatten()[blocks == block]
         assert times.max() - times.min() < 12
-    assert 4 < len(groups.unique()) <= N // 12
+    assert 4 < len(blocks.unique()) <= N // 12
 
 
-def test_rows_that_hang_together_by_pairs_stay_in_one_part():
+def test_rows_that_pairs_connect_stay_in_one_part():
     # Chains of 10 rows: each is joined to the next, and only the chain as a whole can be moved.
     pairs = torch.tensor([(i, i + 1) for i in range(N) if i % 10 < 9])
     source = GivenPairs(NUMBERED, pairs, share=0.2, seed=3)
     chains = [{row // 10 for row in rows_of(source, part)} for part in PARTS]
     assert sum(map(len, chains)) == N // 10
     assert set.union(*chains) == set(range(N // 10))
-    _, groups = source.held_out("judge", N, generator=generator())
-    assert len(groups.unique()) == len(chains[2])
+    _, blocks = source.held_out("test", N, generator=generator())
+    assert len(blocks.unique()) == len(chains[2])
 
 
-def test_pairs_that_all_hang_together_are_divided_by_rows():
+def test_pairs_that_are_all_connected_are_divided_by_rows():
     pairs = torch.tensor([(i, i + 1) for i in range(N - 1)])
     source = GivenPairs(NUMBERED, pairs, share=0.4, seed=0)
-    train, choose, judge = (rows_of(source, part) for part in PARTS)
-    assert not train & choose
-    assert not train & judge
-    assert not choose & judge
-    # Pairs between two parts are let go: what is drawn is still a pair that was given.
+    train, validation, test = (rows_of(source, part) for part in PARTS)
+    assert not train & validation
+    assert not train & test
+    assert not validation & test
+    # Pairs between two parts are dropped: what is drawn is still a pair that was given.
     batch = source.sample(N, generator=generator())
     assert set((batch.x - batch.x_tilde).flatten().tolist()) == {-1.0, 1.0}
 
@@ -191,15 +192,15 @@ def test_an_augmentation_leaves_the_global_generator_alone(name):
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_shuffled_and_taken_keep_anchors_and_move_partners():
+def test_targets_of_others_keep_the_rows_and_move_the_targets():
     batch = SOURCES["given"]().sample(5, generator=generator())
     order = torch.tensor([1, 2, 3, 4, 0])
-    assert torch.equal(batch.shuffled(order).x, batch.x)
-    assert torch.equal(batch.shuffled(order).x_tilde, batch.x_tilde[order])
-    assert torch.equal(batch.taken(slice(1, 3)).x_tilde, batch.x_tilde[1:3])
+    assert torch.equal(with_targets_of(batch, order).x, batch.x)
+    assert torch.equal(with_targets_of(batch, order).x_tilde, batch.x_tilde[order])
+    assert torch.equal(taken(batch, slice(1, 3)).x_tilde, batch.x_tilde[1:3])
     labelled = SOURCES["labels"]().sample(5, generator=generator())
-    assert torch.equal(labelled.shuffled(order).labels, labelled.labels[order])
-    assert torch.equal(labelled.taken(order).x, labelled.x[order])
+    assert torch.equal(with_targets_of(labelled, order).labels, labelled.labels[order])
+    assert torch.equal(taken(labelled, order).x, labelled.x[order])
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.2, 0.5, 0.9])
@@ -209,9 +210,9 @@ def test_three_parts_are_never_empty_and_have_their_share(count, share):
         with pytest.raises(DemixError, match="give more data"):
             three_parts(count, share, np.random.default_rng(0))
         return
-    train, choose, judge = np.bincount(three_parts(count, share, np.random.default_rng(0)))
-    assert choose == judge == max(1, round(share * count / 2))
-    assert train == count - choose - judge
+    train, validation, test = np.bincount(three_parts(count, share, np.random.default_rng(0)))
+    assert validation == test == max(1, round(share * count / 2))
+    assert train == count - validation - test
 
 
 def test_picks_repeat_nothing_while_there_is_enough():

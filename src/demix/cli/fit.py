@@ -20,7 +20,7 @@ from demix.cli.options import Options
 from demix.cli.sources import prepared
 from demix.data.data import Data
 from demix.estimators.encoding import encode
-from demix.estimators.fitting import Report
+from demix.estimators.fitting import Callback
 from demix.training.checkpoints import checkpoint_files, remove_checkpoint
 from demix.training.loop import Record
 
@@ -65,7 +65,7 @@ def _fit(options: Options, data: Data, out: Path, *, overwrite: bool, as_json: b
     with claim as (folder, origin):
         checkpoint = folder / _CHECKPOINT
         with training_bar(console(errors=True)) as progress:
-            demixer.fit(data, **found.beside, report=_bar(progress), checkpoint=checkpoint)
+            demixer.fit(data, **found.beside, callback=_bar(progress), checkpoint=checkpoint)
         begin(folder / _MARKER, origin)
         with new_array(folder / LATENTS, (len(data), options.n_latents)) as latents:
             encode(demixer.encoder_, data, latents)
@@ -81,12 +81,12 @@ def _fit(options: Options, data: Data, out: Path, *, overwrite: bool, as_json: b
     gain = demixer.gain_
     typer.echo(
         f"{options.n_latents} latents of {len(data)} rows in {demixer.seconds_:.0f} s of training; "
-        f"gain over permuted {demixer.teachers}: {gain}, held out.\n"
+        f"gain over permuted {demixer.targets}: {gain}, held out.\n"
         f"Open {folder / 'report.html'}; the model and {LATENTS} are beside it."
     )
 
 
-def _bar(progress: Any) -> Report:
+def _bar(progress: Any) -> Callback:
     bars: list[Bar] = []
 
     def step(step: int, steps: int, record: Record) -> None:

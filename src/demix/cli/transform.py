@@ -57,5 +57,5 @@ def run_transform(
         new_array(out, (len(data), encoder.space.dim)) as latents,
         counting_bar(console(errors=True)) as count,
     ):
-        encode(encoder, data, latents, report=lambda done: count(done, len(data), "transform"))
+        encode(encoder, data, latents, callback=lambda done: count(done, len(data), "transform"))
     typer.echo(f"Wrote {out}: {len(data)} rows of {encoder.space.dim} latents.")

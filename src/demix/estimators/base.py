@@ -1,9 +1,10 @@
-"""What all estimators share: data in, an encoder trained and judged, latents out."""
+"""What all estimators share: data in, an encoder trained and tested, latents out."""
 
 from __future__ import annotations
 
 import hashlib
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -13,6 +14,7 @@ import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
 
 from demix._support.errors import DemixError, shortened, warn
 from demix._support.validation import check_device, check_seed, check_share, refuse_masked
@@ -22,9 +24,9 @@ from demix.encoders.encoder import Encoder
 from demix.encoders.images import ChannelScaling
 from demix.estimators.assumptions import assumed_space, encoder_settings
 from demix.estimators.encoding import encode
-from demix.estimators.fitting import Likelihood, Report, Source, default_recipe, fit_encoder
+from demix.estimators.fitting import Callback, Likelihood, default_recipe, fit_encoder
 from demix.estimators.gain import Gain
-from demix.estimators.seeding import seeded
+from demix.estimators.sources import Source, seeded
 from demix.spaces.base import Space
 from demix.theory.setting import Setting, Supervision
 from demix.training.loop import Record
@@ -34,7 +36,7 @@ from demix.training.recipe import Recipe
 _MOST_LATENTS = 10**6
 
 
-class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Base of the estimators; it fits an encoder to what a subclass makes of the data.
 
     Attributes
@@ -44,7 +46,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     gain_ : Gain
         What it knows about held-out positives or labels.
     history_ : list of dict
-        A record for each look during training.
+        A record for each evaluation during training.
     best_step_ : int
         The step whose weights were kept.
     notes_ : list of str
@@ -54,10 +56,12 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """
 
     supervision: ClassVar[Supervision]
-    """What theory calls that which an encoder learns from."""
-
-    teachers: ClassVar[str]
-    """What an encoder learns from, in one word."""
+    """What the encoder learns from."""
+    targets: ClassVar[str]
+    """What is predicted for held-out rows, as a plural noun."""
+    _most_steps: ClassVar[int] = 4000
+    # Whether the objective's weights outlive a fit; those of instances belong to its rows.
+    _keeps_objective: ClassVar[bool] = True
 
     n_latents: int
     space: str | Space
@@ -74,6 +78,40 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     best_step_: int
     notes_: list[str]
     n_features_in_: int
+    seed_: int
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        positives: Any = None,
+        callback: Callback | None = None,
+        checkpoint: str | Path | None = None,
+    ) -> Self:
+        """Train on the rows of ``X``.
+
+        Parameters
+        ----------
+        X : array-like (N, d), images (N, C, H, W), or Data
+            The observations.
+        y : array-like (N,), optional
+            The class of each row, numbers or text, for `ClassifierDemixer`; others ignore it.
+        positives : array (P, 2) of int, or array like X, optional
+            For `ContrastiveDemixer`: numbers of rows that are positives of each other, or a
+            positive for each row.
+        callback : callable, optional
+            ``callback(step, steps, record)`` after every step, for progress bars.
+        checkpoint : path, optional
+            A file to keep the training in; training resumes from it if it exists.
+        """
+        given = {"y": y, "positives": positives}
+        return self._learn(X, given, reset=True, callback=callback, checkpoint=checkpoint)
+
+    def partial_fit(self, X: Any, y: Any = None, *, positives: Any = None) -> Self:
+        """Continue from the weights of the last fit, on new data; the first call is a fit."""
+        given = {"y": y, "positives": positives}
+        return self._learn(X, given, reset=not hasattr(self, "encoder_"))
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the latents of new rows.
@@ -91,13 +129,24 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "encoder_")
         return encode(self.encoder_, self._data(X, reset=False))
 
+    def source(self, X: Any, *, y: Any = None, positives: Any = None) -> Source[Any]:
+        """Return the source of the batches of a fit to these data, with its held-out parts."""
+        check_is_fitted(self, "encoder_")
+        data = self._data(X, reset=False)
+        data, targets = self._targets(data, reset=False, y=y, positives=positives)
+        return self._source(data, targets, self.seed_)
+
+    @abstractmethod
+    def setting(self) -> Setting:
+        """Return what theory needs to know: supervision, space, conditional, prototypes."""
+
     def save(self, folder: str | Path, *, about: Mapping[str, Any] | None = None) -> None:
         """Write the model folder; :func:`demix.load_model` opens it again.
 
         Parameters
         ----------
         folder : path
-            Made if it is missing.
+            It is created if it is missing.
         about : mapping, optional
             Further facts to keep, as plain data.
         """
@@ -106,12 +155,8 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "encoder_")
         save_model(self, folder, about=about)
 
-    def setting(self) -> Setting:
-        """Return what theory needs to know: supervision, space, conditional, prototypes."""
-        raise NotImplementedError
-
     def __sklearn_tags__(self) -> Any:
-        """Latents are float32 whatever the data are."""
+        """Say that latents are float32 whatever the data are."""
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
@@ -119,6 +164,46 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     @property
     def _n_features_out(self) -> int:
         return self.encoder_.space.dim
+
+    def _targets(
+        self, data: Data, *, reset: bool, y: Any, positives: Any
+    ) -> tuple[Data, Tensor | None]:
+        """Return all rows, and the pairs or labels that were given for them."""
+        if positives is not None:
+            raise DemixError(
+                f"positives supervise ContrastiveDemixer, but got {type(self).__name__}; leave "
+                "them out."
+            )
+        return data, None
+
+    @abstractmethod
+    def _source(self, data: Data, targets: Tensor | None, seed: int) -> Source[Any]:
+        """Return the source of batches, with parts held out."""
+
+    @abstractmethod
+    def _new_objective(self, space: Space, rows: int) -> Likelihood[Any]:
+        """Return the objective of a fit to so many rows."""
+
+    def _head(self) -> Mapping[str, Tensor]:
+        """Return the weights that a model folder keeps in addition to the encoder's."""
+        kept = self._keeps_objective and isinstance(self.objective_, torch.nn.Module)
+        return self.objective_.state_dict() if kept else {}
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what a model folder says in addition to what it says of every estimator."""
+        return {}
+
+    def _restore(self, head: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
+        """Rebuild the objective from what `_head` and `_facts` returned."""
+        objective = None
+        if self._keeps_objective:
+            with seeded(0):  # its weights are replaced
+                objective = self.objective_ = self._new_objective(self.encoder_.space, 0)
+        if isinstance(objective, torch.nn.Module):
+            objective.load_state_dict(head)
+            objective.to(self.device)
+        elif head:
+            raise ValueError(f"it has no use for {', '.join(head)}")
 
     def _space(self) -> Space:
         whole = isinstance(self.n_latents, int | np.integer)
@@ -135,7 +220,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return assumed_space(self.space, int(self.n_latents))
 
     def _batch(self) -> int:
-        """Return among how many samples held-out ones are judged."""
+        """Return the number of samples among which held-out ones are told apart."""
         return 1024 if self.recipe is None else self.recipe.batch
 
     def _seed(self) -> int:
@@ -145,7 +230,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _data(self, X: Any, *, reset: bool) -> Data:
-        """Return what was given as rows; scikit-learn looks at plain matrices and frames first."""
+        """Return the rows; scikit-learn validates plain matrices and frames first."""
         refuse_masked(X, "rows")
         zarr = sys.modules.get("zarr")
         streamed = isinstance(X, Data) or (zarr is not None and isinstance(X, zarr.Array))
@@ -156,12 +241,10 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 self, X, reset=reset, ensure_all_finite=False, ensure_min_samples=least
             )
             data = as_data(X)
-            self._row_shape = tuple(data.shape[1:])
             return data if reset else data.precisely(self._precise)
         data = as_data(X)
         if not reset:
             data = data.matching(self._names).precisely(self._precise)
-        self._row_shape = tuple(data.shape[1:])
         features = int(np.prod(data.shape[1:]))
         if reset:
             self.n_features_in_ = features
@@ -187,98 +270,113 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         encoder = self.encoder_
         return encoder.whitening.mean.dtype == torch.float64 != encoder.log_scale.dtype
 
-    def _checked(self, data: Data) -> tuple[Data, Findings]:
-        """Look at all rows, refuse what cannot be used, and warn of what is odd.
+    def _checked(self, data: Data, space: Space) -> tuple[Data, Findings]:
+        """Scan all rows, refuse what cannot be used, and warn of what is odd.
 
         Returns
         -------
         Data
-            The rows, in float64 if float32 would lose what they tell.
+            The rows, in float64 if float32 would lose information.
         Findings
             What was found.
         """
-        check_device(self.device)
         found = check_data(data, batch=None if self.recipe is None else self.recipe.batch)
         found.warn()
-        dim, latents = int(np.prod(data.shape[1:])), self._space().dim
-        if latents > dim:
+        dim = int(np.prod(data.shape[1:]))
+        if space.dim > dim:
             warn(
-                f"{latents} latents are asked for, but {data.source} has {dim} numbers in a row; "
+                f"{space.dim} latents are asked for, but {data.source} has {dim} numbers in a row; "
                 "no theorem recovers more latents than there are numbers."
             )
         return data.precisely(data.precise or found.precise), found
 
-    def _settings(self) -> dict[str, str]:
-        """Return what tells this estimator from others, in the same words in every process."""
-        parameters = self.get_params(deep=False)
-        parameters.pop("random_state")  # the seed that came of it is kept already
-        told = {name: _name(x) if callable(x) else repr(x) for name, x in parameters.items()}
-        return {"estimator": type(self).__name__, **told}
-
-    def _new_encoder(self, space: Space) -> Encoder:
-        with seeded(self._seed()):  # a recipe may leave the weights that torch draws
-            return Encoder(space=space, **encoder_settings(self.encoder, space, self._row_shape))
-
-    def _fit(
+    def _learn(
         self,
-        encoder: Encoder,
-        objective: Likelihood[Any],
-        source: Source[Any],
-        found: Findings,
+        X: Any,
+        given: Mapping[str, Any],
         *,
-        steps: int,
-        goes_on: bool,
-        report: Report | None,
-        checkpoint: str | Path | None,
-        digest: str,
-        beside: torch.Tensor | None = None,
+        reset: bool,
+        callback: Callback | None = None,
+        checkpoint: str | Path | None = None,
     ) -> Self:
-        """Train, and keep what came out; ``beside`` are the pairs or labels of the data."""
-        recipe = self.recipe or default_recipe(len(source), steps=steps)
-        device = torch.device(self.device)
+        """Train, anew if ``reset``, and keep the result."""
+        check_device(self.device)
+        space, device, seed = self._space(), torch.device(self.device), self._seed()
+        data, targets = self._targets(self._data(X, reset=reset), reset=reset, **given)
+        if reset or not self._keeps_objective:
+            with seeded(seed):
+                objective = self._new_objective(space, len(data))
+        else:
+            objective = self.objective_
+        data, found = self._checked(data, space)
+        source = self._source(data, targets, seed)
+        if reset:
+            settings = encoder_settings(self.encoder, space, data.shape[1:])
+            with seeded(seed):  # a recipe may keep the weights that torch draws
+                encoder = Encoder(space=space, **settings)
+        else:
+            encoder = self.encoder_
         if isinstance(objective, torch.nn.Module):
             objective.to(device)
         scales = torch.from_numpy(found.std)
-        repeat = self.n_features_in_ // len(scales)  # pixels of a channel
+        digest = data.digest()
         fit = fit_encoder(
             encoder.to(device),
             objective,
             source,
-            recipe,
-            seed=self._seed(),
-            scales=scales.repeat_interleave(repeat),
-            goes_on=goes_on,
-            report=report,
+            self.recipe or default_recipe(len(source), steps=self._most_steps),
+            seed=seed,
+            # A column of images is a channel of many pixels.
+            scales=scales.repeat_interleave(self.n_features_in_ // len(scales)),
+            warm_start=not reset,
+            callback=callback,
             checkpoint=None if checkpoint is None else Path(checkpoint),
-            about={"data": digest, "beside": _digest(beside), **self._settings()},
+            about={"data": digest, "targets": _digest(targets), **self._settings()},
         )
         self.encoder_, self.objective_ = encoder, objective
         self.gain_, self.history_ = fit.gain, fit.training.history
         self.best_step_ = fit.training.best_step or fit.training.steps
         self.n_steps_, self.seconds_ = fit.training.steps, fit.training.seconds
         self.notes_ = found.sentences() + _whitened(encoder, found)
-        self.digest_ = digest
-        source.data.check_unchanged()
+        self.digest_, self.seed_ = digest, seed
+        data.check_unchanged()
+        self._warn_of_gain()
         return self
 
+    def _settings(self) -> dict[str, str]:
+        """Return what distinguishes this estimator, in the same words in every process."""
+        parameters = self.get_params(deep=False)
+        parameters.pop("random_state")  # the checkpoint has the seed already
+        words = {name: name_of(x) if callable(x) else repr(x) for name, x in parameters.items()}
+        return {"estimator": type(self).__name__, **words}
 
-def _name(function: Any) -> str:
-    """Name a callable; its repr would have a place in memory in it."""
+    def _warn_of_gain(self) -> None:
+        """Warn if held-out targets are predicted no better than permuted ones."""
+        if not self.gain_.above_zero:
+            warn(
+                f"The gain of held-out {self.targets} over permuted ones is {self.gain_}, which is "
+                "not above zero: nothing was learnt that holds for new data. Check that "
+                f"{self.targets} and rows belong together (rows in time order?), or give more data."
+            )
+
+
+def name_of(function: Any) -> str:
+    """Return the name of a callable; its repr would contain an address in memory."""
     return getattr(function, "__qualname__", type(function).__qualname__)
 
 
-def _digest(beside: torch.Tensor | None) -> str | None:
-    return None if beside is None else hashlib.sha256(beside.numpy().tobytes()).hexdigest()
+def _digest(targets: Tensor | None) -> str | None:
+    return None if targets is None else hashlib.sha256(targets.numpy().tobytes()).hexdigest()
 
 
 def _whitened(encoder: Encoder, found: Findings) -> list[str]:
-    """Say what the whitening did to the data."""
+    """Return a sentence about what the whitening did to the data."""
     moving = found.std[found.std > 0]
-    told = f"with standard deviations from {moving.min():.3g} to {moving.max():.3g}, were centred"
+    words = f"with standard deviations from {moving.min():.3g} to {moving.max():.3g}, were centred"
     if isinstance(encoder.whitening, ChannelScaling):
-        return [f"Channels, {told} and scaled."]
-    told = f"Columns, {told}, scaled and whitened"
+        return [f"Channels, {words} and scaled."]
+    words = f"Columns, {words}, scaled and whitened"
     dim, kept = encoder.whitening.matrix.shape
     if kept < dim:
-        return [f"{told}; the {kept} directions of the largest variance were kept."]
-    return [f"{told}."]
+        return [f"{words}; the {kept} directions of the largest variance were kept."]
+    return [f"{words}."]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -15,11 +15,9 @@ from torch import Tensor
 
 from demix._support.errors import DemixError
 from demix._support.validation import as_numpy
-from demix.estimators.assumptions import assumed_space
+from demix.data.data import Data
 from demix.estimators.base import Demixer
-from demix.estimators.examples import LabelledRows
-from demix.estimators.fitting import Report, warn_of_no_gain
-from demix.estimators.seeding import seeded
+from demix.estimators.label_sources import LabelledRows
 from demix.losses.classification import Classification
 from demix.losses.labels import warn_of_single
 from demix.spaces.base import Space
@@ -45,7 +43,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
     noise : float
         Known share of labels that were replaced by random ones.
     encoder, recipe, validation, random_state, device
-        As in :class:`ContrastiveDemixer`; of every class a share is held out.
+        As in :class:`ContrastiveDemixer`; a share of every class is held out.
 
     Attributes
     ----------
@@ -68,7 +66,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
     """
 
     supervision = "labels"
-    teachers = "labels"
+    targets = "labels"
 
     def __init__(
         self,
@@ -83,46 +81,25 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         random_state: Any = 0,
         device: str = "cpu",
     ) -> None:
-        self.n_latents = n_latents
-        self.space = space
-        self.unit_rows = unit_rows
+        self.n_latents, self.space, self.unit_rows = n_latents, space, unit_rows
         self.noise = noise
-        self.encoder = encoder
-        self.recipe = recipe
-        self.validation = validation
-        self.random_state = random_state
-        self.device = device
+        self.encoder, self.recipe, self.validation = encoder, recipe, validation
+        self.random_state, self.device = random_state, device
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        report: Report | None = None,
-        checkpoint: str | Path | None = None,
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, *, positives: Any = None
     ) -> Self:
-        """Train on rows ``X`` with labels ``y`` ``(N,)``, numbers or text.
+        """Continue from the weights of the last fit, on new data; the first call is a fit.
 
         Parameters
         ----------
-        X, report, checkpoint
-            As in :meth:`ContrastiveDemixer.fit`.
-        y : array-like (N,)
-            The class of each row.
-        """
-        return self._learn(X, y, None, report, checkpoint, goes_on=False)
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Go on from the weights of the last fit, on new data; the first call is a fit.
-
-        Parameters
-        ----------
-        X, y
+        X, y, positives
             As in :meth:`fit`.
         classes : array-like, optional
             In the first call: all labels that will ever come, by default those of ``y``.
         """
-        return self._learn(X, y, classes, None, None, goes_on=hasattr(self, "encoder_"))
+        given = {"y": y, "positives": positives, "classes": classes}
+        return self._learn(X, given, reset=not hasattr(self, "encoder_"))
 
     @property
     def rows_(self) -> np.ndarray:
@@ -145,57 +122,29 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
 
     def setting(self) -> Setting:
         """Return what theory needs to know."""
-        space = assumed_space(self.space, self.n_latents)
-        return Setting("labels", space, unit_prototypes=self.unit_rows)
+        return Setting("labels", self._space(), unit_prototypes=self.unit_rows)
 
-    def source(self, X: Any, y: Any) -> LabelledRows:
-        """Return where the samples of a fit come from, with the parts it holds out."""
-        data = self._data(X, reset=False)
-        labels = self._labels(y, len(data), None, goes_on=True)
-        return LabelledRows(data, labels, share=self.validation, seed=self._seed())
-
-    def _learn(
-        self,
-        X: Any,
-        y: Any,
-        classes: Any,
-        report: Report | None,
-        checkpoint: str | Path | None,
-        *,
-        goes_on: bool,
-    ) -> Self:
-        space = self._space()
-        data = self._data(X, reset=not goes_on)
-        labels = self._labels(y, len(data), classes, goes_on=goes_on)
-        data, found = self._checked(data)
-        counts = np.bincount(labels.numpy(), minlength=len(self.classes_))
-        warn_of_single(counts)
-        if not goes_on:
-            encoder = self._new_encoder(space)
-            with seeded(self._seed()):
-                objective = Classification(
-                    len(counts), space.dim, unit_rows=self.unit_rows, bias=True, noise=self.noise
-                )
-        else:
-            encoder, objective = self.encoder_, self.objective_
-        source = LabelledRows(data, labels, share=self.validation, seed=self._seed())
-        self._fit(
-            encoder,
-            objective,
-            source,
-            found,
-            steps=4000,
-            goes_on=goes_on,
-            report=report,
-            checkpoint=checkpoint,
-            digest=data.digest(),
-            beside=labels,
+    def _new_objective(self, space: Space, rows: int) -> Classification:
+        return Classification(
+            len(self.classes_), space.dim, unit_rows=self.unit_rows, bias=True, noise=self.noise
         )
-        warn_of_no_gain(self.gain_, self.teachers)
-        return self
 
-    def _labels(self, y: Any, rows: int, classes: Any, *, goes_on: bool) -> Tensor:
-        """Return labels as numbers from 0, after setting `classes_`."""
+    def _source(self, data: Data, targets: Tensor | None, seed: int) -> LabelledRows:
+        assert targets is not None
+        return LabelledRows(data, targets, share=self.validation, seed=seed)
+
+    def _facts(self) -> dict[str, Any]:
+        return {"classes": self.classes_.tolist()}
+
+    def _restore(self, head: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
+        self.classes_ = np.array(about["classes"])
+        super()._restore(head, about)
+
+    def _targets(
+        self, data: Data, *, reset: bool, y: Any, positives: Any, classes: Any = None
+    ) -> tuple[Data, Tensor]:
+        """Return the labels as numbers from 0, after setting `classes_`."""
+        super()._targets(data, reset=reset, y=y, positives=positives)
         if y is None:
             raise DemixError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -204,8 +153,8 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y")
         check_classification_targets(y)
-        check_consistent_length(range(rows), y)
-        if not goes_on:
+        check_consistent_length(range(len(data)), y)
+        if reset:
             self.classes_ = np.unique(y if classes is None else np.asarray(classes))
         if len(self.classes_) < 2:
             raise DemixError(
@@ -216,6 +165,9 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         if len(unknown):
             raise DemixError(
                 f"Expected labels of the {len(self.classes_)} known classes, but {unknown[0]!r} is "
-                "none; name all classes in the first call."
+                "not one of them; name all classes in the first call."
             )
-        return torch.from_numpy(np.searchsorted(self.classes_, y))
+        labels = np.searchsorted(self.classes_, y)
+        if reset:
+            warn_of_single(np.bincount(labels, minlength=len(self.classes_)))
+        return data, torch.from_numpy(labels)

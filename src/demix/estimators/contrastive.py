@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from demix._support.errors import DemixError, warn
 from demix._support.validation import refuse_masked
 from demix.data.data import Data, as_data
 from demix.data.supervision import check_pairs
-from demix.estimators.assumptions import assumed_space, default_conditional, pair_objective
+from demix.estimators.assumptions import default_conditional, pair_objective
 from demix.estimators.base import Demixer
-from demix.estimators.fitting import Report, judged, warn_of_no_gain
+from demix.estimators.fitting import gain_of
 from demix.estimators.gain import Gain
-from demix.estimators.views import Augmentation, AugmentedPairs, GivenPairs, LagPairs, PairSource
+from demix.estimators.pair_sources import AugmentedPairs, GivenPairs, LagPairs
+from demix.estimators.sources import Augmentation, PairBatch, Source
+from demix.losses.pairs import InfoNCE
 from demix.losses.shaped import ShapedInfoNCE
 from demix.spaces.base import Space
 from demix.theory.setting import Setting
@@ -56,7 +57,7 @@ class ContrastiveDemixer(Demixer):
     recipe : Recipe, optional
         Settings of training; by default up to 3000 steps of 1024 pairs.
     validation : float
-        Share of the data that is held out; in blocks, if rows are in time order.
+        Share of the data that is held out; whole segments, if rows are in time order.
     random_state : int, RandomState or None
         The same number gives the same weights to the bit.
     device : str
@@ -70,7 +71,7 @@ class ContrastiveDemixer(Demixer):
         What it knows about held-out positives, in bits over permuted ones; ``fit`` warns if this is
         not above zero.
     history_, best_step_, notes_
-        Looks during training, the step that was kept, and what was odd about the data.
+        Records of training, the step whose weights were kept, and what was odd about the data.
     shape_, scales_
         With a learnt conditional: its shape ``p``, and a scale ``(n_latents,)`` for each latent.
 
@@ -88,7 +89,8 @@ class ContrastiveDemixer(Demixer):
     """
 
     supervision = "pairs"
-    teachers = "positives"
+    targets = "positives"
+    _most_steps = 3000
 
     def __init__(
         self,
@@ -104,46 +106,10 @@ class ContrastiveDemixer(Demixer):
         random_state: Any = 0,
         device: str = "cpu",
     ) -> None:
-        self.n_latents = n_latents
-        self.space = space
-        self.conditional = conditional
-        self.lag = lag
-        self.augmentation = augmentation
-        self.encoder = encoder
-        self.recipe = recipe
-        self.validation = validation
-        self.random_state = random_state
-        self.device = device
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        positives: Any = None,
-        report: Report | None = None,
-        checkpoint: str | Path | None = None,
-    ) -> Self:
-        """Train on the rows of ``X``.
-
-        Parameters
-        ----------
-        X : array-like (N, d), images (N, C, H, W), or Data
-            The observations.
-        y : None
-            Ignored.
-        positives : array (P, 2) of int, or array like X, optional
-            Numbers of rows that are positives of each other, or a positive for each row.
-        report : callable, optional
-            ``report(step, steps, record)`` after every step, for progress bars.
-        checkpoint : path, optional
-            A file to keep the training in; if it is there, training goes on from it.
-        """
-        return self._learn(X, positives, report, checkpoint, goes_on=False)
-
-    def partial_fit(self, X: Any, y: Any = None, *, positives: Any = None) -> Self:
-        """Go on from the weights of the last fit, on new data; the first call is a fit."""
-        return self._learn(X, positives, None, None, goes_on=hasattr(self, "encoder_"))
+        self.n_latents, self.space, self.conditional = n_latents, space, conditional
+        self.lag, self.augmentation = lag, augmentation
+        self.encoder, self.recipe, self.validation = encoder, recipe, validation
+        self.random_state, self.device = random_state, device
 
     def score(self, X: Any, y: Any = None, *, positives: Any = None) -> float:
         """Return the gain in bits of the pairs of ``X`` over permuted ones."""
@@ -157,17 +123,12 @@ class ContrastiveDemixer(Demixer):
         X, positives
             As in :meth:`fit`.
         """
-        check_is_fitted(self, "encoder_")
         source = self.source(X, positives=positives)
-        return judged(self.encoder_, self.objective_, source, self._batch())
-
-    def source(self, X: Any, y: Any = None, *, positives: Any = None) -> PairSource:
-        """Return where the pairs of a fit to these data come from, with the parts it holds out."""
-        return self._source(*self._pairs(self._data(X, reset=False), positives))
+        return gain_of(self.encoder_, self.objective_, source, self._batch())
 
     def setting(self) -> Setting:
         """Return what theory needs to know; a learnt shape counts once it is learnt."""
-        space = assumed_space(self.space, self.n_latents)
+        space = self._space()
         conditional = default_conditional(space) if self.conditional is None else self.conditional
         if conditional in ("anisotropic", "auto") and hasattr(self, "objective_"):
             return Setting("pairs", space, self.shape_, learned=True)
@@ -190,43 +151,21 @@ class ContrastiveDemixer(Demixer):
             raise AttributeError('Only conditional="auto" or "anisotropic" learns its shape.')
         return objective
 
-    def _learn(
-        self,
-        X: Any,
-        positives: Any,
-        report: Report | None,
-        checkpoint: str | Path | None,
-        *,
-        goes_on: bool,
-    ) -> Self:
-        space = self._space()
-        objective = self.objective_ if goes_on else pair_objective(self.conditional, space)
-        data, pairs = self._pairs(self._data(X, reset=not goes_on), positives)
-        data, found = self._checked(data)
-        source = self._source(data, pairs)
-        self._fit(
-            self.encoder_ if goes_on else self._new_encoder(space),
-            objective,
-            source,
-            found,
-            steps=3000,
-            goes_on=goes_on,
-            report=report,
-            checkpoint=checkpoint,
-            digest=data.digest(),
-            beside=pairs,
-        )
-        warn_of_no_gain(self.gain_, self.teachers)
-        if self.gain_.above_zero and self.gain_.loss < _SATURATED:
-            warn(
-                f"Held-out positives are told from all others almost surely (loss "
-                f"{self.gain_.loss:.3f} nats): they are so alike that their distances say little "
-                "about the latents. Take a larger lag, or pairs that differ more."
-            )
-        return self
+    def _new_objective(self, space: Space, rows: int) -> InfoNCE | ShapedInfoNCE:
+        return pair_objective(self.conditional, space)
 
-    def _pairs(self, data: Data, positives: Any) -> tuple[Data, torch.Tensor | None]:
-        """Return all rows, and the numbers of those that are positives if they were given."""
+    def _source(self, data: Data, targets: Tensor | None, seed: int) -> Source[PairBatch]:
+        held: dict[str, Any] = {"share": self.validation, "seed": seed}
+        if targets is not None:
+            return GivenPairs(data, targets, **held)
+        if self.augmentation is not None:
+            return AugmentedPairs(data, self.augmentation, **held)
+        return LagPairs(data, *lags_of(self.lag), **held)
+
+    def _targets(
+        self, data: Data, *, reset: bool, y: Any, positives: Any
+    ) -> tuple[Data, Tensor | None]:
+        """Return all rows, and the pairs ``(P, 2)`` of row numbers if positives were given."""
         if positives is None:
             return data, None
         if self.augmentation is not None:
@@ -246,14 +185,14 @@ class ContrastiveDemixer(Demixer):
         rows = torch.arange(len(data))
         return as_data(both), torch.stack([rows, rows + len(data)], dim=1)
 
-    def _source(self, data: Data, pairs: torch.Tensor | None) -> PairSource:
-        """Return where pairs come from, with parts of them held out."""
-        held: dict[str, Any] = {"share": self.validation, "seed": self._seed()}
-        if pairs is not None:
-            return GivenPairs(data, pairs, **held)
-        if self.augmentation is not None:
-            return AugmentedPairs(data, self.augmentation, **held)
-        return LagPairs(data, *lags_of(self.lag), **held)
+    def _warn_of_gain(self) -> None:
+        super()._warn_of_gain()
+        if self.gain_.above_zero and self.gain_.loss < _SATURATED:
+            warn(
+                f"Held-out positives are told from all others almost surely (loss "
+                f"{self.gain_.loss:.3f} nats): they are so alike that their distances say little "
+                "about the latents. Take a larger lag, or pairs that differ more."
+            )
 
 
 def lags_of(lag: Any) -> tuple[int, int]:

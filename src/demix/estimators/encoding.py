@@ -20,9 +20,9 @@ def encode(
     data: Data,
     out: np.ndarray | None = None,
     *,
-    report: Callable[[int], None] | None = None,
+    callback: Callable[[int], None] | None = None,
 ) -> np.ndarray:
-    """Return the latents of all rows, in the memory of one block beside them.
+    """Return the latents of all rows, with the memory of one block in addition.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ def encode(
         The rows.
     out : ndarray (N, n) of float32, optional
         Where to put them, e.g. a memory map.
-    report : callable, optional
-        ``report(rows)`` after each block, with how many rows are done.
+    callback : callable, optional
+        ``callback(rows)`` after each block, with the number of rows that are done.
 
     Examples
     --------
@@ -47,20 +47,20 @@ def encode(
         out = np.empty((len(data), encoder.space.dim), dtype=np.float32)
     for start, (latents,) in encoded([encoder], data):
         out[start : start + len(latents)] = latents
-        if report is not None:
-            report(start + len(latents))
+        if callback is not None:
+            callback(start + len(latents))
     return out
 
 
 def encoded(encoders: Sequence[Encoder], data: Data) -> Iterator[tuple[int, list[np.ndarray]]]:
-    """Go through all rows once, with several encoders.
+    """Encode all rows with several encoders, reading them once.
 
     Yields
     ------
     start : int
         Number of the first row of the block.
     latents : list of ndarray (B, n) of float32
-        What each encoder makes of the block.
+        The latents of the block by each encoder.
 
     Examples
     --------

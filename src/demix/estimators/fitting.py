@@ -1,4 +1,4 @@
-"""The function under all estimators: train on one part of the data, choose and judge on others."""
+"""The function under all estimators: train on one part of the data, validate and test on others."""
 
 from __future__ import annotations
 
@@ -6,67 +6,31 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from demix._support.errors import warn
-from demix.data.data import Data
 from demix.encoders.encoder import Encoder
 from demix.encoders.whitening import Whitening
 from demix.estimators.gain import Gain, held_out_gain
-from demix.estimators.split import PARTS, Part
+from demix.estimators.sources import PARTS, Batch, Part, Source
 from demix.training.loop import Record, Training, train
 from demix.training.memory import check_training_memory
 from demix.training.recipe import Recipe
 
-# How many held-out samples choose the weights, and how many judge them.
+# How many held-out samples choose the weights, and how many test them.
 _HELD_OUT = 4096
-# Looks without a better held-out loss before training ends.
+# Evaluations without a better held-out loss before training ends.
 _PATIENCE = 8
 # Seeds of weights, of whitening and of held-out draws lie apart.
 _APART = 2**40
 
-Report = Callable[[int, int, Record], None]
-"""``report(step, steps, record)`` after every step."""
+Callback = Callable[[int, int, Record], None]
+"""``callback(step, steps, record)`` after every step."""
 
-
-class Held(Protocol):
-    """Held-out pairs or labelled samples."""
-
-    @property
-    def x(self) -> Tensor:
-        """The observations."""
-
-    def shuffled(self, order: Tensor) -> Self:
-        """Return the same observations with the positives or labels of others."""
-
-    def taken(self, index: slice | Tensor) -> Self:
-        """Return some of them."""
-
-
-B = TypeVar("B", bound=Held)
-Drawn = TypeVar("Drawn", bound=Held, covariant=True)
-Judged = TypeVar("Judged", bound=Held, contravariant=True)
-
-
-class Source(Protocol[Drawn]):
-    """Where batches come from, with parts that are held out."""
-
-    data: Data
-
-    def __len__(self) -> int:
-        """Return how many pairs or rows are trained on."""
-
-    def sample(self, size: int, *, generator: torch.Generator) -> Drawn:
-        """Draw a batch to train on."""
-
-    def held_out(
-        self, part: Part, most: int, *, generator: torch.Generator
-    ) -> tuple[Drawn, Tensor]:
-        """Return samples of a held-out part and their groups."""
+Judged = TypeVar("Judged", contravariant=True)
 
 
 class Likelihood(Protocol[Judged]):
@@ -81,7 +45,7 @@ class Likelihood(Protocol[Judged]):
 
 @dataclass(frozen=True)
 class Fit:
-    """What a fit left behind, beside the encoder and the objective it changed."""
+    """What :func:`fit_encoder` returns; encoder and objective were changed in place."""
 
     training: Training
     gain: Gain
@@ -104,18 +68,18 @@ def default_recipe(units: int, *, steps: int = 3000) -> Recipe:
 
 def fit_encoder(
     encoder: Encoder,
-    objective: Likelihood[B],
-    source: Source[B],
+    objective: Likelihood[Batch],
+    source: Source[Batch],
     recipe: Recipe,
     *,
     seed: int,
     scales: Tensor | None = None,
-    goes_on: bool = False,
-    report: Report | None = None,
+    warm_start: bool = False,
+    callback: Callback | None = None,
     checkpoint: Path | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Fit:
-    """Train ``encoder`` and ``objective`` in place; keep the best weights, and judge them.
+    """Train ``encoder`` and ``objective`` in place, keep the best weights, and test them.
 
     Parameters
     ----------
@@ -125,9 +89,9 @@ def fit_encoder(
         Seed of weights and batches.
     scales : Tensor (dim_in,), optional
         Standard deviations of the columns, for the whitening.
-    goes_on : bool
-        Start from the weights and the whitening that are there.
-    report : callable, optional
+    warm_start : bool
+        Start from the present weights and whitening.
+    callback : callable, optional
         For progress bars.
     checkpoint, about
         As in :func:`demix.train`.
@@ -136,23 +100,23 @@ def fit_encoder(
     -------
     Fit
         The history, whose records have ``validation`` and ``null``, held-out losses in nats of
-        true and of permuted positives or labels; and the gain, from a part that neither training
-        nor the choice of the weights has seen.
+        true and of permuted positives or labels; and the gain on the test part, which neither
+        training nor the choice of the weights has used.
     """
     device = next(encoder.parameters()).device
     held_out = torch.Generator(device).manual_seed(_APART + seed)
     check_training_memory(
-        encoder, objective, recipe, checkpoint=checkpoint is not None, beside=_bytes_beside(encoder)
+        encoder, objective, recipe, checkpoint=checkpoint is not None, beside=_more_bytes(encoder)
     )
-    if goes_on:
+    if warm_start:
         recipe = replace(recipe, initialise=False)
     elif recipe.whiten:
         first = source.sample(encoder.whitening.samples, generator=held_out)
         encoder.whitening.fit(first.x.flatten(1), scales=scales)
-    choose, _ = _shuffled(*source.held_out("choose", _HELD_OUT, generator=held_out))
-    others = derangement(len(choose.x)).to(device)
+    held, _ = _mixed(*source.held_out("validation", _HELD_OUT, generator=held_out))
+    permuted = with_targets_of(held, derangement(len(held.x)).to(device))
 
-    def loss(encoder: Encoder, batch: B) -> float:
+    def loss(encoder: Encoder, batch: Batch) -> float:
         return -float(_likelihoods(encoder, objective, batch, recipe.batch).mean())
 
     training = train(
@@ -161,9 +125,9 @@ def fit_encoder(
         objective,
         replace(recipe, whiten=False),
         seed=seed,
-        watch=lambda f: {"null": loss(f, choose.shuffled(others))},
-        report=None if report is None else lambda step, last: report(step, recipe.steps, last),
-        validate=lambda f: loss(f, choose),
+        watch=lambda f: {"null": loss(f, permuted)},
+        report=None if callback is None else lambda step, last: callback(step, recipe.steps, last),
+        validate=lambda f: loss(f, held),
         patience=_PATIENCE,
         checkpoint=checkpoint,
         about=about,
@@ -171,13 +135,13 @@ def fit_encoder(
     if training.interrupted:
         # A search over many fits must end, too; a checkpoint keeps what was learnt.
         raise KeyboardInterrupt
-    return Fit(training, judged(encoder, objective, source, recipe.batch, parts=("judge",)))
+    return Fit(training, gain_of(encoder, objective, source, recipe.batch, parts=("test",)))
 
 
-def judged(
+def gain_of(
     encoder: Encoder,
-    objective: Likelihood[B],
-    source: Source[B],
+    objective: Likelihood[Batch],
+    source: Source[Batch],
     batch: int,
     *,
     parts: tuple[Part, ...] = PARTS,
@@ -189,42 +153,37 @@ def judged(
 @torch.no_grad()
 def held_out_likelihoods(
     encoder: Encoder,
-    objective: Likelihood[B],
-    source: Source[B],
+    objective: Likelihood[Batch],
+    source: Source[Batch],
     batch: int,
     *,
     parts: tuple[Part, ...] = PARTS,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return log-likelihoods ``(M,)`` of true and of permuted samples, and their groups.
+    """Return log-likelihoods ``(M,)`` of true and of permuted samples, and their blocks.
 
     They are of the same samples in the same order for every encoder and objective.
     """
     device = next(encoder.parameters()).device
     generator = torch.Generator(device).manual_seed(2 * _APART)
-    held = [_shuffled(*source.held_out(part, _HELD_OUT, generator=generator)) for part in parts]
+    held = [_mixed(*source.held_out(part, _HELD_OUT, generator=generator)) for part in parts]
     encoder.eval()
     own, permuted = [], []
     for samples, _ in held:
-        others = samples.shuffled(derangement(len(samples.x)).to(device))
+        others = with_targets_of(samples, derangement(len(samples.x)).to(device))
         own.append(_likelihoods(encoder, objective, samples, batch))
         permuted.append(_likelihoods(encoder, objective, others, batch))
-    groups = torch.cat([group for _, group in held])
-    return torch.cat(own), torch.cat(permuted), groups
+    return torch.cat(own), torch.cat(permuted), torch.cat([blocks for _, blocks in held])
 
 
-def _bytes_beside(encoder: Encoder) -> float:
-    """Return roughly what a fit takes beside training: held-out pairs, and the whitening."""
-    dim = math.prod(np.atleast_1d(encoder.settings["dim_in"]).tolist())
-    held_out = 4 * 3 * 2 * _HELD_OUT * dim  # in their order, mixed, and with others' positives
-    squares = 3 * 8 * dim**2 if isinstance(encoder.whitening, Whitening) else 0
-    return held_out + (4 + 2 * 8) * encoder.whitening.samples * dim + squares
+def with_targets_of(batch: Batch, order: Tensor) -> Batch:
+    """Return the same observations with the positives or labels of others."""
+    x, targets = batch
+    return type(batch)(x, targets[order])
 
 
-def _likelihoods(encoder: Encoder, objective: Likelihood[B], samples: B, batch: int) -> Tensor:
-    """Return log-likelihoods, contrasted in groups as large as those of training."""
-    starts = range(0, len(samples.x), batch)
-    groups = [samples.taken(slice(start, start + batch)) for start in starts]
-    return torch.cat([objective.log_likelihood(encoder, group) for group in groups])
+def taken(batch: Batch, index: slice | Tensor) -> Batch:
+    """Return some of the samples."""
+    return type(batch)(*(side[index] for side in batch))
 
 
 def derangement(size: int) -> Tensor:
@@ -242,18 +201,24 @@ def derangement(size: int) -> Tensor:
     return order
 
 
-def warn_of_no_gain(gain: Gain, what: str) -> None:
-    """Warn if held-out positives or labels are told no better than permuted ones."""
-    if not gain.above_zero:
-        warn(
-            f"The gain of held-out {what} over permuted ones is {gain}, which is not above zero: "
-            f"nothing was learnt that holds for new data. Check that {what} and rows belong "
-            "together (rows in time order?), or give more data."
-        )
+def _more_bytes(encoder: Encoder) -> float:
+    """Return roughly what held-out samples and the whitening take in addition to training."""
+    dim = math.prod(np.atleast_1d(encoder.settings["dim_in"]).tolist())
+    held_out = 4 * 3 * 2 * _HELD_OUT * dim  # in their order, mixed, and with others' positives
+    squares = 3 * 8 * dim**2 if isinstance(encoder.whitening, Whitening) else 0
+    return held_out + (4 + 2 * 8) * encoder.whitening.samples * dim + squares
 
 
-def _shuffled(batch: B, groups: Tensor) -> tuple[B, Tensor]:
-    """Mix the groups, so that every part of the batch holds samples of many."""
-    order = torch.randperm(len(groups), generator=torch.Generator().manual_seed(0))
-    device = batch.x.device
-    return batch.taken(order.to(device)), groups[order]
+def _likelihoods(
+    encoder: Encoder, objective: Likelihood[Batch], samples: Batch, batch: int
+) -> Tensor:
+    """Return log-likelihoods, contrasted in batches as large as those of training."""
+    starts = range(0, len(samples.x), batch)
+    batches = [taken(samples, slice(start, start + batch)) for start in starts]
+    return torch.cat([objective.log_likelihood(encoder, part) for part in batches])
+
+
+def _mixed(samples: Batch, blocks: Tensor) -> tuple[Batch, Tensor]:
+    """Shuffle the samples, so that every batch of them holds samples of many blocks."""
+    order = torch.randperm(len(blocks), generator=torch.Generator().manual_seed(0))
+    return taken(samples, order.to(samples.x.device)), blocks[order]

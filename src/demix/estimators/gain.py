@@ -1,4 +1,4 @@
-"""What a model knows about held-out positives or labels, beside what chance would give."""
+"""What a model knows about held-out positives or labels, compared with chance."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class Gain:
 
     @property
     def above_zero(self) -> bool:
-        """Whether the whole interval is."""
+        """Whether the whole interval is above zero."""
         return self.low > 0
 
     def to_dict(self) -> dict[str, float | None]:
-        """Return it as plain data; JSON has no infinity, so that an infinite end is None."""
+        """Return plain data; an infinite end is None, because JSON has no infinity."""
         return {k: v if math.isfinite(v) else None for k, v in asdict(self).items()}
 
     @staticmethod
     def from_dict(data: Mapping[str, float | None]) -> Gain:
-        """Return what :meth:`to_dict` was made of."""
+        """Return the gain that :meth:`to_dict` was called on."""
         ends = {"low": -math.inf, "high": math.inf}
         return Gain(**{k: ends[k] if v is None else float(v) for k, v in data.items()})
 
@@ -48,18 +48,18 @@ class Gain:
         return f"{self.bits:.3f} bits (95 % interval {self.low:.3f} to {self.high:.3f})"
 
 
-def held_out_gain(own: Tensor, permuted: Tensor, groups: Tensor) -> Gain:
+def held_out_gain(own: Tensor, permuted: Tensor, blocks: Tensor) -> Gain:
     """Compare the log-likelihoods of true and of permuted positives or labels.
 
-    Samples of one group (a stretch of time, rows that hang together) may depend on each other, so
-    the interval is Student's over the means of groups.
+    Samples of one block (a span of time, or rows that pairs connect) may depend on each other, so
+    the interval is Student's over the means of blocks.
 
     Parameters
     ----------
     own, permuted : Tensor (M,)
         Log-likelihoods in nats of held-out samples.
-    groups : Tensor (M,) of int64
-        The group of each sample.
+    blocks : Tensor (M,) of int64
+        The block of each sample.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def held_out_gain(own: Tensor, permuted: Tensor, groups: Tensor) -> Gain:
     3.03
     """
     difference = ((own - permuted) / math.log(2)).double().cpu().numpy()
-    _, place = np.unique(groups.cpu().numpy(), return_inverse=True)
+    _, place = np.unique(blocks.cpu().numpy(), return_inverse=True)
     sizes = np.bincount(place)
     means = np.bincount(place, difference) / sizes
     bits = float(np.average(means, weights=sizes))

@@ -1,27 +1,24 @@
-"""Latents from nothing but the rows themselves."""
+"""Latents from the rows alone."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from demix._support.errors import DemixError
-from demix.data.checks import Findings, check_data
-from demix.estimators.assumptions import assumed_space
+from demix.data.checks import check_data
+from demix.data.data import Data
 from demix.estimators.base import Demixer
-from demix.estimators.examples import InstanceRows
-from demix.estimators.fitting import Report, warn_of_no_gain
-from demix.estimators.seeding import seeded
-from demix.estimators.views import Augmentation
-from demix.losses.classification import InstanceDiscrimination
+from demix.estimators.label_sources import InstanceRows
+from demix.estimators.sources import Augmentation
+from demix.losses.classification import InstanceDiscrimination, Sampled
 from demix.spaces.base import Space
 from demix.theory.setting import Setting
 from demix.training.recipe import Recipe
 
-# With more rows, those of the batch stand for all at every step.
+# With more rows, the prototypes of the batch stand for all at every step.
 _EXACT = 8192
 
 
@@ -45,8 +42,8 @@ class InstanceDemixer(Demixer):
     noise : float
         Size of the noise, relative to the standard deviation of each column.
     encoder, recipe, random_state, device
-        As in :class:`ContrastiveDemixer`. Every row has its own class, so that new views of all
-        rows are held out instead of rows.
+        As in :class:`ContrastiveDemixer`. Every row has its own class, so new views of all rows
+        are held out instead of rows.
 
     Attributes
     ----------
@@ -63,8 +60,9 @@ class InstanceDemixer(Demixer):
     """
 
     supervision = "instances"
-    teachers = "views"
+    targets = "views"
     validation = 0.2
+    _keeps_objective = False
 
     def __init__(
         self,
@@ -79,82 +77,28 @@ class InstanceDemixer(Demixer):
         random_state: Any = 0,
         device: str = "cpu",
     ) -> None:
-        self.n_latents = n_latents
-        self.space = space
-        self.unit_rows = unit_rows
-        self.augmentation = augmentation
-        self.noise = noise
-        self.encoder = encoder
-        self.recipe = recipe
-        self.random_state = random_state
-        self.device = device
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        report: Report | None = None,
-        checkpoint: str | Path | None = None,
-    ) -> Self:
-        """Train on the rows of ``X``; ``y`` is ignored.
-
-        Parameters
-        ----------
-        X, report, checkpoint
-            As in :meth:`ContrastiveDemixer.fit`.
-        y : None
-            Ignored.
-        """
-        return self._learn(X, report, checkpoint, goes_on=False)
-
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Go on from the encoder of the last fit, with new rows; the first call is a fit."""
-        return self._learn(X, None, None, goes_on=hasattr(self, "encoder_"))
+        self.n_latents, self.space, self.unit_rows = n_latents, space, unit_rows
+        self.augmentation, self.noise = augmentation, noise
+        self.encoder, self.recipe = encoder, recipe
+        self.random_state, self.device = random_state, device
 
     def setting(self) -> Setting:
         """Return what theory needs to know."""
-        space = assumed_space(self.space, self.n_latents)
-        return Setting("instances", space, unit_prototypes=self.unit_rows)
+        return Setting("instances", self._space(), unit_prototypes=self.unit_rows)
 
-    def source(self, X: Any, y: Any = None) -> InstanceRows:
-        """Return where the views of a fit to these data come from."""
-        data = self._data(X, reset=False)
-        return InstanceRows(data, self.augmentation or self._noise(check_data(data), data.shape))
+    def _new_objective(self, space: Space, rows: int) -> InstanceDiscrimination:
+        sampled: Sampled = "batch" if rows > _EXACT else None
+        return InstanceDiscrimination(rows, space.dim, unit_rows=self.unit_rows, sampled=sampled)
 
-    def _learn(
-        self, X: Any, report: Report | None, checkpoint: str | Path | None, *, goes_on: bool
-    ) -> Self:
-        space = self._space()
-        data = self._data(X, reset=not goes_on)
-        data, found = self._checked(data)
-        with seeded(self._seed()):
-            objective = InstanceDiscrimination(
-                len(data),
-                space.dim,
-                unit_rows=self.unit_rows,
-                sampled="batch" if len(data) > _EXACT else None,
-            )
-        self._fit(
-            self.encoder_ if goes_on else self._new_encoder(space),
-            objective,
-            InstanceRows(data, self.augmentation or self._noise(found, data.shape)),
-            found,
-            steps=4000,
-            goes_on=goes_on,
-            report=report,
-            checkpoint=checkpoint,
-            digest=data.digest(),
-        )
-        warn_of_no_gain(self.gain_, self.teachers)
-        return self
+    def _source(self, data: Data, targets: Tensor | None, seed: int) -> InstanceRows:
+        return InstanceRows(data, self.augmentation or self._added_noise(data))
 
-    def _noise(self, found: Findings, shape: tuple[int, ...]) -> Augmentation:
+    def _added_noise(self, data: Data) -> Augmentation:
         """Return the augmentation that adds noise to each column."""
         if not isinstance(self.noise, int | float) or not 0 < self.noise < float("inf"):
             raise DemixError(f"noise must be positive and finite, but got {self.noise!r}.")
-        width = self.noise * torch.from_numpy(found.std).float()
-        width = width.reshape(-1, *([1] * (len(shape) - 2)))
+        width = self.noise * torch.from_numpy(check_data(data).std).float()
+        width = width.reshape(-1, *([1] * (len(data.shape) - 2)))
 
         def noisy(x: Tensor) -> Tensor:
             return x + width.to(x.device) * torch.randn(x.shape).to(x.device)

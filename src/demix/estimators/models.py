@@ -8,21 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import nn
+from torch import Tensor
 
-from demix._support.errors import DemixError, reason
+from demix._support.errors import DemixError, reason, shortened
 from demix._support.provenance import provenance
 from demix._support.validation import check_device
 from demix.encoders.encoder import Encoder
 from demix.encoders.files import open_model, save_encoder
-from demix.estimators.assumptions import pair_objective
-from demix.estimators.base import Demixer
+from demix.estimators.base import Demixer, name_of
 from demix.estimators.classifier import ClassifierDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
 from demix.estimators.facts import check_facts
 from demix.estimators.gain import Gain
 from demix.estimators.instance import InstanceDemixer
-from demix.losses.classification import Classification
 from demix.spaces.base import Space
 from demix.training.recipe import Recipe
 
@@ -34,15 +32,11 @@ ESTIMATORS: dict[str, type[Demixer]] = {
 def save_model(
     demixer: Demixer, folder: str | Path, *, about: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a fitted estimator into a model folder; an augmentation is not kept."""
-    head = {}
-    if isinstance(demixer, ContrastiveDemixer | ClassifierDemixer) and isinstance(
-        demixer.objective_, nn.Module
-    ):
-        head = dict(demixer.objective_.state_dict())
+    """Write a fitted estimator into a model folder; of an augmentation only the name is kept."""
+    parameters = demixer.get_params(deep=False) | {"random_state": demixer.seed_}
     facts: dict[str, Any] = {
         "estimator": type(demixer).__name__,
-        "parameters": {name: _plain(v) for name, v in demixer.get_params(deep=False).items()},
+        "parameters": {name: _plain(value) for name, value in parameters.items()},
         "gain": demixer.gain_.to_dict(),
         "history": demixer.history_,
         "best_step": demixer.best_step_,
@@ -51,12 +45,12 @@ def save_model(
         "notes": demixer.notes_,
         "data": demixer.digest_,
         "provenance": provenance(),
+        **demixer._facts(),
     }
-    if hasattr(demixer, "feature_names_in_"):
-        facts["feature_names"] = [str(name) for name in demixer.feature_names_in_]
-    if isinstance(demixer, ClassifierDemixer):
-        facts["classes"] = demixer.classes_.tolist()
-    save_encoder(demixer.encoder_, folder, head=head, about={**facts, **(about or {})})
+    if demixer._names is not None:
+        facts["feature_names"] = demixer._names
+    facts |= about or {}
+    save_encoder(demixer.encoder_, folder, head=demixer._head(), about=facts)
 
 
 def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
@@ -96,10 +90,8 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
     try:
         _check_space(about["parameters"], encoder)
         parameters = {name: _rich(name, value) for name, value in about["parameters"].items()}
-        if "augmentation" in parameters:
-            parameters["augmentation"] = None  # a file cannot hold one
         demixer: Any = ESTIMATORS[name](**{**parameters, "device": device})
-        demixer._seed()
+        demixer.seed_ = demixer._seed()
         demixer._space()
         demixer.gain_ = Gain.from_dict(about["gain"])
         demixer.history_, demixer.notes_ = list(about["history"]), list(about["notes"])
@@ -111,23 +103,7 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
             if len(about["feature_names"]) != demixer.n_features_in_:
                 raise ValueError("it has another number of names than of columns")
             demixer.feature_names_in_ = np.array(about["feature_names"], dtype=object)
-        if isinstance(demixer, ClassifierDemixer):
-            demixer.classes_ = np.array(about["classes"])
-            demixer.objective_ = Classification(
-                len(demixer.classes_),
-                encoder.space.dim,
-                unit_rows=demixer.unit_rows,
-                bias=True,
-                noise=demixer.noise,
-            )
-        elif isinstance(demixer, ContrastiveDemixer):
-            demixer.objective_ = pair_objective(demixer.conditional, encoder.space)
-        objective = getattr(demixer, "objective_", None)
-        if isinstance(objective, nn.Module):
-            objective.load_state_dict(head)
-            objective.to(device)
-        elif head:
-            raise ValueError(f"it has no use for {', '.join(head)}")
+        demixer._restore(head, about)
     except (
         ArithmeticError,
         AttributeError,
@@ -149,8 +125,25 @@ def _check_space(parameters: Mapping[str, Any], encoder: Encoder) -> None:
         raise ValueError("its parameters name another space than its encoder has")
 
 
+class LostAugmentation:
+    """Stands for the augmentation of a loaded model; a folder holds its name only."""
+
+    def __init__(self, name: str) -> None:
+        self.__qualname__ = str(name)
+
+    def __repr__(self) -> str:
+        return f"LostAugmentation({self.__qualname__!r})"
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Raise a DemixError."""
+        raise DemixError(
+            f"The model was fitted with the augmentation {shortened(self.__qualname__)}, but its "
+            "folder holds the name only; set it again with set_params(augmentation=...)."
+        )
+
+
 def _plain(value: Any) -> Any:
-    """Return a parameter as plain data; what cannot be is left out."""
+    """Return a parameter as plain data; of a callable its name, of other objects None."""
     if isinstance(value, np.generic):  # as of a grid over an array
         value = value.item()
     if isinstance(value, Space):
@@ -161,10 +154,13 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
-    return None
+    return name_of(value) if callable(value) else None
 
 
 def _rich(name: str, value: Any) -> Any:
+    """Return the parameter that `_plain` was given."""
+    if name == "augmentation" and value is not None:
+        return LostAugmentation(value)
     if name == "space" and isinstance(value, dict):
         return Space.from_dict(value)
     if name == "recipe" and isinstance(value, dict):

@@ -193,7 +193,7 @@ def _divided(
         parts = row_parts(count, share, least, seed, labels=labels)
         return parts, rows.only(parts.fit), {"y": labels[parts.fit.numpy()]}
     if positives is not None and isinstance(estimator, ContrastiveDemixer):
-        every, pairs = estimator._pairs(rows, positives)
+        every, pairs = estimator._targets(rows, reset=True, y=y, positives=positives)
         assert pairs is not None
         return _paired(count, every, pairs, share, least, seed)
     if isinstance(estimator, ContrastiveDemixer) and estimator.augmentation is None:
@@ -248,7 +248,7 @@ def _fit(
             # All runs see the same data; what is odd about them was said at the first one, and
             # runs that learnt nothing are counted in the verdict.
             warnings.simplefilter("ignore", DemixWarning)
-        model.fit(data, **beside, report=step, checkpoint=file)
+        model.fit(data, **beside, callback=step, checkpoint=file)
 
 
 def _encoded(encoders: Sequence[Encoder], data: Data) -> list[np.ndarray]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from demix._support.errors import DemixError
-from demix.estimators.split import hanging_together, thin
+from demix.estimators.sources import connected_rows, thin
 
 # So many groups of rows judge; they are drawn anew for the intervals.
 _GROUPS = 25
@@ -109,7 +109,7 @@ def row_parts(
     random = np.random.default_rng([seed, rows])
     unit = np.arange(rows)
     if pairs is not None:
-        together = hanging_together(pairs, rows)
+        together = connected_rows(pairs, rows)
         if np.bincount(together).max() <= (1 - share) * rows:
             unit = together
     sizes = np.bincount(unit)

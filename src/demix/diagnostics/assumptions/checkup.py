@@ -26,7 +26,7 @@ from demix.estimators.contrastive import ContrastiveDemixer
 from demix.estimators.fitting import held_out_likelihoods
 from demix.estimators.gain import Gain, held_out_gain
 from demix.estimators.instance import InstanceDemixer
-from demix.estimators.split import PARTS, Part
+from demix.estimators.sources import PARTS, Part
 from demix.losses.pairs import InfoNCE
 from demix.losses.shaped import ShapedInfoNCE
 from demix.spaces.base import Space
@@ -96,7 +96,7 @@ def checkup(
     source = model.source(rows, **beside)
     parts: tuple[Part, ...] = PARTS
     if source.data.digest() == model.digest_:
-        parts = ("choose", "judge")
+        parts = ("validation", "test")
     group = group_of(model)
     relied_on = class_of(group, labels=not isinstance(model, ContrastiveDemixer))
     say("held-out data")
@@ -172,7 +172,7 @@ def _looked_at(
     random = np.random.default_rng(seed)
     z = latents_of(model.encoder_, x)
     # What chose the weights would be told too well.
-    unseen = tuple(part for part in parts if part != "choose" or "train" in parts)
+    unseen = tuple(part for part in parts if part != "validation" or "train" in parts)
     checks = [_informative(model, source, unseen)]
     if isinstance(model, ContrastiveDemixer):
         scales = np.ones(model.encoder_.space.dim)
@@ -228,7 +228,7 @@ def _informative(model: Any, source: Any, parts: tuple[Part, ...]) -> Check:
             model.encoder_, model.objective_, source, model._batch(), parts=parts
         )
         gain = held_out_gain(*told)
-    return _gained(f"{model.teachers} informative", model.teachers, gain)
+    return _gained(f"{model.targets} informative", model.targets, gain)
 
 
 def _told_apart(pairs: Paired, random: np.random.Generator) -> Check:
@@ -244,8 +244,8 @@ def _told_apart(pairs: Paired, random: np.random.Generator) -> Check:
     return _gained("positives informative", "positives", gain)
 
 
-def _gained(name: str, teachers: str, gain: Gain) -> Check:
-    found = f"Held-out {teachers} are told by {gain} better than permuted ones"
+def _gained(name: str, targets: str, gain: Gain) -> Check:
+    found = f"Held-out {targets} are told by {gain} better than permuted ones"
     return judge(
         name,
         -gain.low,
@@ -253,6 +253,6 @@ def _gained(name: str, teachers: str, gain: Gain) -> Check:
         margin=0.0,
         unit="bits below zero, at the low end of the interval",
         good=f"{found}.",
-        bad=f"{found}: there is nothing that {teachers} tell.",
+        bad=f"{found}: there is nothing that {targets} tell.",
         details=gain.to_dict(),
     )

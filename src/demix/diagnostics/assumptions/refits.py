@@ -142,7 +142,7 @@ def latents_of(encoder: Encoder, x: Tensor) -> np.ndarray:
 def _difference(first: Any, second: Any, source: Any) -> Gain:
     """Return by how many bits one model knows held-out samples better than another."""
     told = [
-        held_out_likelihoods(d.encoder_, d.objective_, source, d._batch(), parts=("judge",))
+        held_out_likelihoods(d.encoder_, d.objective_, source, d._batch(), parts=("test",))
         for d in (first, second)
     ]
     return held_out_gain(told[0][0], told[1][0], told[0][2])

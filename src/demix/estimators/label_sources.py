@@ -1,0 +1,72 @@
+"""Where labelled samples of a user's data come from."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from demix.data.data import Data
+from demix.estimators.sources import PARTS, Augmentation, LabelBatch, Source, augmented, units_of
+
+
+class LabelledRows(Source[LabelBatch]):
+    """Rows with class labels; a share of every class is held out.
+
+    Parameters
+    ----------
+    data : Data
+        The rows.
+    labels : Tensor (N,) of int64
+        The class of each row. A class with one sample is only trained on.
+    share : float
+        Share of each class that is held out.
+    seed : int
+        Seed of the choice of rows.
+    """
+
+    def __init__(self, data: Data, labels: Tensor, *, share: float, seed: int) -> None:
+        self.data, self.labels = data, labels
+        random = np.random.default_rng(seed)
+        place = np.zeros(len(labels), dtype=np.int64)
+        classes = labels.numpy()
+        known = np.unique(classes)
+        for label in known:
+            members = random.permutation(np.flatnonzero(classes == label))
+            half = max(1, round(share * len(members) / 2))
+            # The test comes first: a class of two samples has one for it, and none to validate.
+            place[members[: min(half, len(members) - 1)]] = 2
+            place[members[half : min(2 * half, len(members) - 1)]] = 1
+        few = (
+            f"With {len(known)} classes and n_samples={len(labels)} none is left for {{part}}; "
+            "give at least 3 samples of some class."
+        )
+        self.units = units_of(place, few=few)
+
+    def _batch(self, units: Tensor, generator: torch.Generator) -> LabelBatch:
+        device = generator.device
+        return LabelBatch(self.data.take(units).to(device), self.labels[units].to(device))
+
+
+class InstanceRows(Source[LabelBatch]):
+    """Rows that are their own labels, seen through a callable that changes them a little.
+
+    Every sample has a prototype of its own, so no sample can be held out. Validation and test use
+    new views of all rows, which come from another generator.
+
+    Parameters
+    ----------
+    data : Data
+        The rows.
+    augmentation : callable
+        As in :class:`AugmentedPairs`.
+    """
+
+    def __init__(self, data: Data, augmentation: Augmentation) -> None:
+        self.data, self.augmentation = data, augmentation
+        self.units = dict.fromkeys(PARTS, torch.arange(len(data)))
+
+    def _batch(self, units: Tensor, generator: torch.Generator) -> LabelBatch:
+        plain = self.data.take(units).to(generator.device)
+        views = augmented(plain, self.augmentation, generator)
+        return LabelBatch(views, units.to(generator.device))
