@@ -70,6 +70,7 @@ types: setup
 style: setup
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/codespell
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/fill_docs.py --check
 

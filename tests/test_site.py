@@ -15,7 +15,7 @@ from browser import dump_dom
 
 ROOT = Path(__file__).resolve().parents[1]
 
-pytest.importorskip("mkdocs", reason="the extra `docs` is not installed")
+pytest.importorskip("mkdocs", reason="the group `docs` is not installed")
 
 
 class Loads(HTMLParser):

@@ -328,7 +328,7 @@ def test_a_missing_library_is_named_with_the_extra_that_brings_it(
     monkeypatch.setitem(sys.modules, library, None)
     told = refusal(tmp_path / name)
     assert f"needs {library}, which is not installed" in told
-    assert "pip install 'demix[files]'" in told
+    assert "pip install 'demix-ica[files]'" in told
 
 
 def test_csv_and_npy_need_no_library_of_the_extra(tmp_path, monkeypatch):

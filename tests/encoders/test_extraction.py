@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "datasets"))
 from pictures import picture, write_tar
 
 onnx = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
-pytest.importorskip("onnxruntime", reason="the extra `imagenetx` is not installed")
+pytest.importorskip("onnxruntime", reason="the extra `papers` is not installed")
 
 SHADES = [(10 * i, 200 - 10 * i, 90) for i in range(7)]
 

@@ -174,7 +174,7 @@ def test_an_encoder_is_exported_without_being_changed(tmp_path):
 
 def test_a_missing_library_names_its_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(DemixError, match=r"pip install 'demix\[onnx\]'"):
+    with pytest.raises(DemixError, match=r"pip install 'demix-ica\[onnx\]'"):
         export_onnx(trained(Real(2)), tmp_path / "model.onnx")
     assert list(tmp_path.iterdir()) == []
 

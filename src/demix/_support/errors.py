@@ -105,5 +105,5 @@ def need(library: str, what: str, extra: str) -> Any:
     except ImportError as error:
         raise DemixError(
             f"{what} needs {library.partition('.')[0]}, which is not installed; install it with: "
-            f"pip install 'demix[{extra}]'."
+            f"pip install 'demix-ica[{extra}]'."
         ) from error

@@ -156,7 +156,7 @@ def test_smallnorb_has_the_factors_of_both_parts(opened, tmp_path):
 
 
 def test_scenes_without_a_category_get_one_of_colour(tmp_path):
-    pytest.importorskip("embreex", reason="the extra `scenes` is not installed")
+    pytest.importorskip("embreex", reason="the extra `papers` is not installed")
     known = open_factor_images(
         render_folder(Order("3dident", n=24, size=16), tmp_path / "s", jobs=1)
     )

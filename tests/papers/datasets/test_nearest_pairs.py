@@ -116,5 +116,5 @@ def test_latents_that_are_none_are_refused(latents, words):
 
 def test_a_missing_faiss_is_named_with_the_extra_that_brings_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(DemixError, match=r"needs faiss.*pip install 'demix\[pairs\]'"):
+    with pytest.raises(DemixError, match=r"needs faiss.*pip install 'demix-ica\[papers\]'"):
         NearestPairs(np.zeros((5, 2)), Normal(Box(2), sigma=0.1))

@@ -21,8 +21,8 @@ from demix.papers.scenes.order import Order
 from demix.papers.zimmermann2021 import scenes
 from demix.papers.zimmermann2021.scene_cell import run_scene_cell
 
-pytest.importorskip("embreex", reason="the extra `scenes` is not installed")
-pytest.importorskip("faiss", reason="the extra `pairs` is not installed")
+pytest.importorskip("embreex", reason="the extra `papers` is not installed")
+pytest.importorskip("faiss", reason="the extra `papers` is not installed")
 
 TABLES = experiment_named("clica-3dident")
 

@@ -199,7 +199,7 @@ def test_what_does_not_fit_is_said_before_anything_is_written(demix, sprites, co
         "reproduce", "ce-dislib", "--data", sprites, "--data", sprites, "--out", out
     )
     assert "holds sprites, again" in told
-    pytest.importorskip("embreex", reason="the extra `scenes` is not installed")
+    pytest.importorskip("embreex", reason="the extra `papers` is not installed")
     causal = render_folder(Order("causal3dident", n=2, size=16), tmp_path / "causal", jobs=1)
     told = demix.refusal("reproduce", "ce-dislib", "--data", causal, "--out", out)
     assert "which has no row" in told

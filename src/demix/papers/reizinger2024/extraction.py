@@ -171,7 +171,7 @@ def onnx_encoder(path: Path) -> Callable[[Tensor], np.ndarray]:
         raise DemixError(
             f"Expected a model as an .onnx file, or features as an .npy file, but got {path}."
         )
-    onnxruntime = need("onnxruntime", "Running ONNX", "imagenetx")
+    onnxruntime = need("onnxruntime", "Running ONNX", "papers")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     try:

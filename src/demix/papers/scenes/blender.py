@@ -176,7 +176,7 @@ def _bpy() -> Any:
     except ImportError as error:
         raise DemixError(
             "The engine 'blender' needs the package bpy, which is not installed; pip install "
-            "'demix[blender]' on Python 3.11, or use the engine 'embree'."
+            "'demix-ica[blender]' on Python 3.11, or use the engine 'embree'."
         ) from error
     return bpy
 

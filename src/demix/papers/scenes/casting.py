@@ -137,4 +137,4 @@ class Pose:
 
 def _embree() -> tuple:
     names = ("embreex", "embreex.rtcore_scene", "embreex.mesh_construction")
-    return tuple(need(name, "Rendering objects in space", "scenes") for name in names)[1:]
+    return tuple(need(name, "Rendering objects in space", "papers") for name in names)[1:]

@@ -99,7 +99,7 @@ def fetch_dataset(
     for file in there:
         _check(target / file.name, file.size, checksum or file.checksum)
     if len(there) < len(files):
-        requests = need("requests", "Fetching data sets", "datasets")
+        requests = need("requests", "Fetching data sets", "papers")
         with _alone(target):
             for file in (file for file in files if file not in there):
                 _fetch(file, target, source, checksum or file.checksum, report, requests)

@@ -32,7 +32,7 @@ def open_shapes3d(path: Path) -> FactorImages:
     ----------
     C. Burgess, H. Kim (2018). *3D Shapes Dataset.*
     """
-    h5py = need("h5py", "3D Shapes", "datasets")
+    h5py = need("h5py", "3D Shapes", "papers")
     check_kind(path, "an HDF5 file")
     try:
         file = h5py.File(path, "r")

@@ -1,0 +1,108 @@
+"""The wheel, installed without development tools, does the main jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import venv
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+packaging = pytest.importorskip("packaging.requirements")
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def needed(name: str, extras: tuple[str, ...] = ("",)) -> dict[str, Distribution]:
+    """Return what an installed distribution needs at run time, without optional parts."""
+    found: dict[str, Distribution] = {}
+    todo = [(name, extras)]
+    while todo:
+        name, extras = todo.pop()
+        for text in distribution(name).requires or []:
+            wanted = packaging.Requirement(text)
+            holds = wanted.marker is None or any(
+                wanted.marker.evaluate({"extra": e}) for e in extras
+            )
+            if holds and wanted.name not in found:
+                found[wanted.name] = distribution(wanted.name)
+                todo.append((wanted.name, ("", *wanted.extras)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory) -> Path:
+    """A virtual environment with the wheel and the files of what it needs; nothing else."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    (wheel,) = folder.glob("*.whl")
+    place = folder / "env"
+    venv.create(place, with_pip=False)
+    (target,) = place.glob("lib/python*/site-packages")
+    for found in needed("demix-ica").values():
+        for file in found.files or []:
+            if ".." not in file.parts and file.suffix != ".pyc":
+                copy = target / file
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                os.link(file.locate(), copy)
+    install = ["install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "--python", str(place / "bin" / "python"), *install]
+    subprocess.run([*pip, str(wheel)], check=True, capture_output=True, timeout=120)
+    return place / "bin" / "demix"
+
+
+def run(clean: Path, folder: Path, *arguments: str) -> str:
+    kept = {"PATH": os.environ["PATH"], "HOME": str(folder), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [str(clean), *arguments], cwd=folder, env=kept, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_there_are_no_tools_of_developers(clean):
+    target = next((clean.parents[1] / "lib").glob("python*/site-packages"))
+    names = {path.name for path in target.iterdir()}
+    assert "demix" in names
+    assert not names & {"pytest", "mypy", "ruff", "hypothesis", "mkdocs", "benchmarks", "faults"}
+
+
+@pytest.mark.slow
+def test_the_demo_runs(clean, tmp_path):
+    run(clean, tmp_path, "demo", "--out", "demo")
+    assert json.loads((tmp_path / "demo" / "scores.json").read_text())["r2"] > 0.9
+
+
+@pytest.mark.slow
+def test_a_fit_and_its_check_up_run(clean, tmp_path):
+    angle = np.cumsum(np.random.default_rng(0).normal(0, 0.5, 2000))
+    np.save(tmp_path / "x.npy", np.stack([np.cos(angle), np.sin(angle), np.cos(2 * angle)], axis=1))
+    run(clean, tmp_path, "fit", "x.npy", "--n-latents", "2", "--out", "model")
+    run(clean, tmp_path, "checkup", "model", "x.npy", "--out", "check", "--no-refits")
+    found = json.loads((tmp_path / "check" / "checkup.json").read_text())
+    assert found["checks"]
+    assert "supported" in found
+
+
+@pytest.mark.slow
+def test_a_row_of_a_paper_runs(clean, tmp_path):
+    run(
+        clean,
+        tmp_path,
+        "reproduce",
+        "clica-table1",
+        "--rows",
+        "2",
+        "--scale",
+        "smoke",
+        "--out",
+        "t",
+    )
+    (record,) = json.loads((tmp_path / "t" / "results.json").read_text())
+    assert record["row"] == 2
