@@ -8,7 +8,7 @@ from hypothesis import given
 from score_groups import dimensions, factors, invertible, lawful, seeds, shift
 
 from demix import affine_r2
-from demix.metrics.held import halves
+from demix.metrics.statistic import halves
 
 
 @given(seed=seeds, dim=dimensions)

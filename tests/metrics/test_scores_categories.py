@@ -12,9 +12,9 @@ from sklearn.neighbors import NearestCentroid
 from demix import DemixError, all_scores
 from demix.metrics.factors import categorical_columns
 from demix.metrics.gaps import mutual_information_gap, separated_predictability
-from demix.metrics.held import halves
-from demix.metrics.modularity import modularity
+from demix.metrics.information import modularity
 from demix.metrics.readout import explicitness, linear_accuracy
+from demix.metrics.statistic import halves
 
 
 def kinds(samples: int = 1200, classes: int = 3, factors: int = 2) -> np.ndarray:

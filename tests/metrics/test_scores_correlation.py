@@ -23,7 +23,7 @@ from score_groups import (
 
 from demix import DemixError, mean_correlation
 from demix.metrics.correlation import correlation_matrix
-from demix.metrics.held import halves
+from demix.metrics.statistic import halves
 
 METHODS = ["pearson", "spearman"]
 MONOTONE = [np.exp, np.arctanh, lambda s: s**3, lambda s: -(s**5), lambda s: np.sign(s) * s**2]

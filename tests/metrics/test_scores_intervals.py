@@ -11,11 +11,11 @@ from sklearn.metrics import r2_score
 
 from demix import affine_r2, all_scores, mean_correlation
 from demix.metrics.gaps import mutual_information_gap
-from demix.metrics.held import Held, _weights, explained
 from demix.metrics.isometry import isometry_error
-from demix.metrics.orthogonality import orthogonality_error
 from demix.metrics.readout import explicitness, linear_accuracy
+from demix.metrics.regression import orthogonality_error
 from demix.metrics.rows import rows_r2
+from demix.metrics.statistic import Meaning, Statistic, _weights, explained, scored
 
 
 def noisy(seed: int, samples: int, dim: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -79,11 +79,9 @@ def test_weights_are_drawn_in_pieces_for_many_samples() -> None:
 
 
 def test_a_mean_has_its_textbook_interval() -> None:
-    from demix.metrics.held import scored
-
     x = np.random.default_rng(0).normal(size=4000)
-    held = Held(4000, lambda weights: (weights @ x, (weights @ x)[:, None]))
-    score = scored(held, held, seed=0, certifies="", leaves_open="")
+    mean = Statistic(4000, lambda weights: (weights @ x, (weights @ x)[:, None]))
+    score = scored(lambda latents: mean, x, Meaning("", ""), seed=0)
     assert score.high - score.low == pytest.approx(2 * 1.96 * x.std() / 4000**0.5, rel=0.15)
 
 

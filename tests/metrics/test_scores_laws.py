@@ -12,7 +12,7 @@ from demix import Score
 from demix.metrics.dci import dci
 from demix.metrics.gaps import mutual_information_gap, separated_predictability
 from demix.metrics.infomec import infomec
-from demix.metrics.modularity import modularity
+from demix.metrics.information import modularity
 from demix.metrics.readout import explicitness, linear_accuracy
 from demix.metrics.votes import beta_vae_score, factor_vae_score
 

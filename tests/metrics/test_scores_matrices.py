@@ -9,7 +9,7 @@ import pytest
 
 from demix.metrics.dci import completeness_of, disentanglement_of
 from demix.metrics.infomec import infocompactness_of, infomodularity_of
-from demix.metrics.modularity import modularity_of
+from demix.metrics.information import modularity_of
 
 # Factors down, latents across.
 DIAGONAL = 5 * np.eye(5)

@@ -8,7 +8,7 @@ from hypothesis import given
 from score_groups import dimensions, factors, lawful, orthogonal, scales, seeds, shift
 
 from demix import DemixError
-from demix.metrics.orthogonality import orthogonality_error
+from demix.metrics.regression import orthogonality_error
 
 
 @given(seed=seeds, dim=dimensions, scale=scales)

@@ -14,8 +14,8 @@ from demix.metrics.correlation import correlation_matrix
 from demix.metrics.dci import dci
 from demix.metrics.gaps import separated_predictability
 from demix.metrics.infomec import infomec
+from demix.metrics.information import modularity
 from demix.metrics.isometry import isometry_error
-from demix.metrics.modularity import modularity
 from demix.metrics.readout import explicitness
 from demix.metrics.votes import beta_vae_score
 

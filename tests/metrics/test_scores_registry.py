@@ -84,14 +84,14 @@ def test_they_are_what_the_functions_give(arrays, scores) -> None:
 
 
 def test_some_scores_only_in_their_usual_order(arrays) -> None:
-    told = []
+    calls = []
     found = all_scores(
         *arrays,
         only=["modularity", "affine_r2"],
-        report=lambda *progress: told.append(progress),
+        callback=lambda *progress: calls.append(progress),
     )
     assert list(found) == ["affine_r2", "modularity"]
-    assert told == [(0, 2, "affine R²"), (1, 2, "modularity")]
+    assert calls == [(0, 2, "affine R²"), (1, 2, "modularity")]
     with pytest.raises(DemixError, match="but got nonsense"):
         all_scores(*arrays, only=["nonsense"])
 

@@ -63,7 +63,7 @@ def run_evaluate(
             found,
             true.values,
             categorical=np.flatnonzero(true.categorical).tolist(),
-            report=count,
+            callback=count,
         )
         data: dict[str, Any] = {
             "r2": _value(scores, "affine_r2"),

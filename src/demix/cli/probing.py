@@ -22,8 +22,8 @@ from demix.data.data import Data
 from demix.data.factors import KnownFactors, read_factors
 from demix.data.names import match_rows, read_names, table_names
 from demix.data.reading import read_data
+from demix.metrics.probes.factor import columns_of
 from demix.metrics.probes.probe import LEVEL, Probe, plan, probe
-from demix.metrics.probes.table import columns_of
 from demix.report.bars import write_bars
 from demix.report.page import write_page
 from demix.report.probe import MEASURES, found_at, probe_bars, probe_page, verdict_of
@@ -83,7 +83,7 @@ def run_probe(
         for sentence in joined.unmatched:
             print_warning(terminal, sentence)
         with counting_bar(terminal) as count:
-            found = probe(rows, joined.columns, report=count, **given)
+            found = probe(rows, joined.columns, callback=count, **given)
         told = {
             "features": rows.shape[1],
             **found.to_dict(),

@@ -10,8 +10,8 @@ from scipy.stats import rankdata
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
-from demix.metrics.held import Held, halves, mean_of, over, scored, shuffled
 from demix.metrics.score import Score
+from demix.metrics.statistic import Meaning, Statistic, halves, mean_of, over, scored
 
 Method = Literal["pearson", "spearman"]
 
@@ -87,7 +87,7 @@ def mean_correlation(
         chosen[rows] = columns
         return chosen
 
-    def measure(z: np.ndarray) -> Held:
+    def measure(z: np.ndarray) -> Statistic:
         chosen = assign(z)
         size = len(test) ** 0.5
         found = size * _standardise(z[test], method)[:, chosen]
@@ -100,17 +100,13 @@ def mean_correlation(
             r = over(product - z_mean * s_mean, np.sqrt(np.clip(spread, 0, None)))
             return np.where(chosen >= 0, np.clip(np.abs(r), 0, 1), 0.0)
 
-        return Held(len(test), lambda weights: mean_of(correlation(weights)))
+        return Statistic(len(test), lambda weights: mean_of(correlation(weights)))
 
     each = "a monotone map" if method == "spearman" else "sign, scale and shift"
-    return scored(
-        measure(latents),
-        lambda: measure(shuffled(latents, seed)),
-        seed=seed,
-        certifies=f"the factors up to order of the latents, and {each} of each",
-        leaves_open=f"the order, and {each}",
-        assignment=assign(latents),
+    meaning = Meaning(
+        f"the factors up to order, and {each} of each dimension", f"the order, and {each}"
     )
+    return scored(measure, latents, meaning, seed=seed, assignment=assign(latents))
 
 
 def correlate(latents: np.ndarray, factors: np.ndarray, method: Method) -> np.ndarray:
@@ -125,6 +121,6 @@ def _standardise(x: np.ndarray, method: Method) -> np.ndarray:
     ranked = rankdata(x, axis=0) if method == "spearman" else x
     centred = ranked - ranked.mean(axis=0)
     size = np.linalg.norm(centred, axis=0)
-    # A latent that only wobbles by rounding is constant: its correlation means nothing.
+    # A latent that varies by rounding only is constant: its correlation means nothing.
     flat = size <= 1e-12 * np.abs(ranked).max(axis=0) * len(x) ** 0.5
     return np.where(flat, 0.0, centred / np.where(flat, 1.0, size))

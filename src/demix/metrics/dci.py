@@ -9,8 +9,17 @@ import numpy as np
 from scipy.stats import norm, rankdata
 
 from demix.metrics.factors import Factors, check_factors
-from demix.metrics.held import Held, Parts, explained, halves, mean_of, over, scored_each
 from demix.metrics.score import Score
+from demix.metrics.statistic import (
+    Meaning,
+    Statistic,
+    Values,
+    explained,
+    halves,
+    mean_of,
+    over,
+    scored_each,
+)
 
 _TREES = 30
 _LEAF = 5
@@ -38,8 +47,8 @@ def dci(
         C_i = 1 + \sum_j R_{ij} \log_m R_{ij}
 
     Disentanglement is the mean of :math:`D_j` weighted by the importance
-    :math:`\sum_i R_{ij}` of the latents, completeness the mean of :math:`C_i`; factors of which
-    nothing is told count 0. Informativeness is the mean of :math:`R^2` of continuous factors and
+    :math:`\sum_i R_{ij}` of the latents, completeness the mean of :math:`C_i`; factors on which
+    no latent depends count 0. Informativeness is the mean of :math:`R^2` of continuous factors and
     accuracy of categories.
 
     Forests (extremely randomised trees, which see ranks of latents) are fitted on one half of the
@@ -50,15 +59,8 @@ def dci(
 
     Parameters
     ----------
-    latents : array (N, m)
-        What an encoder recovered.
-    factors : array (N, n)
-        The true factors.
-    categorical : sequence of int, optional
-        Which factors are categories, counted from 0. By default those that hold text or truth
-        values, or whole numbers of at most 20 different values.
-    seed : int
-        Seed of the split, of the forests, of the shuffled baseline and of the interval.
+    latents, factors, categorical, seed
+        As in :func:`demix.all_scores`.
 
     Returns
     -------
@@ -80,7 +82,7 @@ def dci(
     latents, true = check_factors(latents, factors, categorical)
     fit, test = halves(len(latents), seed)
 
-    def measure(z: np.ndarray) -> tuple[Held, Held, Held]:
+    def measure(z: np.ndarray) -> list[Statistic]:
         ranks = rankdata(z, axis=0) / len(z)
         forests = [_Forest(ranks, true, i, fit, test, seed) for i in range(true.number)]
         added = np.stack([forest.added_errors(ranks[test], seed) for forest in forests], axis=1)
@@ -93,37 +95,32 @@ def dci(
             raw = raw.reshape(len(weights), *added.shape[1:])
             return over(raw, raw.sum(axis=2, keepdims=True))
 
-        def disentangled(weights: np.ndarray) -> Parts:
-            return disentanglement_of(importance(weights))
-
-        def complete(weights: np.ndarray) -> Parts:
-            return mean_of(completeness_of(importance(weights)))
-
-        def informative(weights: np.ndarray) -> Parts:
-            return mean_of(np.hstack([forest.told(weights) for forest in forests]))
-
-        rows = len(test)
-        return Held(rows, disentangled), Held(rows, complete), Held(rows, informative)
+        scores = (
+            lambda weights: disentanglement_of(importance(weights)),
+            lambda weights: mean_of(completeness_of(importance(weights))),
+            lambda weights: mean_of(np.hstack([forest.accuracy(weights) for forest in forests])),
+        )
+        return [Statistic(len(test), score) for score in scores]
 
     meanings = [
-        (
+        Meaning(
             "latents that each matter for one factor only",
             "any map of each; factors that are lost, or spread over several latents",
+            "latent",
         ),
-        (
+        Meaning(
             "factors for each of which one latent only matters",
             "any map of each; latents that matter for several factors at once",
         ),
-        (
+        Meaning(
             "the factors up to a read-out by trees",
             "which latent is which factor, and any mixing of them",
         ),
     ]
-    kinds = ("latent", "factor", "factor")
-    return DCI(*scored_each(measure, latents, meanings, kinds, seed=seed))
+    return DCI(*scored_each(measure, latents, meanings, seed=seed))
 
 
-def disentanglement_of(importance: np.ndarray) -> Parts:
+def disentanglement_of(importance: np.ndarray) -> Values:
     """Return disentanglement ``(B,)`` and that of each latent from ``R (B, n, m)``."""
     strength = importance.sum(axis=1)
     parts = _certainty(np.moveaxis(importance, 1, 2))
@@ -156,24 +153,24 @@ class _Forest:
         test: np.ndarray,
         seed: int,
     ) -> None:
-        self.categorical = bool(factors.categorical[column])
-        # Here, because it takes half a second, which every command would wait.
+        # Imported here: it takes half a second, for which every command would wait.
         from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-        maker = ExtraTreesClassifier if self.categorical else ExtraTreesRegressor
-        # A leaf of 5 samples smooths; much smaller data need finer ones.
-        leaf = min(_LEAF, max(1, len(fit) // 20))
-        settings = {"n_estimators": _TREES, "min_samples_leaf": leaf, "max_features": 1.0}
-        # Forests take seeds of 32 bits.
-        state = int(np.random.default_rng([seed, 4]).integers(2**31))
+        self.categorical = bool(factors.categorical[column])
         if self.categorical:
-            kinds = factors.classes_of(column)
-            target = factors.classes[:, column]
-            self.target = np.eye(kinds)[target[test]]
+            maker, target = ExtraTreesClassifier, factors.classes[:, column]
+            self.target = np.eye(factors.classes_of(column))[target[test]]
         else:
-            target = factors.values[:, column]
+            maker, target = ExtraTreesRegressor, factors.values[:, column]
             self.target = target[test, None]
-        self.model = maker(random_state=state, **settings).fit(ranks[fit], target[fit])
+        self.model = maker(
+            n_estimators=_TREES,
+            # A leaf of 5 samples smooths; much smaller data need finer ones.
+            min_samples_leaf=min(_LEAF, max(1, len(fit) // 20)),
+            max_features=1.0,
+            # Forests take seeds of 32 bits.
+            random_state=int(np.random.default_rng([seed, 4]).integers(2**31)),
+        ).fit(ranks[fit], target[fit])
         self.predicted = self.predict(ranks[test])
 
     def predict(self, ranks: np.ndarray) -> np.ndarray:
@@ -195,8 +192,8 @@ class _Forest:
         errors = np.square(moved - self.target).sum(axis=2)
         return np.asarray((errors - np.square(self.predicted - self.target).sum(axis=1)).T)
 
-    def told(self, weights: np.ndarray) -> np.ndarray:
-        """Return the informativeness ``(B, 1)`` under weights."""
+    def accuracy(self, weights: np.ndarray) -> np.ndarray:
+        """Return :math:`R^2`, or the accuracy for categories, ``(B, 1)`` under weights."""
         if not self.categorical:
             return explained(self.target - self.predicted, self.target)(weights)
         right = self.predicted.argmax(axis=1) == self.target.argmax(axis=1)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from demix.metrics.factors import Factors, check_factors
-from demix.metrics.held import Held, Parts, explained, halves, mean_of, over, scored, shuffled
 from demix.metrics.information import binned_information
 from demix.metrics.score import Score
+from demix.metrics.statistic import (
+    Meaning,
+    Statistic,
+    Values,
+    explained,
+    halves,
+    mean_of,
+    over,
+    scored,
+)
 
 
 def mutual_information_gap(
@@ -21,21 +30,14 @@ def mutual_information_gap(
     .. math:: \frac{1}{n} \sum_i \frac{1}{H(s_i)}
               \left( I(s_i; z_{j(i)}) - \max_{j \ne j(i)} I(s_i; z_j) \right)
 
-    with the latent :math:`j(i)` that tells most of factor i. Information is counted in bins that
-    hold equally many samples, 20 for 2000 samples or more, and corrected for its bias; pairs that
-    a G-test cannot tell from independent ones share none.
+    with the latent :math:`j(i)` of the most information on factor i. Information is counted in
+    bins that hold equally many samples, 20 for 2000 samples or more, and corrected for its bias;
+    pairs that a G-test does not distinguish from independent ones share none.
 
     Parameters
     ----------
-    latents : array (N, m)
-        What an encoder recovered.
-    factors : array (N, n)
-        The true factors.
-    categorical : sequence of int, optional
-        Which factors are categories, counted from 0. By default those that hold text or truth
-        values, or whole numbers of at most 20 different values.
-    seed : int
-        Seed of the shuffled baseline and of the interval.
+    latents, factors, categorical, seed
+        As in :func:`demix.all_scores`.
 
     Returns
     -------
@@ -54,22 +56,20 @@ def mutual_information_gap(
     """
     latents, true = check_factors(latents, factors, categorical)
 
-    def measure(z: np.ndarray) -> Held:
+    def measure(z: np.ndarray) -> Statistic:
         information = binned_information(z, true)
 
-        def gap(weights: np.ndarray) -> Parts:
+        def gap(weights: np.ndarray) -> Values:
             shared, entropy = information.of(weights)
             return mean_of(_gap(shared) / entropy)
 
-        return Held(len(z), gap)
+        return Statistic(len(z), gap)
 
-    return scored(
-        measure(latents),
-        lambda: measure(shuffled(latents, seed)),
-        seed=seed,
-        certifies="each factor told by one latent, up to the width of a bin, and by no other",
-        leaves_open="any invertible map of each, latents that tell of several factors at once",
+    meaning = Meaning(
+        "each factor a function of one latent, up to the width of a bin, and of no other",
+        "any invertible map of each, latents that depend on several factors at once",
     )
+    return scored(measure, latents, meaning, seed=seed)
 
 
 def separated_predictability(
@@ -86,15 +86,8 @@ def separated_predictability(
 
     Parameters
     ----------
-    latents : array (N, m)
-        What an encoder recovered.
-    factors : array (N, n)
-        The true factors.
-    categorical : sequence of int, optional
-        Which factors are categories, counted from 0. By default those that hold text or truth
-        values, or whole numbers of at most 20 different values.
-    seed : int
-        Seed of the split, of the shuffled baseline and of the interval.
+    latents, factors, categorical, seed
+        As in :func:`demix.all_scores`.
 
     Returns
     -------
@@ -114,25 +107,23 @@ def separated_predictability(
     latents, true = check_factors(latents, factors, categorical)
     fit, test = halves(len(latents), seed)
 
-    def measure(z: np.ndarray) -> Held:
+    def measure(z: np.ndarray) -> Statistic:
         alone = [
-            (_told_class if true.categorical[i] else _told_number)(z, true, i, fit, test)
+            (_class_scores if true.categorical[i] else _number_scores)(z, true, i, fit, test)
             for i in range(true.number)
         ]
 
-        def gap(weights: np.ndarray) -> Parts:
-            told = np.stack([np.clip(of(weights), 0, None) for of in alone], axis=1)
-            return mean_of(_gap(told))
+        def gap(weights: np.ndarray) -> Values:
+            scores = np.stack([np.clip(of(weights), 0, None) for of in alone], axis=1)
+            return mean_of(_gap(scores))
 
-        return Held(len(test), gap)
+        return Statistic(len(test), gap)
 
-    return scored(
-        measure(latents),
-        lambda: measure(shuffled(latents, seed)),
-        seed=seed,
-        certifies="each factor linear in one latent (a category: split by it), and in no other",
-        leaves_open="latents that tell of several factors at once, nonlinear traces in others",
+    meaning = Meaning(
+        "each factor linear in one latent (a category: split by it), and in no other",
+        "latents that depend on several factors at once, nonlinear traces in others",
     )
+    return scored(measure, latents, meaning, seed=seed)
 
 
 def _gap(strength: np.ndarray) -> np.ndarray:
@@ -143,9 +134,9 @@ def _gap(strength: np.ndarray) -> np.ndarray:
     return np.asarray(best[..., -1] - best[..., -2])
 
 
-def _told_number(
+def _number_scores(
     latents: np.ndarray, factors: Factors, column: int, fit: np.ndarray, test: np.ndarray
-) -> Any:
+) -> Callable[[np.ndarray], np.ndarray]:
     """Return how each latent alone predicts a number, ``(B, m)`` under weights."""
     target = factors.values[:, [column]]
     z_mean, s_mean = latents[fit].mean(axis=0), target[fit].mean()
@@ -155,9 +146,9 @@ def _told_number(
     return explained(error, np.broadcast_to(target[test], error.shape))
 
 
-def _told_class(
+def _class_scores(
     latents: np.ndarray, factors: Factors, column: int, fit: np.ndarray, test: np.ndarray
-) -> Any:
+) -> Callable[[np.ndarray], np.ndarray]:
     """Return how each latent alone predicts a class, ``(B, m)`` under weights."""
     classes = factors.classes[:, column]
     kinds = np.unique(classes[fit])
@@ -176,8 +167,8 @@ def _told_class(
     )
     chance = 1 / max(len(here), 2)
 
-    def told(weights: np.ndarray) -> np.ndarray:
+    def balanced(weights: np.ndarray) -> np.ndarray:
         accuracy = over(weights @ (weight * right), weights @ weight)
         return np.asarray((accuracy - chance) / (1 - chance))
 
-    return told
+    return balanced

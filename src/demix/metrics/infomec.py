@@ -9,10 +9,19 @@ import numpy as np
 from sklearn.linear_model import LinearRegression
 
 from demix.metrics.factors import Factors, check_factors
-from demix.metrics.held import Held, Parts, explained, halves, mean_of, over, scored_each
-from demix.metrics.information import nearest_information
+from demix.metrics.information import ONE_FACTOR_EACH, nearest_information
 from demix.metrics.readout import class_shares
 from demix.metrics.score import Score
+from demix.metrics.statistic import (
+    Meaning,
+    Statistic,
+    Values,
+    explained,
+    halves,
+    mean_of,
+    over,
+    scored_each,
+)
 
 
 class InfoMEC(NamedTuple):
@@ -29,7 +38,7 @@ def infomec(
     r"""Return InfoModularity, InfoCompactness and InfoExplicitness (Hsu et al. 2023).
 
     With the normalised information :math:`R_{ij} = I(s_i; z_j) / H(s_i)` of n factors and of those
-    m latents that tell of some factor,
+    m latents that depend on some factor,
 
     .. math::
         \mathrm{InfoM} = \frac{\frac{1}{m} \sum_j \frac{\max_i R_{ij}}{\sum_i R_{ij}}
@@ -37,8 +46,8 @@ def infomec(
         \mathrm{InfoC} = \frac{\frac{1}{n} \sum_i \frac{\max_j R_{ij}}{\sum_j R_{ij}}
                          - \frac{1}{m}}{1 - \frac{1}{m}}
 
-    and InfoE, the share of the uncertainty about a factor that a linear map of the latents takes
-    away (predictive V-information, Xu et al. 2020; the mean over factors),
+    and InfoE, the share of the uncertainty about a factor that a linear map of the latents removes
+    (predictive V-information, Xu et al. 2020; the mean over factors),
 
     .. math:: 1 - H_V(s_i \mid z) / H_V(s_i)
 
@@ -48,20 +57,13 @@ def infomec(
 
     Information comes from nearest neighbours (Ross 2014, as in the paper, with 10) between each
     latent and the categories of a factor, or its equally filled bins. The paper leaves out latents
-    of small range; here, those that a G-test does not tell from independent of all factors, so
-    that their scale does not matter.
+    of small range; here, those that depend on no factor by a G-test are left out, so that their
+    scale does not matter.
 
     Parameters
     ----------
-    latents : array (N, m)
-        What an encoder recovered.
-    factors : array (N, n)
-        The true factors.
-    categorical : sequence of int, optional
-        Which factors are categories, counted from 0. By default those that hold text or truth
-        values, or whole numbers of at most 20 different values.
-    seed : int
-        Seed of the split, of the shuffled baseline and of the interval.
+    latents, factors, categorical, seed
+        As in :func:`demix.all_scores`.
 
     Returns
     -------
@@ -83,38 +85,35 @@ def infomec(
     latents, true = check_factors(latents, factors, categorical)
     fit, test = halves(len(latents), seed)
 
-    def measure(z: np.ndarray) -> tuple[Held, Held, Held]:
+    def measure(z: np.ndarray) -> list[Statistic]:
         information = nearest_information(z, true, seed)
 
         def normalised(weights: np.ndarray) -> np.ndarray:
             shared, entropy = information.of(weights)
             return np.asarray(shared / entropy[:, :, None])
 
-        def modular(weights: np.ndarray) -> Parts:
+        def modular(weights: np.ndarray) -> Values:
             parts, active = infomodularity_of(normalised(weights))
             return over((parts * active).sum(axis=1), active.sum(axis=1)), parts
 
-        def compact(weights: np.ndarray) -> Parts:
+        def compact(weights: np.ndarray) -> Values:
             return mean_of(infocompactness_of(normalised(weights)))
 
-        return Held(len(z), modular), Held(len(z), compact), _explicit(z, true, fit, test)
+        both = [Statistic(len(z), modular), Statistic(len(z), compact)]
+        return [*both, _explicit(z, true, fit, test)]
 
     meanings = [
-        (
-            "latents that each tell of one factor only",
-            "any map of each; factors that are lost, or spread over several latents",
-        ),
-        (
+        ONE_FACTOR_EACH,
+        Meaning(
             "factors that each show in one latent only",
-            "any map of each; latents that tell of several factors at once",
+            "any map of each; latents that depend on several factors at once",
         ),
-        (
+        Meaning(
             "the factors up to a linear read-out",
             "which latent is which factor, and any mixing of them",
         ),
     ]
-    kinds = ("latent", "factor", "factor")
-    return InfoMEC(*scored_each(measure, latents, meanings, kinds, seed=seed))
+    return InfoMEC(*scored_each(measure, latents, meanings, seed=seed))
 
 
 def infomodularity_of(information: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -138,22 +137,24 @@ def _above(share: np.ndarray, number: Any) -> np.ndarray:
     return np.where(alone, 1.0, np.clip((share - least) / (1 - least), 0, 1))
 
 
-def _explicit(latents: np.ndarray, factors: Factors, fit: np.ndarray, test: np.ndarray) -> Held:
-    told = []
+def _explicit(
+    latents: np.ndarray, factors: Factors, fit: np.ndarray, test: np.ndarray
+) -> Statistic:
+    parts = []
     numbers = np.flatnonzero(~factors.categorical)
     if len(numbers):
         target = factors.values[:, numbers]
         predicted = LinearRegression().fit(latents[fit], target[fit]).predict(latents[test])
-        told.append(explained(target[test] - predicted, target[test]))
+        parts.append(explained(target[test] - predicted, target[test]))
     categories = np.flatnonzero(factors.categorical)
     if len(categories):
-        told.append(_uncertainty_removed(latents, factors, categories, fit, test))
+        parts.append(_uncertainty_removed(latents, factors, categories, fit, test))
     order = np.argsort(np.concatenate([numbers, categories]))
 
-    def explicit(weights: np.ndarray) -> Parts:
-        return mean_of(np.hstack([of(weights) for of in told])[:, order])
+    def explicit(weights: np.ndarray) -> Values:
+        return mean_of(np.hstack([of(weights) for of in parts])[:, order])
 
-    return Held(len(test), explicit)
+    return Statistic(len(test), explicit)
 
 
 def _uncertainty_removed(

@@ -1,17 +1,69 @@
-"""Mutual information between latents and factors, as means over samples."""
+"""Mutual information between latents and factors, as means over samples, and modularity."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import digamma
 from scipy.stats import chi2
 
-from demix.metrics.factors import Factors, binned
+from demix.metrics.factors import Factors, binned, check_factors
+from demix.metrics.score import Score
+from demix.metrics.statistic import Meaning, Statistic, mean_of, over, scored
 
 _LEVEL = 0.01
 _NEIGHBOURS = 10
+
+
+def modularity(
+    latents: Any, factors: Any, *, categorical: Sequence[int] | None = None, seed: int = 0
+) -> Score:
+    r"""Return the modularity (Ridgeway & Mozer 2018, Section 3).
+
+    With :math:`I_{ij}` the information of latent j about factor i, and the largest of them
+    :math:`\theta_j = \max_i I_{ij}`,
+
+    .. math:: \frac{1}{m} \sum_j \left( 1 -
+              \frac{\sum_i I_{ij}^2 - \theta_j^2}{\theta_j^2 (n - 1)} \right)
+
+    A latent that depends on no factor counts 0. Information is counted as in
+    :func:`demix.metrics.gaps.mutual_information_gap`, with the same parameters and invariances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.metrics.information import modularity
+    >>> z = np.random.default_rng(0).uniform(size=(2000, 2))
+    >>> float(round(modularity(np.exp(z[:, ::-1]), z), 6))
+    1.0
+    >>> float(round(modularity(np.hstack([z, np.zeros((2000, 1))]), z), 6))
+    0.666667
+    """
+    latents, true = check_factors(latents, factors, categorical)
+
+    def measure(z: np.ndarray) -> Statistic:
+        information = binned_information(z, true)
+        return Statistic(len(z), lambda weights: mean_of(modularity_of(information.of(weights)[0])))
+
+    return scored(measure, latents, ONE_FACTOR_EACH, seed=seed)
+
+
+ONE_FACTOR_EACH = Meaning(
+    "latents that each depend on one factor only",
+    "any map of each; factors that are lost, or spread over several latents",
+    "latent",
+)
+
+
+def modularity_of(information: np.ndarray) -> np.ndarray:
+    """Return the modularity ``(..., m)`` of each latent from information ``(..., n, m)``."""
+    square = np.square(information)
+    largest = square.max(axis=-2)
+    # With a single factor no latent can depend on another.
+    rest = over(square.sum(axis=-2) - largest, largest * max(information.shape[-2] - 1, 1))
+    return np.where(largest > 0, 1 - rest, 0.0)
 
 
 class Information(NamedTuple):
@@ -28,7 +80,7 @@ class Information(NamedTuple):
     entropy : ndarray (N, n)
         :math:`-\log p(s_i)`.
     dependent : ndarray (n, m) of bool
-        Which pairs a G-test tells from independent ones (level 1 %, corrected for all pairs).
+        Which pairs depend on each other by a G-test (level 1 %, corrected for all pairs).
     """
 
     shared: np.ndarray
@@ -38,9 +90,9 @@ class Information(NamedTuple):
     def of(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the information ``(B, n, m)`` and the entropies ``(B, n)`` under weights.
 
-        Pairs that cannot be told from independent ones share nothing: otherwise what is left of
-        the noise of many of them would look like a small dependence, and like a large one where
-        noise is compared with noise.
+        Pairs that are not significantly dependent share nothing: otherwise the noise of many of
+        them would look like a small dependence, and like a large one where noise is compared with
+        noise.
         """
         shared = np.clip(weights @ self.shared, 0, None).reshape(-1, *self.dependent.shape)
         return shared * self.dependent, weights @ self.entropy
@@ -51,7 +103,7 @@ def binned_information(latents: np.ndarray, factors: Factors) -> Information:
 
     Counts overestimate information by about :math:`(K_s - 1)(K_z - 1) / 2N` nats for tables of
     :math:`K_s \times K_z` cells, 0.018 for 20 bins of 10 000 samples; the correction of Miller
-    (1955) takes it off, :math:`(K_{sz} - K_s - K_z + 1) / 2N` with the numbers of cells that are
+    (1955) subtracts it, :math:`(K_{sz} - K_s - K_z + 1) / 2N` with the numbers of cells that are
     not empty, and adds :math:`(K_s - 1) / 2N` to entropies.
     """
     codes = np.stack([binned(column) for column in latents.T], axis=1)
@@ -75,7 +127,7 @@ def binned_information(latents: np.ndarray, factors: Factors) -> Information:
 
 
 def _is_dependent(table: np.ndarray, ratio: np.ndarray, level: float) -> bool:
-    """Whether a G-test, with the correction of Williams (1976) for few counts, says so."""
+    """Apply a G-test, with the correction of Williams (1976) for few counts."""
     freedom = (table.shape[0] - 1) * (table.shape[1] - 1)
     if freedom == 0:
         return False
@@ -111,7 +163,7 @@ def _nearest(places: np.ndarray, classes: np.ndarray) -> np.ndarray:
     terms = np.zeros(len(places))
     for kind in range(int(classes.max()) + 1):
         own = np.flatnonzero(classes == kind)
-        # A sample without another of its class says nothing.
+        # A sample that is alone in its class has no neighbour.
         k = min(_NEIGHBOURS, len(own) - 1)
         if k < 1:
             continue

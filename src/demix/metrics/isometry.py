@@ -9,8 +9,8 @@ import numpy as np
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
-from demix.metrics.held import Held, over, scored, shuffled
 from demix.metrics.score import Score
+from demix.metrics.statistic import Meaning, Statistic, Values, over, scored
 
 
 def isometry_error(
@@ -46,7 +46,7 @@ def isometry_error(
     Returns
     -------
     Score
-        Smaller is better; ``baseline`` is that of shuffled latents.
+        Smaller is better.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def isometry_error(
 
     true = np.stack([paired(factors, shift) for shift in shifts])
 
-    def measure(z: np.ndarray) -> Held:
+    def measure(z: np.ndarray) -> Statistic:
         found = np.stack([paired(z, shift) for shift in shifts])
         constant = (found[:rounds] * true[:rounds]).sum() / np.square(true[:rounds]).sum()
         missed = np.square(found[rounds:] - constant * true[rounds:])
@@ -83,25 +83,23 @@ def isometry_error(
             [_of_samples(x, shifts[rounds:]) for x in (missed, np.square(found[rounds:]))], axis=1
         )
 
-        def error(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def error(weights: np.ndarray) -> Values:
             off, size = np.clip(weights @ terms, 0, None).T
             # Latents that are all equal keep nothing.
             values = np.where(size > 0, np.sqrt(over(off, size)), 1.0)
             return values, values[:, None]
 
-        return Held(len(z), error)
+        return Statistic(len(z), error)
 
-    return scored(
-        measure(latents),
-        lambda: measure(shuffled(latents, seed)),
-        seed=seed,
-        certifies="similarities kept up to one constant",
-        leaves_open="any map that keeps them: rotations, or permutations with signs for p != 2",
+    meaning = Meaning(
+        "similarities kept up to one constant",
+        "any map that keeps them: rotations, or permutations with signs for p != 2",
     )
+    return scored(measure, latents, meaning, seed=seed)
 
 
 def _of_samples(pairs: np.ndarray, shifts: np.ndarray) -> np.ndarray:
-    """Return terms ``(N,)`` of samples whose mean is that of pairs ``(rounds, N)``, and varies so.
+    """Return terms ``(N,)`` of samples with the mean of pairs ``(rounds, N)`` and its variance.
 
     Each sample is a member of two pairs in every round, so a mean over pairs varies twice as much
     with a sample as the mean of its own pairs does (the projection of Hoeffding, 1948).

@@ -1,4 +1,4 @@
-"""Linear read-outs of categories."""
+"""Scores by linear read-outs of categories."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from sklearn.linear_model import LogisticRegression
 
 from demix._support.errors import DemixError
 from demix.metrics.factors import Factors, check_factors
-from demix.metrics.held import Held, Parts, halves, mean_of, over, scored, shuffled
 from demix.metrics.score import Score
+from demix.metrics.statistic import Meaning, Statistic, Values, halves, mean_of, over, scored
 
 # Nearly no penalty, enough to give classes that can be separated a finite optimum.
 _STRENGTH = 1e4
+_LEFT_OPEN = "which latent depends on which factor, and any mixing of them"
 
 
 def linear_accuracy(
@@ -26,19 +27,13 @@ def linear_accuracy(
     """Return the held-out accuracy of linear classifiers from latents to categories.
 
     Multinomial logistic regression, fitted on one half of the samples and scored on the other, the
-    mean over factors: the counterpart of :func:`affine_r2` for categories.
+    mean over factors: the counterpart of :func:`affine_r2` for categories, which are all that is
+    scored.
 
     Parameters
     ----------
-    latents : array (N, m)
-        What an encoder recovered.
-    factors : array (N, n)
-        The true factors; only categories are scored.
-    categorical : sequence of int, optional
-        Which factors are categories, counted from 0. By default those that hold text or truth
-        values, or whole numbers of at most 20 different values.
-    seed : int
-        Seed of the split, of the shuffled baseline and of the interval.
+    latents, factors, categorical, seed
+        As in :func:`demix.all_scores`.
 
     Returns
     -------
@@ -66,7 +61,7 @@ def linear_accuracy(
         )
     fit, test = halves(len(latents), seed)
 
-    def measure(z: np.ndarray) -> Held:
+    def measure(z: np.ndarray) -> Statistic:
         right = np.stack(
             [
                 class_shares(z, true.classes[:, i], fit, test).argmax(axis=1)
@@ -75,15 +70,10 @@ def linear_accuracy(
             ],
             axis=1,
         )
-        return Held(len(test), lambda weights: mean_of(weights @ right))
+        return Statistic(len(test), lambda weights: mean_of(weights @ right))
 
-    return scored(
-        measure(latents),
-        lambda: measure(shuffled(latents, seed)),
-        seed=seed,
-        certifies="categories that hyperplanes separate",
-        leaves_open="which latent tells of which factor, and any mixing of them",
-    )
+    meaning = Meaning("categories that hyperplanes separate", _LEFT_OPEN)
+    return scored(measure, latents, meaning, seed=seed)
 
 
 def explicitness(
@@ -91,23 +81,16 @@ def explicitness(
 ) -> Score:
     """Return the explicitness (Ridgeway & Mozer 2018, Section 3).
 
-    For each category, the area under the ROC curve (AUC) of a logistic regression that tells it
-    from all others; the mean over categories, then over factors. A continuous factor stands for
-    three pairs of categories, below and above its quartiles: bins in the middle of a range could
-    be told from both sides of it by no linear map, however explicit the factor. Fitted on one half
-    of the samples and scored on the other; chance is 1/2.
+    For each category, the area under the ROC curve (AUC) of a logistic regression for it against
+    all others; the mean over categories, then over factors. A continuous factor stands for three
+    pairs of categories, below and above its quartiles: no linear map separates bins in the middle
+    of a range from both sides of it, however explicit the factor. Fitted on one half of the samples
+    and scored on the other; chance is 1/2.
 
     Parameters
     ----------
-    latents : array (N, m)
-        What an encoder recovered.
-    factors : array (N, n)
-        The true factors.
-    categorical : sequence of int, optional
-        Which factors are categories, counted from 0. By default those that hold text or truth
-        values, or whole numbers of at most 20 different values.
-    seed : int
-        Seed of the split, of the shuffled baseline and of the interval.
+    latents, factors, categorical, seed
+        As in :func:`demix.all_scores`.
 
     Returns
     -------
@@ -127,33 +110,28 @@ def explicitness(
     latents, true = check_factors(latents, factors, categorical)
     fit, test = halves(len(latents), seed)
 
-    def measure(z: np.ndarray) -> Held:
-        areas = []
-        for i in range(true.number):
-            told = [
+    def measure(z: np.ndarray) -> Statistic:
+        areas = [
+            [
                 area_of(scores, among[test])
                 for among in _splits(true, i)
                 if (scores := _scores(z, among, fit, test)) is not None
             ]
-            areas.append(told)
+            for i in range(true.number)
+        ]
 
-        def area(weights: np.ndarray) -> Parts:
-            # A factor of which no category is in both halves is told by chance.
+        def area(weights: np.ndarray) -> Values:
+            # A factor of which no category is in both halves is guessed by chance.
             chance = np.full(len(weights), 0.5)
             parts = [
-                np.mean([of(weights) for of in told], axis=0) if told else chance for told in areas
+                np.mean([of(weights) for of in some], axis=0) if some else chance for some in areas
             ]
             return mean_of(np.stack(parts, axis=1))
 
-        return Held(len(test), area)
+        return Statistic(len(test), area)
 
-    return scored(
-        measure(latents),
-        lambda: measure(shuffled(latents, seed)),
-        seed=seed,
-        certifies="each category, or part of a range, on one side of a hyperplane",
-        leaves_open="which latent tells of which factor, and any mixing of them",
-    )
+    meaning = Meaning("each category, or part of a range, on one side of a hyperplane", _LEFT_OPEN)
+    return scored(measure, latents, meaning, seed=seed)
 
 
 def class_shares(
@@ -172,7 +150,7 @@ def class_shares(
 
 
 def _splits(factors: Factors, column: int) -> list[np.ndarray]:
-    """Return who belongs to each category of a factor, or above each quartile."""
+    """Return the members of each category of a factor, or of the part above each quartile."""
     values = factors.values[:, column]
     if factors.categorical[column]:
         return [values == kind for kind in range(factors.classes_of(column))]
@@ -182,7 +160,7 @@ def _splits(factors: Factors, column: int) -> list[np.ndarray]:
 def _scores(
     latents: np.ndarray, among: np.ndarray, fit: np.ndarray, test: np.ndarray
 ) -> np.ndarray | None:
-    """Return how much each test sample looks like one of those, or None if none or all are."""
+    """Return the logit ``(len(test),)`` of belonging to a set, or None if none or all belong."""
     if any(among[rows].all() or not among[rows].any() for rows in (fit, test)):
         return None
     inputs = _standardised(latents, fit)
@@ -202,7 +180,7 @@ def area_of(scores: np.ndarray, among: np.ndarray) -> Callable[[np.ndarray], np.
     def area(weights: np.ndarray) -> np.ndarray:
         inside, members, outside, others = (weights @ terms).T
         moved = over(inside, members) + over(outside, others) - whole
-        # A draw without members or without others says nothing of the area.
+        # A draw without members or without others has no area.
         return np.where((members > 0) & (others > 0), np.clip(moved, 0, 1), whole)
 
     return area

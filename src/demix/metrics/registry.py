@@ -11,12 +11,12 @@ import numpy as np
 
 from demix._support.errors import DemixError
 from demix.metrics.correlation import mean_correlation
-from demix.metrics.dci import dci
+from demix.metrics.dci import DCI, dci
 from demix.metrics.factors import check_factors
 from demix.metrics.gaps import mutual_information_gap, separated_predictability
-from demix.metrics.infomec import infomec
+from demix.metrics.infomec import InfoMEC, infomec
+from demix.metrics.information import modularity
 from demix.metrics.isometry import isometry_error
-from demix.metrics.modularity import modularity
 from demix.metrics.readout import explicitness, linear_accuracy
 from demix.metrics.regression import affine_r2, orthogonal_r2
 from demix.metrics.score import Score
@@ -25,12 +25,9 @@ from demix.metrics.votes import beta_vae_score, factor_vae_score
 # Beyond so many samples the slower scores gain no digit that matters, and take minutes.
 _ENOUGH = 20_000
 
-Report = Callable[[int, int, str], None]
-"""Told how many of how many are done, and which comes next."""
-
 
 @dataclass(frozen=True)
-class Entry:
+class _Entry:
     """One call, and the scores that it gives.
 
     Attributes
@@ -57,46 +54,29 @@ class Entry:
     slow: bool = False
 
 
+_SPEARMAN = partial(mean_correlation, method="spearman")
 ENTRIES = (
-    Entry({"affine_r2": "affine R²"}, affine_r2, "numbers"),
-    Entry({"orthogonal_r2": "orthogonal R²"}, orthogonal_r2, "numbers", square=True),
-    Entry({"mean_correlation": "MCC (Pearson)"}, mean_correlation, "numbers"),
-    Entry(
-        {"mean_correlation_spearman": "MCC (Spearman)"},
-        partial(mean_correlation, method="spearman"),
-        "numbers",
-    ),
-    Entry(
+    _Entry({"affine_r2": "affine R²"}, affine_r2, "numbers"),
+    _Entry({"orthogonal_r2": "orthogonal R²"}, orthogonal_r2, "numbers", square=True),
+    _Entry({"mean_correlation": "MCC (Pearson)"}, mean_correlation, "numbers"),
+    _Entry({"mean_correlation_spearman": "MCC (Spearman)"}, _SPEARMAN, "numbers"),
+    _Entry(
         {"isometry_error": "isometry error (L2)"},
         partial(isometry_error, similarity=2),
         "numbers",
         best=0,
     ),
-    Entry({"linear_accuracy": "linear accuracy"}, linear_accuracy, "categories", slow=True),
-    Entry(
-        {
-            "dci_disentanglement": "DCI disentanglement",
-            "dci_completeness": "DCI completeness",
-            "dci_informativeness": "DCI informativeness",
-        },
-        dci,
-        slow=True,
+    _Entry({"linear_accuracy": "linear accuracy"}, linear_accuracy, "categories", slow=True),
+    _Entry({f"dci_{name}": f"DCI {name}" for name in DCI._fields}, dci, slow=True),
+    _Entry({"mutual_information_gap": "MIG"}, mutual_information_gap, slow=True),
+    _Entry({"separated_predictability": "SAP"}, separated_predictability, slow=True),
+    _Entry({"modularity": "modularity"}, modularity, slow=True),
+    _Entry({"explicitness": "explicitness"}, explicitness, slow=True),
+    _Entry(
+        {f"infomec_{name}": f"Info{name.title()}" for name in InfoMEC._fields}, infomec, slow=True
     ),
-    Entry({"mutual_information_gap": "MIG"}, mutual_information_gap, slow=True),
-    Entry({"separated_predictability": "SAP"}, separated_predictability, slow=True),
-    Entry({"modularity": "modularity"}, modularity, slow=True),
-    Entry({"explicitness": "explicitness"}, explicitness, slow=True),
-    Entry(
-        {
-            "infomec_modularity": "InfoModularity",
-            "infomec_compactness": "InfoCompactness",
-            "infomec_explicitness": "InfoExplicitness",
-        },
-        infomec,
-        slow=True,
-    ),
-    Entry({"beta_vae_score": "beta-VAE score"}, beta_vae_score, slow=True),
-    Entry({"factor_vae_score": "FactorVAE score"}, factor_vae_score, slow=True),
+    _Entry({"beta_vae_score": "beta-VAE score"}, beta_vae_score, slow=True),
+    _Entry({"factor_vae_score": "FactorVAE score"}, factor_vae_score, slow=True),
 )
 _ENTRY_OF = {name: entry for entry in ENTRIES for name in entry.names}
 
@@ -110,7 +90,7 @@ def all_scores(
     *,
     categorical: Sequence[int] | None = None,
     only: Iterable[str] | None = None,
-    report: Report | None = None,
+    callback: Callable[[int, int, str], None] | None = None,
     seed: int = 0,
 ) -> dict[str, Score]:
     """Return every score that is defined for latents and factors, by name.
@@ -130,10 +110,11 @@ def all_scores(
         values, or whole numbers of at most 20 different values.
     only : iterable of str, optional
         Names of the scores that are wanted.
-    report : callable, optional
-        Told before each score how many are done, how many there are, and which comes next.
+    callback : callable, optional
+        Called before each score with the number of finished calls, the number of all, and the
+        name of the next.
     seed : int
-        Seed of all scores.
+        Seed of the splits, of fits that draw, of the shuffled baselines and of the intervals.
 
     Returns
     -------
@@ -166,14 +147,14 @@ def all_scores(
             calls.append((entry, columns))
     scores: dict[str, Score] = {}
     for done, (entry, columns) in enumerate(calls):
-        if report is not None:
-            report(done, len(calls), next(iter(entry.names.values())))
+        if callback is not None:
+            callback(done, len(calls), next(iter(entry.names.values())))
         rows = some if entry.slow else slice(None)
         given = {}
         if entry.of != "numbers":
             given["categorical"] = np.flatnonzero(true.categorical[columns]).tolist()
         result = entry.call(found[rows], true.values[rows][:, columns], seed=seed, **given)
-        results = [result] if isinstance(result, Score) else result
+        results = result if len(entry.names) > 1 else [result]
         scores |= {
             name: score for name, score in zip(entry.names, results, strict=True) if name in wanted
         }

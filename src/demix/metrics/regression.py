@@ -1,4 +1,4 @@
-"""Scores by regression: affine and orthogonal maps from latents to factors."""
+"""Scores by regression: affine and orthogonal maps between latents and factors."""
 
 from __future__ import annotations
 
@@ -10,8 +10,17 @@ from sklearn.linear_model import LinearRegression
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
-from demix.metrics.held import Held, explained, halves, mean_of, scored, shuffled
 from demix.metrics.score import Score
+from demix.metrics.statistic import (
+    Meaning,
+    Statistic,
+    Values,
+    explained,
+    halves,
+    mean_of,
+    over,
+    scored,
+)
 
 
 def affine_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
@@ -49,25 +58,21 @@ def affine_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
     latents, factors = check_pair(latents, factors)
     fit, test = halves(len(latents), seed)
 
-    def measure(z: np.ndarray) -> Held:
+    def measure(z: np.ndarray) -> Statistic:
         predicted = LinearRegression().fit(z[fit], factors[fit]).predict(z[test])
-        r2 = explained(factors[test] - predicted, factors[test])
-        return Held(len(test), lambda weights: mean_of(r2(weights)))
+        return _mean_r2(predicted, factors[test])
 
-    return scored(
-        measure(latents),
-        lambda: measure(shuffled(latents, seed)),
-        seed=seed,
-        certifies="the factors up to an affine map",
-        leaves_open="which latent is which factor, and any mixing of them",
+    meaning = Meaning(
+        "the factors up to an affine map", "which latent is which factor, and any mixing of them"
     )
+    return scored(measure, latents, meaning, seed=seed)
 
 
 def orthogonal_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
     r"""Return the held-out :math:`R^2` of the best rotation, with one scale and a shift.
 
     Orthogonal Procrustes on one half of the samples, scored on the other. 1 means identified up
-    to an orthogonal map (Theorem 2), the common scale being the model's radius.
+    to an orthogonal map (Theorem 2); the common scale is the model's radius.
 
     Parameters
     ----------
@@ -91,27 +96,97 @@ def orthogonal_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
     >>> bool(orthogonal_r2(z * [1.0, 5.0], z) < 0.9)
     True
     """
-    latents, factors = check_pair(latents, factors)
-    if latents.shape[1] != factors.shape[1]:
-        raise DemixError(
-            "A rotation needs as many latents as factors, but got "
-            f"{latents.shape[1]} and {factors.shape[1]}; use affine_r2."
-        )
+    latents, factors = _check_square(latents, factors)
     fit, test = halves(len(latents), seed)
 
-    def measure(z: np.ndarray) -> Held:
+    def measure(z: np.ndarray) -> Statistic:
         z_mean, s_mean = z[fit].mean(axis=0), factors[fit].mean(axis=0)
         centred = z[fit] - z_mean
         rotation, strength = orthogonal_procrustes(centred, factors[fit] - s_mean)
         scale = strength / max(float(np.square(centred).sum()), np.finfo(float).tiny)
-        predicted = (z[test] - z_mean) @ rotation * scale + s_mean
-        r2 = explained(factors[test] - predicted, factors[test])
-        return Held(len(test), lambda weights: mean_of(r2(weights)))
+        return _mean_r2((z[test] - z_mean) @ rotation * scale + s_mean, factors[test])
 
-    return scored(
-        measure(latents),
-        lambda: measure(shuffled(latents, seed)),
-        seed=seed,
-        certifies="the factors up to a rotation or reflection, with one scale and a shift",
-        leaves_open="which latent is which factor: any rotation scores the same",
+    meaning = Meaning(
+        "the factors up to a rotation or reflection, with one scale and a shift",
+        "which latent is which factor: any rotation scores the same",
     )
+    return scored(measure, latents, meaning, seed=seed)
+
+
+def orthogonality_error(latents: Any, factors: Any, *, seed: int = 0) -> Score:
+    r"""Return the mean deviation of the singular values of the map from factors to latents.
+
+    .. math:: \frac{1}{d} \sum_i \left| \frac{s_i}{\bar s} - 1 \right|
+
+    with the singular values :math:`s_i` of the least-squares map and their mean. Case C3 of
+    Theorem 1 of Reizinger et al. (2024) promises zero. No inverse temperature or concentration
+    enters, unlike the mean absolute error of :math:`s_i` from :math:`\kappa / \beta`, which needs
+    both to be known.
+
+    Parameters
+    ----------
+    latents, factors : array (N, d)
+        As many latents as factors.
+    seed : int
+        Seed of the shuffled baseline and of the interval.
+
+    Returns
+    -------
+    Score
+        Smaller is better. Invariant to rotations, reflections, shifts and one common scale of the
+        latents. ``per_factor`` holds the singular values over their mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.metrics.regression import orthogonality_error
+    >>> z = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> float(round(orthogonality_error(3 * z[:, ::-1] + 1, z), 6))
+    0.0
+    >>> float(round(orthogonality_error(z * [1.0, 3.0], z), 6))
+    0.5
+    """
+    latents, factors = _check_square(latents, factors)
+    true = factors - factors.mean(axis=0)
+
+    def measure(z: np.ndarray) -> Statistic:
+        both = np.hstack([true, z - z.mean(axis=0)])
+
+        def deviation(weights: np.ndarray) -> Values:
+            relative = _relative(both, weights)
+            return np.abs(relative - 1).mean(axis=1), relative
+
+        return Statistic(len(z), deviation)
+
+    meaning = Meaning(
+        "a linear part that is a rotation or reflection with one scale",
+        "any nonlinear part: read it together with a regression score",
+    )
+    return scored(measure, latents, meaning, seed=seed)
+
+
+def _check_square(latents: Any, factors: Any) -> tuple[np.ndarray, np.ndarray]:
+    z, s = check_pair(latents, factors)
+    if z.shape[1] != s.shape[1]:
+        raise DemixError(
+            f"A rotation needs as many latents as factors, but got {z.shape[1]} and {s.shape[1]}; "
+            "use affine_r2."
+        )
+    return z, s
+
+
+def _mean_r2(predicted: np.ndarray, true: np.ndarray) -> Statistic:
+    r2 = explained(true - predicted, true)
+    return Statistic(len(true), lambda weights: mean_of(r2(weights)))
+
+
+def _relative(both: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the singular values, over their mean, of the maps from the left half to the right."""
+    dim = both.shape[1] // 2
+    mean = weights @ both
+    products = np.stack([(both * some[:, None]).T @ both for some in weights])
+    covariance = products - mean[:, :, None] * mean[:, None, :]
+    inverse = np.linalg.pinv(covariance[:, :dim, :dim], hermitian=True)
+    values = np.linalg.svd(inverse @ covariance[:, :dim, dim:], compute_uv=False)
+    # Constant latents have no linear part; nothing of them is orthogonal.
+    return over(values, values.mean(axis=1, keepdims=True))

@@ -9,8 +9,8 @@ from sklearn.linear_model import LinearRegression
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_matrix
-from demix.metrics.held import Held, mean_of, over, scored
 from demix.metrics.score import Score
+from demix.metrics.statistic import Meaning, Statistic, mean_of, over, scored
 
 
 def rows_r2(
@@ -85,7 +85,7 @@ def rows_r2(
     part_of = np.zeros(len(vectors), dtype=int)
     part_of[random.permutation(present)] = np.arange(len(present)) % parts
 
-    def measure(target: np.ndarray) -> Held:
+    def measure(target: np.ndarray) -> Statistic:
         predicted = np.empty_like(target)
         for part in range(parts):
             held = part_of[members] == part
@@ -105,14 +105,11 @@ def rows_r2(
             spread = square - np.square(mean)
             return np.where(spread > 0, 1 - over(missed, spread), 0.0)
 
-        return Held(len(present), lambda weights: mean_of(r2(weights)))
+        return Statistic(len(present), lambda weights: mean_of(r2(weights)))
 
     other = np.arange(len(vectors))
     other[present] = random.permutation(present)
-    return scored(
-        measure(vectors[members]),
-        lambda: measure(vectors[other][members]),
-        seed=seed,
-        certifies="the cluster vectors up to an affine map",
-        leaves_open="which axis is which, and any mixing of them",
+    meaning = Meaning(
+        "the cluster vectors up to an affine map", "which axis is which, and any mixing of them"
     )
+    return scored(measure, vectors[members], meaning, null=vectors[other][members], seed=seed)

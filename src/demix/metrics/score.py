@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ class Score(float):
         even a random linear map of the factors has an affine :math:`R^2` of 1.
     low, high : float
         Ends of a 95 % bootstrap interval: samples that score are drawn anew, fits and bins stay.
-        Like ``baseline`` they are computed when they are first asked for.
+        Like ``baseline`` they are computed on first use.
     per_factor : ndarray (n,) or None
         The score of each factor, where the score is a mean over factors.
     per_latent : ndarray (m,) or None
@@ -45,64 +46,47 @@ class Score(float):
     True
     """
 
-    per_factor: np.ndarray | None
-    per_latent: np.ndarray | None
-    certifies: str
-    leaves_open: str
-    assignment: np.ndarray | None
-    _baseline: float | Callable[[], float]
-    _interval: Interval | Callable[[], Interval]
+    def __new__(cls, value: float, **meaning: Any) -> Score:
+        """Make the number; copies and pickles take its meaning from :meth:`__getstate__`."""
+        return super().__new__(cls, value)
 
-    def __new__(
-        cls,
+    def __init__(
+        self,
         value: float,
         *,
-        baseline: float | Callable[[], float],
-        interval: Interval | Callable[[], Interval],
+        baseline: Callable[[], float],
+        interval: Callable[[], Interval],
         certifies: str,
         leaves_open: str,
         per_factor: np.ndarray | None = None,
         per_latent: np.ndarray | None = None,
         assignment: np.ndarray | None = None,
-    ) -> Score:
-        """Attach the meaning to the number."""
-        score = super().__new__(cls, value)
-        score._baseline, score._interval = baseline, interval
-        score.per_factor = per_factor
-        score.per_latent = per_latent
-        score.certifies = certifies
-        score.leaves_open = leaves_open
-        score.assignment = assignment
-        return score
+    ) -> None:
+        self._compute_baseline, self._compute_interval = baseline, interval
+        self.certifies, self.leaves_open = certifies, leaves_open
+        self.per_factor, self.per_latent = per_factor, per_latent
+        self.assignment = assignment
 
-    @property
+    @cached_property
     def baseline(self) -> float:
         """What chance gives."""
-        if callable(self._baseline):
-            self._baseline = self._baseline()
-        return self._baseline
+        return self._compute_baseline()
+
+    @cached_property
+    def _interval(self) -> Interval:
+        return self._compute_interval()
 
     @property
     def low(self) -> float:
         """The lower end of the interval."""
-        return self._ends()[0]
+        return self._interval[0]
 
     @property
     def high(self) -> float:
         """The upper end of the interval."""
-        return self._ends()[1]
+        return self._interval[1]
 
-    def _ends(self) -> Interval:
-        if callable(self._interval):
-            self._interval = self._interval()
-        return self._interval
-
-    def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:
-        """Let copies and pickles keep the meaning."""
-        names = ("certifies", "leaves_open", "per_factor", "per_latent", "assignment")
-        kept = {name: getattr(self, name) for name in names}
-        return (float(self),), {"baseline": self.baseline, "interval": self._ends(), **kept}
-
-    def __getstate__(self) -> None:
-        """Leave nothing to the copy but what makes it."""
-        return None
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the meaning with everything computed, for copies and pickles."""
+        state = {**self.__dict__, "baseline": self.baseline, "_interval": self._interval}
+        return {key: state[key] for key in state if not key.startswith("_compute_")}

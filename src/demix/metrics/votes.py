@@ -9,16 +9,16 @@ as good as independent, and drawing them anew gives an interval.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isqrt
 from typing import Any
 
 import numpy as np
 
 from demix.metrics.factors import Factors, check_factors
-from demix.metrics.held import Held, Parts, halves, mean_of, over, scored, shuffled
 from demix.metrics.readout import class_shares
 from demix.metrics.score import Score
+from demix.metrics.statistic import Meaning, Statistic, halves, mean_of, over, scored
 
 _RUN = 64
 
@@ -34,16 +34,8 @@ def beta_vae_score(
 
     Parameters
     ----------
-    latents : array (N, m)
-        What an encoder recovered.
-    factors : array (N, n)
-        The true factors. Runs of samples that agree in one of them take the place of new samples
-        with that factor fixed.
-    categorical : sequence of int, optional
-        Which factors are categories, counted from 0. By default those that hold text or truth
-        values, or whole numbers of at most 20 different values.
-    seed : int
-        Seed of the split, of the runs, of the shuffled baseline and of the interval.
+    latents, factors, categorical, seed
+        As in :func:`demix.all_scores`.
 
     Returns
     -------
@@ -69,15 +61,11 @@ def beta_vae_score(
         fit, test = np.arange(len(seen)), np.arange(len(seen), len(rows))
         return class_shares(rows, fixed, fit, test).argmax(axis=1)
 
-    return _guessed(
-        guess,
-        latents,
-        factors,
-        categorical,
-        seed,
-        certifies="factors that can be told apart by which latents they leave unchanged",
-        leaves_open="which latent is which factor: most mixings of them score the same",
+    meaning = Meaning(
+        "factors that differ in which latents they leave unchanged",
+        "which latent is which factor: most mixings of them score the same",
     )
+    return _guessed(guess, latents, factors, categorical, seed, meaning)
 
 
 def factor_vae_score(
@@ -88,25 +76,7 @@ def factor_vae_score(
     The latent that varies least, relative to its variance over all samples, votes for the factor
     that was fixed: for the one for which it was least most often in one half of the samples. The
     score is the accuracy in the other half; chance is 1/n for n factors. Latents that do not vary
-    have no vote.
-
-    Parameters
-    ----------
-    latents : array (N, m)
-        What an encoder recovered.
-    factors : array (N, n)
-        The true factors. Runs of samples that agree in one of them take the place of new samples
-        with that factor fixed.
-    categorical : sequence of int, optional
-        Which factors are categories, counted from 0. By default those that hold text or truth
-        values, or whole numbers of at most 20 different values.
-    seed : int
-        Seed of the split, of the runs, of the shuffled baseline and of the interval.
-
-    Returns
-    -------
-    Score
-        Invariant to order, sign, scale and shift of the latents.
+    have no vote. Parameters and invariances are those of :func:`beta_vae_score`.
 
     Examples
     --------
@@ -126,55 +96,42 @@ def factor_vae_score(
         votes /= np.maximum(np.bincount(known, minlength=votes.shape[1]), 1)
         return np.asarray(votes.argmax(axis=1)[fresh.var(axis=1).argmin(axis=1)])
 
-    return _guessed(
-        guess,
-        latents,
-        factors,
-        categorical,
-        seed,
-        certifies="for each factor a latent that varies least when that factor is fixed",
-        leaves_open="any map of each latent, what else a latent tells of, latents beyond the first",
+    meaning = Meaning(
+        "for each factor a latent that varies least when that factor is fixed",
+        "any map of each latent, its dependence on other factors, latents beyond the first",
     )
+    return _guessed(guess, latents, factors, categorical, seed, meaning)
 
 
 def _guessed(
-    guess: Any,
+    guess: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
     latents: Any,
     factors: Any,
     categorical: Sequence[int] | None,
     seed: int,
-    *,
-    certifies: str,
-    leaves_open: str,
+    meaning: Meaning,
 ) -> Score:
+    """Return the accuracy of guesses from the runs of one half for those of the other."""
     latents, true = check_factors(latents, factors, categorical)
     spread = latents.std(axis=0)
-    alive = spread > 1e-12 * np.abs(latents).max(axis=0)
-    scaled = (latents / np.where(alive, spread, 1.0))[:, alive]
+    varies = spread > 1e-12 * np.abs(latents).max(axis=0)
+    scaled = (latents / np.where(varies, spread, 1.0))[:, varies]
     parts = [_runs(true, rows, seed) for rows in halves(len(latents), seed)]
     fixed = np.concatenate([factor for _, factor in parts])
     known = len(parts[0][1])
     members = np.eye(true.number)[fixed[known:]]
 
-    def measure(z: np.ndarray) -> Held:
-        # Latents of which none varies cannot tell anything.
+    def measure(z: np.ndarray) -> Statistic:
+        # Without a latent that varies no guess is right.
         guessed = np.full(len(members), -1)
         if z.shape[1]:
             guessed = guess(z[parts[0][0]], fixed, z[parts[1][0]])
         right = members * (guessed == fixed[known:])[:, None]
+        return Statistic(
+            len(members), lambda weights: mean_of(over(weights @ right, weights @ members))
+        )
 
-        def accuracy(weights: np.ndarray) -> Parts:
-            return mean_of(over(weights @ right, weights @ members))
-
-        return Held(len(members), accuracy)
-
-    return scored(
-        measure(scaled),
-        lambda: measure(shuffled(scaled, seed)),
-        seed=seed,
-        certifies=certifies,
-        leaves_open=leaves_open,
-    )
+    return scored(measure, scaled, meaning, seed=seed)
 
 
 def _runs(factors: Factors, rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -189,13 +146,13 @@ def _runs(factors: Factors, rows: np.ndarray, seed: int) -> tuple[np.ndarray, np
     for column in range(factors.number):
         values = factors.values[rows, column]
         order = np.lexsort((random.uniform(size=len(rows)), values))
-        groups = [order]
+        pieces = [order]
         if factors.categorical[column]:
-            groups = np.split(order, np.flatnonzero(np.diff(values[order])) + 1)
-        for group in groups:
-            number = len(group) // length
+            pieces = np.split(order, np.flatnonzero(np.diff(values[order])) + 1)
+        for piece in pieces:
+            number = len(piece) // length
             # Neighbours in a run must not be nearer to each other than any other two.
-            within = random.permuted(group[: number * length].reshape(number, length), axis=1)
+            within = random.permuted(piece[: number * length].reshape(number, length), axis=1)
             runs.append(rows[within])
             fixed.append(np.full(number, column))
     return np.concatenate(runs), np.concatenate(fixed)

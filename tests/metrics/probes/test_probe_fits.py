@@ -7,12 +7,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 
-from demix.metrics.probes.basis import Basis
 from demix.metrics.probes.logistic import PENALTIES, Logits, logistic, product
 from demix.metrics.probes.measures import measured_binary, measured_categories, measured_numbers
 from demix.metrics.probes.readouts import read_out
-from demix.metrics.probes.result import Split, random_split
-from demix.metrics.probes.ridge import ridge
+from demix.metrics.probes.result import ProbeSplit, random_split
+from demix.metrics.probes.ridge import Basis, ridge
 
 
 def mixed(rows: int, width: int, seed: int = 0) -> np.ndarray:
@@ -91,13 +90,15 @@ def test_measures_are_those_of_the_definitions_for_any_order_of_the_truth():
         given = logits.argmax(axis=1)
         assert recall == pytest.approx(balanced_accuracy_score(kinds[order], given))
     r2 = r2_score(number, prediction)
-    assert numbers.held.whole()[1] == pytest.approx([numbers.shuffled(orders)[0], r2])
+    assert numbers.statistic.unweighted()[1] == pytest.approx([numbers.shuffled(orders)[0], r2])
     accuracy = [
         balanced_accuracy_score(binary, prediction > 0),
         (binary == (prediction > 0)).mean(),
     ]
-    assert pairs.held.whole()[1] == pytest.approx([pairs.shuffled(orders)[0], *accuracy])
-    assert several.held.whole()[1][1] == pytest.approx((kinds == logits.argmax(axis=1)).mean())
+    assert pairs.statistic.unweighted()[1] == pytest.approx([pairs.shuffled(orders)[0], *accuracy])
+    assert several.statistic.unweighted()[1][1] == pytest.approx(
+        (kinds == logits.argmax(axis=1)).mean()
+    )
 
 
 def test_each_value_counts_the_same_however_rare_it_is():
@@ -170,5 +171,5 @@ def test_rows_of_each_part_can_be_chosen():
     factor = (
         np.abs(features[:, 0]) * np.sign(features[:, 0]) * np.where(np.arange(300) < 200, 1, -1)
     )
-    split = Split(np.arange(100), np.arange(100, 200), np.arange(200, 300))
+    split = ProbeSplit(np.arange(100), np.arange(100, 200), np.arange(200, 300))
     assert read_out(features, factor, "continuous", split=split).scores["r"].value < -0.9

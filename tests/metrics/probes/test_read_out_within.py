@@ -1,4 +1,4 @@
-"""Read-outs within groups: a map for each, scored together."""
+"""Read-outs within blocks: a map for each, scored together."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import pytest
 
 from demix import DemixError
 from demix.metrics.probes.factor import Factor, Indicators
-from demix.metrics.probes.fitting import read_outs
-from demix.metrics.probes.result import Split, random_split
-from demix.metrics.probes.within import read_out_within
+from demix.metrics.probes.readouts import read_out_within, read_outs
+from demix.metrics.probes.result import ProbeSplit, random_split
 
 OPTIONS = {"permutations": 50, "seed": 0}
 
@@ -17,18 +16,18 @@ OPTIONS = {"permutations": 50, "seed": 0}
 def turned(objects: int = 12, angles: int = 40) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Features that show the angle of each object from a zero of its own, beside noise."""
     random = np.random.default_rng(0)
-    groups = np.repeat(np.arange(objects), angles)
+    blocks = np.repeat(np.arange(objects), angles)
     angle = np.tile(np.arange(angles) * 360 / angles, objects)
-    turn = np.radians(angle) + random.uniform(0, 2 * np.pi, objects)[groups]
+    turn = np.radians(angle) + random.uniform(0, 2 * np.pi, objects)[blocks]
     features = np.column_stack([np.cos(turn), np.sin(turn), random.normal(size=(len(turn), 6))])
-    return features, angle, groups
+    return features, angle, blocks
 
 
 def test_an_angle_with_a_zero_for_each_object_is_read_out_within_objects_only():
-    features, angle, groups = turned()
+    features, angle, blocks = turned()
     factor, split = Factor("angle", angle, "periodic", 360), random_split(len(angle), 0)
     [across] = read_outs(features, [factor], split, **OPTIONS)
-    within = read_out_within(features, factor, groups, split, **OPTIONS)
+    within = read_out_within(features, factor, blocks, split, **OPTIONS)
     assert within.scores["r"].value > 0.98
     assert within.p == 1 / 51
     assert across.scores["r"].value < 0.5
@@ -45,12 +44,12 @@ def test_one_group_is_no_group():
 
 
 def test_groups_with_too_few_rows_are_left_out_and_some_must_stay():
-    features, angle, groups = turned()
+    features, angle, blocks = turned()
     factor, split = Factor("angle", angle, "periodic", 360), random_split(len(angle), 0)
-    lonely = np.where(np.arange(len(angle)) == split.test[0], 99, groups)
+    lonely = np.where(np.arange(len(angle)) == split.test[0], 99, blocks)
     found = read_out_within(features, factor, lonely, split, **OPTIONS)
     assert found.scores["r"].value > 0.98
-    with pytest.raises(DemixError, match="needs groups with 4 rows to fit"):
+    with pytest.raises(DemixError, match="needs blocks with 4 rows to fit"):
         read_out_within(features, factor, np.arange(len(angle)), split, **OPTIONS)
 
 
@@ -58,7 +57,7 @@ def test_categories_can_be_measured_like_numbers():
     random = np.random.default_rng(1)
     shape = random.choice(["ball", "cone", "cube"], size=300)
     told = Indicators("shape", shape, "categorical")
-    split = Split(*np.split(random.permutation(300), [200, 250]))
+    split = ProbeSplit(*np.split(random.permutation(300), [200, 250]))
     plain = np.column_stack([told.targets @ random.normal(size=(3, 3)), random.normal(size=300)])
     [found] = read_outs(plain, [told], split, **OPTIONS)
     assert found.scores["r"].value > 0.999

@@ -1,4 +1,7 @@
-"""Read-outs of categories: logistic regression of many factors at once."""
+"""Read-outs of categories: logistic regression of many factors at once.
+
+Written by hand, because scikit-learn fits one factor at a time: here all share the products.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
-from demix.metrics.probes.basis import Basis
+from demix.metrics.probes.ridge import Basis
 
 PENALTIES = tuple(10.0**power for power in range(1, -6, -1))
 """Penalties that are tried, in units of the variance of one feature, strongest first."""
@@ -16,7 +19,7 @@ PENALTIES = tuple(10.0**power for power in range(1, -6, -1))
 _STEPS = 200
 # A fit ends where at most so many nats could still be gained, by the curvature at its beginning.
 _NATS = 1e-6
-# Once so many weaker penalties in a row predict validation rows worse, yet weaker ones will too.
+# After so many weaker penalties in a row that predict validation rows worse, a factor is done.
 _PATIENCE = 2
 
 
@@ -53,7 +56,7 @@ def logistic(
     validation: np.ndarray,
     targets: tuple[np.ndarray, np.ndarray],
     *,
-    report: Callable[[float], None] = lambda penalty: None,
+    callback: Callable[[float], None] = lambda penalty: None,
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Fit logistic regressions with the penalty that predicts the validation rows best.
 
@@ -74,8 +77,8 @@ def logistic(
     targets : two ndarray (n, f, c), (m, f, c)
         For each of ``f`` factors 1 for the category of a row and else 0; for two categories a
         single column says whether it is the second one.
-    report : callable
-        Told each penalty before it is tried.
+    callback : callable
+        Called with each penalty before it is tried.
 
     Returns
     -------
@@ -92,7 +95,7 @@ def logistic(
     best, penalties = weights.copy(), np.full(factors, np.nan)
     least, worse = np.full(factors, np.inf), np.zeros(factors, dtype=int)
     for penalty in PENALTIES:
-        report(penalty)
+        callback(penalty)
         going = np.flatnonzero(worse < _PATIENCE)
         if len(going) == 0:
             break

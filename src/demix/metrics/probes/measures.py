@@ -1,4 +1,4 @@
-"""What held-out predictions are worth: as it is, redrawn, and with the factor shuffled."""
+"""Scores of held-out predictions: as they are, redrawn, and with the factor shuffled."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import rankdata
 
-from demix.metrics.held import Held, Parts, over
 from demix.metrics.readout import area_of
+from demix.metrics.statistic import Statistic, Values, over
 
 
 class Measured(NamedTuple):
@@ -19,7 +19,7 @@ class Measured(NamedTuple):
     ----------
     names : tuple of str
         What the scores are called; the first is the one that is tested.
-    held : Held
+    statistic : Statistic
         The scores as its parts.
     shuffled : callable
         From orders ``(B, m)`` of the held-out rows to the first score ``(B,)`` for the factor in
@@ -27,7 +27,7 @@ class Measured(NamedTuple):
     """
 
     names: tuple[str, ...]
-    held: Held
+    statistic: Statistic
     shuffled: Callable[[np.ndarray], np.ndarray]
 
 
@@ -40,7 +40,7 @@ def measured_numbers(predicted: np.ndarray, true: np.ndarray) -> Measured:
     t, p = true - true.mean(axis=0), predicted - predicted.mean(axis=0)
     terms = np.hstack([t, p, np.square(t), np.square(p), t * p, np.square(true - predicted)])
 
-    def scores(weights: np.ndarray) -> Parts:
+    def scores(weights: np.ndarray) -> Values:
         means = np.split(weights @ terms, range(columns, 6 * columns, columns), axis=1)
         t1, p1, t2, p2, both, missed = means
         spread, reach = (t2 - np.square(t1)).sum(axis=1), (p2 - np.square(p1)).sum(axis=1)
@@ -55,14 +55,14 @@ def measured_numbers(predicted: np.ndarray, true: np.ndarray) -> Measured:
         products = sum(t[:, j][orders] @ p[:, j] for j in range(columns))
         return over(np.asarray(products), np.full(len(orders), size))
 
-    return Measured(("r", "r2"), Held(len(true), scores), shuffled)
+    return Measured(("r", "r2"), Statistic(len(true), scores), shuffled)
 
 
 def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measured:
     """Return the area under the ROC curve, balanced and plain accuracy of logits ``(m,)``.
 
-    ``prior`` is the share of the second value, ``true`` (m,) of bool, among training rows. A row
-    is given the value that it makes more likely than it was: each value counts the same.
+    ``prior`` is the share of the second value, ``true`` (m,) of bool, among training rows. The
+    value that is predicted is the one more likely than its prior: each value counts the same.
     """
     area = area_of(logits, true)
     balanced, _ = _recall(
@@ -70,7 +70,7 @@ def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measu
     )
     right = (logits > 0) == true
 
-    def scores(weights: np.ndarray) -> Parts:
+    def scores(weights: np.ndarray) -> Values:
         return _parts([area(weights), balanced(weights), weights @ right])
 
     ranks = rankdata(logits)
@@ -79,7 +79,9 @@ def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measu
     def shuffled(orders: np.ndarray) -> np.ndarray:
         return np.asarray((true.astype(float)[orders] @ ranks - lowest) / pairs)
 
-    return Measured(("auc", "balanced_accuracy", "accuracy"), Held(len(true), scores), shuffled)
+    return Measured(
+        ("auc", "balanced_accuracy", "accuracy"), Statistic(len(true), scores), shuffled
+    )
 
 
 def measured_categories(
@@ -88,17 +90,17 @@ def measured_categories(
     """Return balanced and plain accuracy of logits ``(m, c)``.
 
     ``priors`` (c,) are shares among training rows, ``true`` (m,) numbers of categories, ``counted``
-    those whose recalls the balanced accuracy is the mean of. For it, a row is given the one of
-    these that it makes most likely, compared with how likely that was: each counts the same.
+    those whose recalls the balanced accuracy is the mean of. It predicts the one of these that is
+    most likely relative to its prior: each counts the same.
     """
     likelier = logits[:, counted] - np.log(priors[counted])
     balanced, shuffled = _recall(counted[likelier.argmax(axis=1)], true, counted)
     right = logits.argmax(axis=1) == true
 
-    def scores(weights: np.ndarray) -> Parts:
+    def scores(weights: np.ndarray) -> Values:
         return _parts([balanced(weights), weights @ right])
 
-    return Measured(("balanced_accuracy", "accuracy"), Held(len(true), scores), shuffled)
+    return Measured(("balanced_accuracy", "accuracy"), Statistic(len(true), scores), shuffled)
 
 
 def _recall(
@@ -110,10 +112,10 @@ def _recall(
 
     def mean(weights: np.ndarray) -> np.ndarray:
         members = weights @ among
-        # A draw may miss a rare category; the others still tell.
+        # A draw may miss a rare category; the mean is over the others.
         return over(over(weights @ right, members).sum(axis=1), (members > 0).sum(axis=1) * 1.0)
 
-    # What a row adds if it is given its own category, in whatever row it comes to lie.
+    # What a row adds if its own category is predicted for it, in whatever order.
     here = among.any(axis=0)
     worth = np.where(among.any(axis=1), among @ over(here * 1.0, among.sum(axis=0) * here.sum()), 0)
 
@@ -123,5 +125,5 @@ def _recall(
     return mean, shuffled
 
 
-def _parts(scores: Sequence[np.ndarray]) -> Parts:
+def _parts(scores: Sequence[np.ndarray]) -> Values:
     return scores[0], np.stack(scores, axis=1)

@@ -11,19 +11,18 @@ from scipy.stats import false_discovery_control
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_matrix, check_seed
-from demix.metrics.probes.factor import Factor
-from demix.metrics.probes.fitting import Report, missing, read_outs
-from demix.metrics.probes.result import ReadOut, Split, random_split
-from demix.metrics.probes.table import factors_of, unknown_factors
+from demix.metrics.probes.factor import Factor, factors_of, unknown_factors
+from demix.metrics.probes.readouts import Progress, missing, read_outs
+from demix.metrics.probes.result import ProbeSplit, ReadOut, random_split
 
 LEVEL = 0.05
-"""Share of false findings that is put up with."""
+"""Share of false findings that is accepted."""
 
-# With fewer rows than that, fewer than twenty would score.
+# With fewer rows, fewer than twenty would score.
 _LEAST_ROWS = 70
 # A p-value of a permutation test is at least one in so many; a hundred factors divide it by 100.
 _LEAST_ORDERS, _ORDERS_A_FACTOR = 2000, 200
-# More values than that are not written down one by one.
+# Factors of more values are written without them.
 _LISTED = 100
 
 
@@ -52,7 +51,7 @@ class Probed:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        told: dict[str, Any] = {
+        data: dict[str, Any] = {
             "name": self.factor.name,
             "kind": self.factor.kind,
             "testable": self.read_out is not None,
@@ -60,11 +59,11 @@ class Probed:
         if self.factor.categorical and len(self.factor.levels) <= _LISTED:
             counts = np.bincount(self.factor.codes).tolist()
             words = [f"{x:g}" if isinstance(x, float) else str(x) for x in self.factor.levels]
-            told["values"] = dict(zip(words, counts, strict=True))
+            data["values"] = dict(zip(words, counts, strict=True))
         if self.read_out is None:
-            return {**told, "reason": self.reason}
+            return {**data, "reason": self.reason}
         return {
-            **told,
+            **data,
             "measure": self.read_out.measure,
             **self.read_out.tested._asdict(),
             "chance": self.read_out.chance._asdict(),
@@ -78,20 +77,20 @@ class Probed:
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """What features tell of the factors of a table.
+    """How well features predict the factors of a table.
 
     Parameters
     ----------
     factors : tuple of Probed
         In the order of the table.
-    split : Split
+    split : ProbeSplit
         Which rows fitted, chose penalties and scored.
     permutations : int
         Size of the null of each factor.
     """
 
     factors: tuple[Probed, ...]
-    split: Split
+    split: ProbeSplit
     permutations: int
 
     def __getitem__(self, name: str) -> Probed:
@@ -117,18 +116,18 @@ def probe(
     only: Sequence[str] | None = None,
     kinds: Mapping[str, str] | None = None,
     periods: Mapping[str, float] | None = None,
-    report: Report = lambda done, total, what: None,
+    callback: Progress = lambda done, total, name: None,
     seed: int = 0,
 ) -> Probe:
-    """Ask of each factor how well a linear map reads it out of features, and whether by chance.
+    """Return how well a linear map reads each factor out of features, and whether by chance.
 
     Numbers are read out by ridge regression (Pearson's r and R²), categories by logistic
     regression (balanced accuracy, and the area under the ROC curve of two of them). Half of the
     rows fit, a fifth chooses the penalty, the others score, the same for all factors.
 
     The null of a factor is its score with the held-out values in random order. A fitted read-out
-    is a fixed function of the features; if they do not tell of the factor, all orders of the
-    held-out values are equally likely beside what it predicts, so that the test is exact for any
+    is a fixed function of the features; if they do not depend on the factor, all orders of the
+    held-out values are equally likely given what it predicts, so that the test is exact for any
     number of rows, and needs no second fit. This assumes rows that do not depend on each other:
     of frames of one film, leave whole films out by a split of your own, see :func:`read_out`.
 
@@ -147,8 +146,8 @@ def probe(
         all else is continuous.
     periods : dict, optional
         Periods of factors that repeat, such as 360; read out as sine and cosine.
-    report : callable, optional
-        Told how much is done, how much there is to do, and what comes next.
+    callback : callable, optional
+        Called with the number of finished steps, the number of all, and the name of the next.
     seed : int
         Seed of the split, of the null and of the intervals.
 
@@ -156,7 +155,7 @@ def probe(
     -------
     Probe
         Scores with 95 % intervals, the null, p-values and their adjustment for the number of
-        factors. Factors that too few rows tell anything of are marked with the reason.
+        factors. Factors that too few rows have a value of are marked with the reason.
 
     Examples
     --------
@@ -177,26 +176,26 @@ def probe(
     )
     tested = [factor for factor, reason in zip(known, reasons, strict=True) if reason is None]
     permutations = max(_LEAST_ORDERS, _ORDERS_A_FACTOR * len(tested))
-    found = read_outs(rows, tested, split, permutations=permutations, seed=seed, report=report)
+    found = read_outs(rows, tested, split, permutations=permutations, seed=seed, callback=callback)
     shares = false_discovery_control([one.p for one in found]).tolist()
-    told = iter(
+    probed = iter(
         Probed(factor, one, None, min(1.0, len(found) * one.p), share)
         for factor, one, share in zip(tested, found, shares, strict=True)
     )
     each = [
-        next(told) if reason is None else Probed(factor, reason=reason)
+        next(probed) if reason is None else Probed(factor, reason=reason)
         for factor, reason in zip(known, reasons, strict=True)
     ]
     return Probe(tuple(each), split, permutations)
 
 
-class Plan(NamedTuple):
-    """Features, factors, why some of these cannot be tested, and who fits, chooses and scores."""
+class ProbePlan(NamedTuple):
+    """Features, factors, why some of these cannot be tested, and which rows fit and score."""
 
     rows: np.ndarray
     factors: list[Factor]
     reasons: list[str | None]
-    split: Split
+    split: ProbeSplit
 
 
 def plan(
@@ -207,19 +206,11 @@ def plan(
     kinds: Mapping[str, str] | None,
     periods: Mapping[str, float] | None,
     seed: int,
-) -> Plan:
-    """Check everything that is given to :func:`probe`, and say what it will do."""
+) -> ProbePlan:
+    """Check the arguments of :func:`probe`, and return what it will do."""
     check_seed(seed)
     rows = check_matrix(features, "features", keep_float32=True)
     known = factors_of(factors, len(rows), only, kinds or {}, periods or {})
-    _check_size(rows)
-    split = random_split(len(rows), seed)
-    reasons = [factor.untestable or missing(factor, split) for factor in known]
-    _check_reasons(known, reasons, asked=only is not None)
-    return Plan(rows, known, reasons, split)
-
-
-def _check_size(rows: np.ndarray) -> None:
     if rows.shape[1] == 0:
         raise DemixError("Expected features, but they have no columns.")
     if len(rows) < _LEAST_ROWS:
@@ -227,21 +218,24 @@ def _check_size(rows: np.ndarray) -> None:
             f"Fitting, choosing a penalty and scoring on rows of their own needs at least "
             f"{_LEAST_ROWS} rows, but got {len(rows)}."
         )
+    split = random_split(len(rows), seed)
+    reasons = [factor.untestable or missing(factor, split) for factor in known]
+    _check_testable(known, reasons, chosen=only is not None)
+    return ProbePlan(rows, known, reasons, split)
 
 
-def _check_reasons(known: Sequence[Factor], reasons: Sequence[str | None], *, asked: bool) -> None:
-    for factor in known:
-        if asked and len(factor.levels) == 1:
-            raise DemixError(
-                f"Expected a factor that varies, but {factor.name!r} is {factor.levels[0]} in all "
-                f"{len(factor.values)} rows; leave it out."
-            )
-    if all(reason is not None for reason in reasons):
-        listed = "; ".join(
-            f"{factor.name}: {reason}"
-            for factor, reason in zip(known[:5], reasons[:5], strict=True)
-        )
-        more = "; ..." if len(known) > 5 else ""
+def _check_testable(
+    known: Sequence[Factor], reasons: Sequence[str | None], *, chosen: bool
+) -> None:
+    constant = [factor for factor in known if len(factor.levels) == 1]
+    if chosen and constant:
         raise DemixError(
-            f"Expected a factor that can be tested, but there is none ({listed}{more})."
+            f"Expected a factor that varies, but {constant[0].name!r} is {constant[0].levels[0]} "
+            f"in all {len(constant[0].values)} rows; leave it out."
         )
+    if None in reasons:
+        return
+    few = zip(known[:5], reasons[:5], strict=True)
+    listed = "; ".join(f"{factor.name}: {reason}" for factor, reason in few)
+    more = "; ..." if len(known) > 5 else ""
+    raise DemixError(f"Expected a factor that can be tested, but there is none ({listed}{more}).")

@@ -1,18 +1,32 @@
-"""A linear read-out of one factor."""
+"""Linear read-outs: of one factor, of several from the same features, and within blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_matrix, check_seed
-from demix.metrics.probes.factor import Factor
-from demix.metrics.probes.fitting import missing, read_outs
-from demix.metrics.probes.result import ReadOut, Split, random_split
-from demix.metrics.probes.table import column_of
+from demix.metrics.probes.factor import Factor, column_of
+from demix.metrics.probes.logistic import logistic, product
+from demix.metrics.probes.measures import (
+    Measured,
+    measured_binary,
+    measured_categories,
+    measured_numbers,
+)
+from demix.metrics.probes.result import Estimate, ProbeSplit, ReadOut, random_split
+from demix.metrics.probes.ridge import Basis, ridge
+
+Progress = Callable[[int, int, str], None]
+"""Called with the number of finished steps, the number of all, and the name of the next."""
+
+# Row numbers that are held in memory at a time, whatever the number of orders.
+_ORDERS = 4_000_000
+# A block of which fewer rows fit is left out.
+_LEAST = 4
 
 
 def read_out(
@@ -20,7 +34,7 @@ def read_out(
     factor: Any,
     kind: str,
     *,
-    split: Split | None = None,
+    split: ProbeSplit | None = None,
     period: float | None = None,
     permutations: int = 1000,
     seed: int = 0,
@@ -40,7 +54,7 @@ def read_out(
     kind : "continuous", "ordinal", "periodic", "categorical" or "binary"
         What the factor is: a number; levels in order, which are numbered; a number that repeats
         after ``period``, read out as sine and cosine; one of several categories, or of two.
-    split : Split, optional
+    split : ProbeSplit, optional
         Row numbers ``(train, validation, test)``. By default half, a fifth and the rest of the
         rows at random.
     period : float, optional
@@ -77,16 +91,212 @@ def read_out(
             f"{len(values)} rows."
         )
     known = Factor("the factor", values, kind, period)
-    parts = random_split(len(rows), seed) if split is None else _checked(split, len(rows))
+    parts = random_split(len(rows), seed) if split is None else _check_split(split, len(rows))
     reason = missing(known, parts)
     if reason is not None:
         raise DemixError(f"Expected a factor that can be read out, but {reason}.")
     return read_outs(rows, [known], parts, permutations=permutations, seed=seed)[0]
 
 
-def _checked(split: Sequence[Any], rows: int) -> Split:
+def read_outs(
+    features: np.ndarray,
+    factors: Sequence[Factor],
+    split: ProbeSplit,
+    *,
+    permutations: int,
+    seed: int,
+    callback: Progress = lambda done, total, name: None,
+) -> list[ReadOut]:
+    """Read several factors out of the same finite features; see :func:`read_out`.
+
+    No factor may be constant in the rows that fit or score.
+    """
+    total = len(factors) + 2
+    callback(0, total, "axes of the features")
+    basis = Basis.of(features[split.train])
+    parts = ProbeSplit(*(basis(features[rows]) for rows in split))
+    found: dict[int, tuple[Measured, float]] = {}
+    for places in _fitted_together(factors):
+        some = [factors[i] for i in places]
+        words = some[0].name if len(some) == 1 else f"{len(some)} factors"
+        callback(1 + len(found), total, words)
+
+        def at_penalty(penalty: float, done: int = 1 + len(found), words: str = words) -> None:
+            callback(done, total, f"{words}, penalty {penalty:g}")
+
+        if some[0].categorical:
+            fits = _categories(basis, parts, some, split, at_penalty)
+        else:
+            fits = _numbers(basis, parts, some, split)
+        found |= zip(places, fits, strict=True)
+    callback(total - 1, total, "shuffled rows")
+    measured = [found[i][0] for i in range(len(factors))]
+    nulls = _shuffled_scores(measured, len(split.test), permutations, seed)
+    return [
+        ReadOut(factor.kind, _estimates(each, seed), null, float(found[i][1]), split)
+        for i, (factor, each, null) in enumerate(zip(factors, measured, nulls, strict=True))
+    ]
+
+
+def read_out_within(
+    features: np.ndarray,
+    factor: Factor,
+    blocks: np.ndarray,
+    split: ProbeSplit,
+    *,
+    permutations: int,
+    seed: int,
+) -> ReadOut:
+    """Read numbers out of features by a linear map for each block, and score all blocks together.
+
+    For a factor that means something within a block only, such as the angle of objects that each
+    have another zero.
+
+    Parameters
+    ----------
+    features : ndarray (N, d)
+        Finite numbers.
+    factor : Factor
+        Read out as numbers.
+    blocks : ndarray (N,)
+        The block of each row. Blocks of which fewer than four rows fit, or none chooses the
+        penalty, are left out.
+    split, permutations, seed
+        As in :func:`read_out`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.metrics.probes.factor import Factor
+    >>> from demix.metrics.probes.readouts import read_out_within
+    >>> from demix.metrics.probes.result import random_split
+    >>> size, blocks = np.random.default_rng(0).normal(size=200), np.arange(200) % 2
+    >>> features = np.where(blocks, size, -size)[:, None]  # the other sign in one block
+    >>> factor, split = Factor("size", size, "continuous"), random_split(200, 0)
+    >>> found = read_out_within(features, factor, blocks, split, permutations=10, seed=0)
+    >>> round(found.scores["r"].value, 3)
+    1.0
+    """
+    places, predicted, penalties = [], [], []
+    for block in np.unique(blocks[split.test]):
+        rows = ProbeSplit(*(part[blocks[part] == block] for part in split))
+        if len(rows.train) < _LEAST or len(rows.validation) == 0:
+            continue
+        basis = Basis.of(features[rows.train])
+        parts = ProbeSplit(*(basis(features[part]) for part in rows))
+        [(prediction, penalty)] = _predicted(basis, parts, [factor], rows)
+        places.append(rows.test)
+        predicted.append(prediction)
+        penalties.append(penalty)
+    if not places:
+        raise DemixError(
+            f"Reading {factor.name!r} out within blocks needs blocks with {_LEAST} rows to fit, "
+            "but none has as many; give more rows."
+        )
+    true = factor.targets[np.concatenate(places)]
+    measured = measured_numbers(np.concatenate(predicted), true)
+    [null] = _shuffled_scores([measured], len(true), permutations, seed)
+    penalty = float(np.median(penalties))
+    return ReadOut(factor.kind, _estimates(measured, seed), null, penalty, split)
+
+
+def missing(factor: Factor, split: ProbeSplit) -> str | None:
+    """Return what the parts of the rows lack for a factor to be fitted and scored, if anything."""
+    for words, part in (("fit", split.train), ("score", split.test)):
+        present = np.unique(factor.codes[part])
+        if factor.categorical and len(factor.counted) > 1:
+            present = np.intersect1d(present, factor.counted)
+        if len(present) < 2:
+            return f"the rows that {words} it hold one value of {factor.name!r} only"
+    return None
+
+
+def _fitted_together(factors: Sequence[Factor]) -> list[list[int]]:
+    """Return which factors are fitted at once: all numbers; all pairs; the others one by one."""
+    numbers = [i for i, factor in enumerate(factors) if not factor.categorical]
+    pairs = [i for i, factor in enumerate(factors) if factor.categorical and len(factor.levels) < 3]
+    others = [[i] for i in range(len(factors)) if i not in {*numbers, *pairs}]
+    return [some for some in (numbers, pairs, *others) if some]
+
+
+def _predicted(
+    basis: Basis, parts: ProbeSplit, factors: Sequence[Factor], split: ProbeSplit
+) -> Iterator[tuple[np.ndarray, float]]:
+    """Yield the predictions of numbers for the test rows, and their penalty."""
+    targets = [
+        (factor.targets[split.train], factor.targets[split.validation]) for factor in factors
+    ]
+    for slopes, intercept, penalty in ridge(basis, parts.train, parts.validation, targets):
+        yield parts.test @ slopes.astype(parts.test.dtype) + intercept, penalty
+
+
+def _numbers(
+    basis: Basis, parts: ProbeSplit, factors: Sequence[Factor], split: ProbeSplit
+) -> Iterator[tuple[Measured, float]]:
+    fits = _predicted(basis, parts, factors, split)
+    for factor, (predicted, penalty) in zip(factors, fits, strict=True):
+        yield measured_numbers(predicted, factor.targets[split.test]), penalty
+
+
+def _categories(
+    basis: Basis,
+    parts: ProbeSplit,
+    factors: Sequence[Factor],
+    split: ProbeSplit,
+    callback: Callable[[float], None],
+) -> Iterator[tuple[Measured, float]]:
+    # A category without a training row cannot be learnt; its rows count as missed.
+    seen = [np.unique(factor.codes[split.train]) for factor in factors]
+    binary = len(factors[0].levels) == 2
+
+    def targets(rows: np.ndarray) -> np.ndarray:
+        columns = [
+            factor.codes[rows, None] == (kinds[1:] if binary else kinds)
+            for factor, kinds in zip(factors, seen, strict=True)
+        ]
+        return np.stack(columns, axis=1).astype(parts.train.dtype)
+
+    both = targets(split.train), targets(split.validation)
+    weights, penalties = logistic(basis, parts.train, parts.validation, both, callback=callback)
+    logits = product(parts.test, weights[:-1]) + weights[-1]
+    shares = both[0].mean(axis=0, dtype=float)
+    for i, factor in enumerate(factors):
+        true = factor.codes[split.test]
+        if binary:
+            yield measured_binary(logits[:, i, 0], true == 1, shares[i, 0]), penalties[i]
+            continue
+        places = np.full(len(factor.levels), -1)
+        places[seen[i]] = np.arange(len(seen[i]))
+        counted = places[factor.counted]
+        counted = counted[counted >= 0]
+        yield measured_categories(logits[:, i], places[true], shares[i], counted), penalties[i]
+
+
+def _estimates(measured: Measured, seed: int) -> dict[str, Estimate]:
+    """Return the scores with the intervals of a bootstrap over the rows that score."""
+    values = measured.statistic.unweighted()[1]
+    low, high = np.quantile(measured.statistic.bootstrap(seed)[1], [0.025, 0.975], axis=0)
+    ends = zip(measured.names, values, low, high, strict=True)
+    return {name: Estimate(*map(float, (x, min(a, x), max(b, x)))) for name, x, a, b in ends}
+
+
+def _shuffled_scores(
+    measured: Sequence[Measured], rows: int, permutations: int, seed: int
+) -> list[np.ndarray]:
+    """Score all factors in the same random orders of the held-out rows, some orders at a time."""
+    random = np.random.default_rng([seed, 4])
+    at_once = max(1, _ORDERS // rows)
+    parts = []
+    for start in range(0, permutations, at_once):
+        number = min(at_once, permutations - start)
+        orders = random.permuted(np.tile(np.arange(rows), (number, 1)), axis=1)
+        parts.append([each.shuffled(orders) for each in measured])
+    return [np.concatenate(several) for several in zip(*parts, strict=True)]
+
+
+def _check_split(split: Sequence[Any], rows: int) -> ProbeSplit:
     """Return parts that share no row: what fits a read-out, or chooses it, must not score it."""
-    parts = Split(*(np.asarray(part, dtype=np.int64) for part in split))
+    parts = ProbeSplit(*(np.asarray(part, dtype=np.int64) for part in split))
     every = np.concatenate(parts)
     if len(every) and not 0 <= every.min() <= every.max() < rows:
         raise DemixError(

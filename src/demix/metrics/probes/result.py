@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Rows that fit and rows that choose the penalty; the others score.
-_FIT, _CHOOSE = 0.5, 0.2
+_TRAIN, _VALIDATION = 0.5, 0.2  # shares of the rows; the others score
 
 
-class Split(NamedTuple):
+class ProbeSplit(NamedTuple):
     """Numbers of the rows that fit, that choose the penalty, and that score."""
 
     train: np.ndarray
@@ -20,7 +19,7 @@ class Split(NamedTuple):
     test: np.ndarray
 
 
-def random_split(rows: int, seed: int) -> Split:
+def random_split(rows: int, seed: int) -> ProbeSplit:
     """Split row numbers at random: half fit, a fifth chooses the penalty, the others score.
 
     Examples
@@ -30,8 +29,8 @@ def random_split(rows: int, seed: int) -> Split:
     [50, 20, 30]
     """
     order = np.random.default_rng([seed, 3]).permutation(rows)
-    first, second = int(_FIT * rows), int((_FIT + _CHOOSE) * rows)
-    return Split(order[:first], order[first:second], order[second:])
+    first, second = int(_TRAIN * rows), int((_TRAIN + _VALIDATION) * rows)
+    return ProbeSplit(order[:first], order[first:second], order[second:])
 
 
 class Estimate(NamedTuple):
@@ -46,7 +45,7 @@ class Estimate(NamedTuple):
 class ReadOut:
     """How well one factor is read out of features by a linear map.
 
-    Parameters
+    Attributes
     ----------
     kind : str
         The kind of the factor.
@@ -56,16 +55,16 @@ class ReadOut:
     null : ndarray (B,)
         The first score with the factor shuffled over the held-out rows, B times.
     penalty : float
-        What the validation rows chose.
-    split : Split
-        Which rows did what.
+        The penalty that predicts the validation rows best.
+    split : ProbeSplit
+        Which rows were used for what.
     """
 
     kind: str
     scores: Mapping[str, Estimate]
     null: np.ndarray
     penalty: float
-    split: Split
+    split: ProbeSplit
 
     @property
     def measure(self) -> str:
@@ -79,15 +78,15 @@ class ReadOut:
 
     @property
     def chance(self) -> Estimate:
-        """Mean of the null, and what 95 % of it lie between."""
+        """Mean of the null, and the ends of its central 95 %."""
         low, high = np.quantile(self.null, [0.025, 0.975])
         return Estimate(float(self.null.mean()), float(low), float(high))
 
     @property
     def p(self) -> float:
-        """Share of orders of the held-out rows that score as well, their own order counted in.
+        """Share of orders of the held-out rows that score as well, their own order included.
 
-        Counted in, so that p is never 0 and its test exact (Phipson & Smyth 2010).
+        Included, so that p is never 0 and its test exact (Phipson & Smyth 2010).
         """
         # The same sum in another order may differ in its last digit.
         as_good = self.null >= self.tested.value - 1e-9

@@ -1,15 +1,77 @@
-"""Read-outs of numbers: ridge regression."""
+"""Read-outs of numbers: ridge regression, in coordinates in which every penalty is a division."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from demix.metrics.probes.basis import Basis
-
 PENALTIES = tuple(10.0**power for power in range(3, -9, -1))
 """Penalties that are tried, in units of the variance of one feature, strongest first."""
+
+# Rows that are turned into float64 at a time, to add them up without losing digits.
+_AT_ONCE = 4096
+# Directions with less of the largest variance are rounding; the smallest penalty is far above.
+_FLAT = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    r"""Principal axes of standardised training features.
+
+    With :math:`a = P^\top \mathrm{diag}(\sigma)^{-1} (x - \mu)` the training rows have mean zero
+    and covariance :math:`\mathrm{diag}(v)`, so that ridge regression of a centred target
+    :math:`y` with penalty :math:`\alpha` has the coefficients
+    :math:`\mathrm{mean}(a_i y) / (v_i + \alpha)`. Made once, it serves all factors and penalties.
+
+    Parameters
+    ----------
+    mean : ndarray (d,)
+        Mean :math:`\mu` of the training features.
+    axes : ndarray (d, q)
+        :math:`\mathrm{diag}(\sigma)^{-1} P`; ``q`` is the rank of the training features.
+    variances : ndarray (q,)
+        Variances :math:`v` along the axes.
+    """
+
+    mean: np.ndarray
+    axes: np.ndarray
+    variances: np.ndarray
+
+    @classmethod
+    def of(cls, train: np.ndarray) -> Basis:
+        """Return the axes of training features ``(n, d)``, in the smaller of both dimensions."""
+        rows, width = train.shape
+        mean = train.mean(axis=0, dtype=np.float64)
+        spread = _spread(train, mean)
+        # A column that never changes has no scale.
+        scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+        if width <= rows:
+            gram = np.zeros((width, width))
+            for block in _blocks(train):
+                part = (block - mean) * scale
+                gram += part.T @ part
+            variances, axes = np.linalg.eigh(gram / rows)
+            kept = variances > _FLAT * max(variances[-1], 0.0)
+            axes, variances = axes[:, kept], variances[kept]
+        else:
+            standard = (train - mean) * scale
+            variances, sides = np.linalg.eigh(standard @ standard.T / rows)
+            kept = variances > _FLAT * max(variances[-1], 0.0)
+            variances = variances[kept]
+            axes = standard.T @ (sides[:, kept] / np.sqrt(rows * variances))
+        return cls(mean, scale[:, None] * axes, variances)
+
+    def __call__(self, features: np.ndarray) -> np.ndarray:
+        """Return the coordinates ``(N, q)`` of features ``(N, d)``, in their precision."""
+        coordinates = np.empty((len(features), self.axes.shape[1]), dtype=features.dtype)
+        axes = self.axes.astype(features.dtype)
+        for start in range(0, len(features), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            # Centred first: in a product a large mean would cost digits.
+            coordinates[part] = (features[part] - self.mean).astype(features.dtype) @ axes
+        return coordinates
 
 
 def ridge(
@@ -30,8 +92,8 @@ def ridge(
     train, validation : ndarray (n, q), (m, q)
         Coordinates.
     targets : sequence of two ndarray (n, k), (m, k)
-        For each factor what the training and what the validation rows shall give; the ``k``
-        columns of one factor share their penalty.
+        For each factor the targets of the training and of the validation rows; the ``k`` columns
+        of one factor share their penalty.
 
     Returns
     -------
@@ -51,3 +113,13 @@ def ridge(
                 best = (error, coefficients, penalty)
         fits.append((best[1], intercept, best[2]))
     return fits
+
+
+def _spread(train: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return the standard deviations ``(d,)`` of columns, exactly 0 for a constant."""
+    squares = sum(np.square(block - mean).sum(axis=0) for block in _blocks(train))
+    return np.where(np.ptp(train, axis=0) > 0, np.sqrt(squares / len(train)), 0.0)
+
+
+def _blocks(rows: np.ndarray) -> list[np.ndarray]:
+    return [rows[start : start + _AT_ONCE] for start in range(0, len(rows), _AT_ONCE)]

@@ -14,8 +14,7 @@ from demix.losses.classification import Classification
 from demix.losses.objective import Objective
 from demix.losses.rows import RowObjective
 from demix.metrics.correlation import mean_correlation
-from demix.metrics.orthogonality import orthogonality_error
-from demix.metrics.regression import affine_r2
+from demix.metrics.regression import affine_r2, orthogonality_error
 from demix.metrics.rows import rows_r2
 from demix.papers.reizinger2024.labels import LabelRow
 from demix.papers.runner.declaration import Model

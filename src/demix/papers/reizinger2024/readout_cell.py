@@ -16,9 +16,8 @@ from demix.encoders.encoder import Encoder
 from demix.estimators.sources import LabelBatch
 from demix.losses.classification import Classification
 from demix.metrics.probes.factor import Factor, Indicators
-from demix.metrics.probes.fitting import read_outs
-from demix.metrics.probes.result import ReadOut, Split
-from demix.metrics.probes.within import read_out_within
+from demix.metrics.probes.readouts import read_out_within, read_outs
+from demix.metrics.probes.result import ProbeSplit, ReadOut
 from demix.papers.datasets.dislib.factor_images import FactorImages
 from demix.papers.datasets.rendered import as_floats
 from demix.papers.reizinger2024.readouts import ReadOutRow, largest_side
@@ -98,10 +97,10 @@ def _labels(known: FactorImages, name: str) -> Tensor:
     return torch.from_numpy(numbers.astype(np.int64))
 
 
-def _split(rows: int, seed: int) -> Split:
+def _split(rows: int, seed: int) -> ProbeSplit:
     order = np.random.default_rng([seed, 5]).permutation(rows)
     first, second = int(_TRAIN * rows), int((_TRAIN + _CHOOSE) * rows)
-    return Split(order[:first], order[first:second], order[second:])
+    return ProbeSplit(order[:first], order[first:second], order[second:])
 
 
 def _images(
@@ -123,7 +122,7 @@ def _taught(
     plan: Plan,
     images: Callable[[np.ndarray], Tensor],
     labels: Tensor,
-    split: Split,
+    split: ProbeSplit,
     seed: int,
     train: bool,
     report: Report | None,
@@ -185,7 +184,7 @@ def _features(encode: Encode, images: Callable[[np.ndarray], Tensor], rows: int)
 
 
 def _read_out(
-    features: np.ndarray, known: FactorImages, split: Split, seed: int
+    features: np.ndarray, known: FactorImages, split: ProbeSplit, seed: int
 ) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """Return what was read out of each factor, and why others were left out."""
     factors, left_out = {}, {}
@@ -200,9 +199,9 @@ def _read_out(
     found = {name: _record(each) for name, each in zip(factors, across, strict=True)}
     for column in known.columns:
         if column.within is not None and column.name in factors:
-            groups = known.factor(column.within)
+            blocks = known.factor(column.within)
             each = read_out_within(
-                features, factors[column.name], groups, split, permutations=_ORDERS, seed=seed
+                features, factors[column.name], blocks, split, permutations=_ORDERS, seed=seed
             )
             found[f"{column.name} within {column.within}"] = _record(each)
     return found, left_out

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from demix.metrics.probes.basis import Basis
+from demix.metrics.probes.ridge import Basis
 
 # Penalties that are tried, in units of the variance of one feature.
 _PENALTIES = 10.0 ** np.arange(-4, 4.5, 0.5)
