@@ -124,9 +124,38 @@ def test_a_folder_that_is_gone_is_told(tmp_path):
     assert done.stderr == "Error: The current folder is gone; change to one that exists.\n"
 
 
-def test_sizes_of_a_terminal_that_are_none_are_forgotten():
-    done = run("list", env={"COLUMNS": "\u00b2", "LINES": "x", "FORCE_COLOR": "1"})
+@pytest.mark.parametrize("columns", ["\u00b2", "9" * 5000, "0", "300000000"], ids=len)
+def test_sizes_that_no_terminal_has_are_ignored(columns):
+    done = run("list", "--help", env={"COLUMNS": columns, "LINES": "x", "FORCE_COLOR": "1"})
     assert done.returncode == 0, done.stderr
+    assert "experiments" in done.stdout
+
+
+def test_a_closed_output_ends_in_a_sentence():
+    command = f"{sys.executable} -m demix list >&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Error: The standard output is closed; ")
+
+
+def test_ctrl_c_during_imports_ends_in_a_sentence():
+    code = "import sys, demix.cli\nclass Late:\n    def find_spec(self, name, *_):\n"
+    code += "        if name == 'demix.cli.own_data': raise KeyboardInterrupt\n"
+    code += "sys.meta_path.insert(0, Late())\ndemix.cli.main()"
+    done = subprocess.run([sys.executable, "-c", code, "list"], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"Error: Interrupted.\n")
+
+
+def test_names_in_files_do_not_control_the_terminal(demix, tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    name = "\x1b[2J\nError: all is well"
+    for numbers in (np.full(60, np.nan), np.ones(60)):
+        table = arrow.table({name: numbers, "b": np.arange(60.0), "c": np.arange(60.0) ** 2})
+        parquet.write_table(table, tmp_path / "x.parquet")
+        done = demix.run("fit", tmp_path / "x.parquet", "--n-latents", 2, "--out", tmp_path / "m")
+        assert "\\x1b[2J\\nError" in done.stderr
+        assert "\x1b" not in done.stderr
+        assert not any(line == "Error: all is well" for line in done.stderr.splitlines())
 
 
 def test_a_compiler_with_odd_options_is_no_trouble(x, tmp_path):

@@ -17,27 +17,36 @@ _NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "failed to map 
 
 def main() -> None:
     """Run the ``demix`` command."""
+    run(_command)
+
+
+def _command() -> None:
     from demix.cli import own_data, papers  # noqa: F401  they add their commands
     from demix.cli.app import app
 
-    run(app)
+    app()
 
 
 def run(app: Callable[[], object]) -> None:
     """Run an application; bad input ends with one sentence and exit code 2."""
-    from demix.cli.console import console, finish_output, print_error, show_every_letter
-    from demix.cli.warning import warnings_to
-
-    show_every_letter()
-    _mend_environment()
     try:
+        # Imported here, because Ctrl-C may come while they are.
+        from demix.cli.console import console, finish_output, show_every_letter
+        from demix.cli.warning import warnings_to
+
+        show_every_letter()
+        _mend_environment()
         try:
             os.getcwd()  # without which libraries end the process in words of their own
+            if sys.stdout is None:
+                raise DemixError("The standard output is closed; send it to a file or /dev/null.")
             with warnings_to(console(errors=True)):
                 app()
         finally:
             finish_output()
     except KeyboardInterrupt:
+        from demix.cli.console import print_error
+
         print_error("Interrupted.")
         sys.exit(130)
     except (DemixError, MemoryError, RuntimeError, OSError, ImportError) as error:
@@ -47,15 +56,17 @@ def run(app: Callable[[], object]) -> None:
         # All ranks refuse the same things. If rank 0 does, torchrun ends the others meanwhile.
         if os.environ.get("RANK", "0") != "0":
             time.sleep(_GRACE)
+        from demix.cli.console import print_error
+
         print_error(sentence)
         sys.exit(2)
 
 
 def _mend_environment() -> None:
-    """Forget sizes of a terminal that are no numbers, over which rich stumbles."""
-    for name in ("COLUMNS", "LINES"):
+    """Remove sizes that no terminal has; rich fails, prints nothing or never ends with them."""
+    for name, least in (("COLUMNS", 20), ("LINES", 1)):
         size = os.environ.get(name, "")
-        if not (size.isascii() and size.isdecimal()):
+        if not (size.isascii() and size.isdecimal() and len(size) < 5 and int(size) >= least):
             os.environ.pop(name, None)
 
 

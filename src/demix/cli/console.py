@@ -5,18 +5,38 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import TextColumn
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 
+class _PrintableConsole(Console):
+    r"""A console that shows what controls a terminal as ``\x1b``: names in files may hold it."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            plain = segment.control or segment.text.replace("\n", "").isprintable()
+            yield segment if plain else segment._replace(text=_printable(segment.text, "\n"))
+
+
+def _printable(text: str, kept: str = "") -> str:
+    """Return a text with escapes in place of letters that cannot be printed, but for ``kept``."""
+    return "".join(
+        letter if letter.isprintable() or letter in kept else repr(letter)[1:-1] for letter in text
+    )
+
+
 def console(*, errors: bool = False, **settings: Any) -> Console:
     """Return a console without markup: ``[/red]`` and ``:warning:`` may be names of files."""
-    return Console(stderr=errors, markup=False, emoji=False, highlight=False, **settings)
+    return _PrintableConsole(stderr=errors, markup=False, emoji=False, highlight=False, **settings)
 
 
 def title_column() -> TextColumn:
@@ -26,13 +46,13 @@ def title_column() -> TextColumn:
 
 def print_warning(place: Console, sentence: str) -> None:
     """Print a warning on a line of its own, which is not broken in the middle of a path."""
-    place.print(Text.assemble(("warning", "yellow"), f"  {sentence}"), soft_wrap=True)
+    place.print(Text.assemble(("warning", "yellow"), f"  {_printable(sentence)}"), soft_wrap=True)
 
 
 def print_error(sentence: str) -> None:
     """Print why a command ends; where even that cannot be written, it ends all the same."""
     with suppress(OSError):
-        text = Text.assemble(("Error:", "bold red"), f" {sentence}")
+        text = Text.assemble(("Error:", "bold red"), f" {_printable(sentence)}")
         console(errors=True).print(text, soft_wrap=True)
 
 
