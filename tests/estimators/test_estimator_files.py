@@ -23,6 +23,7 @@ from demix import (
     InstanceDemixer,
     Recipe,
     Sphere,
+    checkup,
     load_encoder,
     load_model,
     save_encoder,
@@ -126,6 +127,31 @@ def test_a_loaded_estimator_learns_on(name, tmp_path):
     loaded.partial_fit(*((X, LABELS) if name == "labels" else (X,)))
     assert loaded.transform(X).shape == before.shape
     assert not np.array_equal(loaded.transform(X), before)
+
+
+def halved(x: torch.Tensor) -> torch.Tensor:
+    return x / 2 + torch.rand_like(x)
+
+
+@pytest.mark.parametrize("kind", [ContrastiveDemixer, InstanceDemixer])
+def test_a_lost_augmentation_is_asked_for(kind, tmp_path):
+    fitted = kind(2, augmentation=halved, **TINY).fit(X)
+    fitted.save(tmp_path / "first")
+    load_model(tmp_path / "first").save(tmp_path / "second")
+    loaded = load_model(tmp_path / "second")
+    assert loaded.transform(X).tobytes() == fitted.transform(X).tobytes()
+    with pytest.raises(DemixError, match=r"augmentation halved, .* set_params\(augmentation="):
+        loaded.partial_fit(X)
+    with pytest.raises(DemixError, match="set it again"):
+        checkup(loaded, X, refits=False)
+    loaded.set_params(augmentation=halved).partial_fit(X)
+
+
+def test_a_drawn_seed_comes_back_with_its_held_out_rows(tmp_path):
+    fitted = ContrastiveDemixer(2, **TINY | {"random_state": np.random.RandomState(3)}).fit(X)
+    fitted.save(tmp_path)
+    held = [model.source(X).units["test"].tolist() for model in (fitted, load_model(tmp_path))]
+    assert held[0] == held[1] == fitted.source(X).units["test"].tolist()
 
 
 def test_names_of_columns_come_back(tmp_path):

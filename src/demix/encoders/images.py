@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -47,6 +48,18 @@ class ChannelScaling(nn.Module):
     def samples(self) -> int:
         """How many images a fit should see."""
         return 1024
+
+    @property
+    def fit_bytes(self) -> int:
+        """Roughly how many bytes a fit takes, for the samples."""
+        return 20 * self.samples * math.prod(self.shape)
+
+    def note(self, low: float, high: float) -> str:
+        """Return a sentence on what is done to channels of these standard deviations."""
+        return (
+            f"Channels, with standard deviations from {low:.3g} to {high:.3g}, were centred and "
+            "scaled."
+        )
 
     @torch.no_grad()
     def fit(self, x: Tensor, *, scales: Tensor | None = None) -> ChannelScaling:

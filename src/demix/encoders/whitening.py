@@ -44,6 +44,21 @@ class Whitening(nn.Module):
         """How many samples a fit should see."""
         return max(8192, 4 * self.matrix.shape[1])
 
+    @property
+    def fit_bytes(self) -> int:
+        """Roughly how many bytes a fit takes, for the samples and three covariances."""
+        dim = len(self.mean)
+        return 20 * self.samples * dim + 24 * dim**2
+
+    def note(self, low: float, high: float) -> str:
+        """Return a sentence on what is done to columns of these standard deviations."""
+        dim, kept = self.matrix.shape
+        most = f"; the {kept} directions of the largest variance were kept" if kept < dim else ""
+        return (
+            f"Columns, with standard deviations from {low:.3g} to {high:.3g}, were centred, scaled "
+            f"and whitened{most}."
+        )
+
     @torch.no_grad()
     def fit(self, x: Tensor, *, scales: Tensor | None = None) -> Whitening:
         """Take mean and covariance from ``x`` ``(N, dim)``; directions without variance go to 0.

@@ -21,7 +21,6 @@ from demix._support.validation import check_device, check_seed, check_share, ref
 from demix.data.checks import Findings, check_data
 from demix.data.data import Data, as_data
 from demix.encoders.encoder import Encoder
-from demix.encoders.images import ChannelScaling
 from demix.estimators.assumptions import assumed_space, encoder_settings
 from demix.estimators.encoding import encode
 from demix.estimators.fitting import Callback, Likelihood, default_recipe, fit_encoder
@@ -135,6 +134,10 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         data = self._data(X, reset=False)
         data, targets = self._targets(data, reset=False, y=y, positives=positives)
         return self._source(data, targets, self.seed_)
+
+    def time_lag(self, positives: Any = None) -> int | None:
+        """Return the largest lag of positives if rows must be in time order, else None."""
+        return None
 
     @abstractmethod
     def setting(self) -> Setting:
@@ -337,7 +340,8 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         self.gain_, self.history_ = fit.gain, fit.training.history
         self.best_step_ = fit.training.best_step or fit.training.steps
         self.n_steps_, self.seconds_ = fit.training.steps, fit.training.seconds
-        self.notes_ = found.sentences() + _whitened(encoder, found)
+        moving = found.std[found.std > 0]
+        self.notes_ = [*found.sentences(), encoder.whitening.note(moving.min(), moving.max())]
         self.digest_, self.seed_ = digest, seed
         data.check_unchanged()
         self._warn_of_gain()
@@ -367,16 +371,3 @@ def name_of(function: Any) -> str:
 
 def _digest(targets: Tensor | None) -> str | None:
     return None if targets is None else hashlib.sha256(targets.numpy().tobytes()).hexdigest()
-
-
-def _whitened(encoder: Encoder, found: Findings) -> list[str]:
-    """Return a sentence about what the whitening did to the data."""
-    moving = found.std[found.std > 0]
-    words = f"with standard deviations from {moving.min():.3g} to {moving.max():.3g}, were centred"
-    if isinstance(encoder.whitening, ChannelScaling):
-        return [f"Channels, {words} and scaled."]
-    words = f"Columns, {words}, scaled and whitened"
-    dim, kept = encoder.whitening.matrix.shape
-    if kept < dim:
-        return [f"{words}; the {kept} directions of the largest variance were kept."]
-    return [f"{words}."]

@@ -126,11 +126,16 @@ class ContrastiveDemixer(Demixer):
         source = self.source(X, positives=positives)
         return gain_of(self.encoder_, self.objective_, source, self._batch())
 
+    def time_lag(self, positives: Any = None) -> int | None:
+        """Return the largest lag of positives if rows must be in time order, else None."""
+        given = positives is not None or self.augmentation is not None
+        return None if given else lags_of(self.lag)[1]
+
     def setting(self) -> Setting:
         """Return what theory needs to know; a learnt shape counts once it is learnt."""
         space = self._space()
         conditional = default_conditional(space) if self.conditional is None else self.conditional
-        if conditional in ("anisotropic", "auto") and hasattr(self, "objective_"):
+        if hasattr(self, "shape_"):
             return Setting("pairs", space, self.shape_, learned=True)
         return Setting("pairs", space, conditional)
 
@@ -146,9 +151,9 @@ class ContrastiveDemixer(Demixer):
         return scales
 
     def _learnt(self) -> ShapedInfoNCE:
-        objective = getattr(self, "objective_", None)
-        if not isinstance(objective, ShapedInfoNCE):
+        if self.conditional not in ("anisotropic", "auto") or not hasattr(self, "objective_"):
             raise AttributeError('Only conditional="auto" or "anisotropic" learns its shape.')
+        objective: ShapedInfoNCE = self.objective_
         return objective
 
     def _new_objective(self, space: Space, rows: int) -> InfoNCE | ShapedInfoNCE:

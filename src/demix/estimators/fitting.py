@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from demix.encoders.encoder import Encoder
-from demix.encoders.whitening import Whitening
 from demix.estimators.gain import Gain, held_out_gain
 from demix.estimators.sources import PARTS, Batch, Part, Source
 from demix.training.loop import Record, Training, train
@@ -205,8 +204,7 @@ def _more_bytes(encoder: Encoder) -> float:
     """Return roughly what held-out samples and the whitening take in addition to training."""
     dim = math.prod(np.atleast_1d(encoder.settings["dim_in"]).tolist())
     held_out = 4 * 3 * 2 * _HELD_OUT * dim  # in their order, mixed, and with others' positives
-    squares = 3 * 8 * dim**2 if isinstance(encoder.whitening, Whitening) else 0
-    return held_out + (4 + 2 * 8) * encoder.whitening.samples * dim + squares
+    return held_out + encoder.whitening.fit_bytes
 
 
 def _likelihoods(
