@@ -17,7 +17,7 @@ from demix.estimators.base import Demixer
 from demix.estimators.fitting import gain_of
 from demix.estimators.gain import Gain
 from demix.estimators.pair_sources import AugmentedPairs, GivenPairs, LagPairs
-from demix.estimators.sources import Augmentation, PairBatch, Source
+from demix.estimators.sources import Augmentation, DrawnPairs, Source
 from demix.losses.pairs import InfoNCE
 from demix.losses.shaped import ShapedInfoNCE
 from demix.spaces.base import Space
@@ -159,7 +159,7 @@ class ContrastiveDemixer(Demixer):
     def _new_objective(self, space: Space, rows: int) -> InfoNCE | ShapedInfoNCE:
         return pair_objective(self.conditional, space)
 
-    def _source(self, data: Data, targets: Tensor | None, seed: int) -> Source[PairBatch]:
+    def _source(self, data: Data, targets: Tensor | None, seed: int) -> Source[DrawnPairs]:
         held: dict[str, Any] = {"share": self.validation, "seed": seed}
         if targets is not None:
             return GivenPairs(data, targets, **held)

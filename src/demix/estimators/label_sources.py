@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from demix.data.data import Data
-from demix.estimators.sources import PARTS, Augmentation, LabelBatch, Source, augmented, units_of
+from demix.estimators.sources import PARTS, Augmentation, DrawnLabels, Source, augmented, units_of
 
 
-class LabelledRows(Source[LabelBatch]):
+class LabelledRows(Source[DrawnLabels]):
     """Rows with class labels; a share of every class is held out.
 
     Parameters
@@ -43,12 +43,12 @@ class LabelledRows(Source[LabelBatch]):
         )
         self.units = units_of(place, few=few)
 
-    def _batch(self, units: Tensor, generator: torch.Generator) -> LabelBatch:
+    def _batch(self, units: Tensor, generator: torch.Generator) -> DrawnLabels:
         device = generator.device
-        return LabelBatch(self.data.take(units).to(device), self.labels[units].to(device))
+        return DrawnLabels(self.data.take(units).to(device), self.labels[units].to(device))
 
 
-class InstanceRows(Source[LabelBatch]):
+class InstanceRows(Source[DrawnLabels]):
     """Rows that are their own labels, seen through a callable that changes them a little.
 
     Every sample has a prototype of its own, so no sample can be held out. Validation and test use
@@ -66,7 +66,7 @@ class InstanceRows(Source[LabelBatch]):
         self.data, self.augmentation = data, augmentation
         self.units = dict.fromkeys(PARTS, torch.arange(len(data)))
 
-    def _batch(self, units: Tensor, generator: torch.Generator) -> LabelBatch:
+    def _batch(self, units: Tensor, generator: torch.Generator) -> DrawnLabels:
         plain = self.data.take(units).to(generator.device)
         views = augmented(plain, self.augmentation, generator)
-        return LabelBatch(views, units.to(generator.device))
+        return DrawnLabels(views, units.to(generator.device))

@@ -13,7 +13,7 @@ from demix.data.data import Data
 from demix.estimators.sources import (
     PARTS,
     Augmentation,
-    PairBatch,
+    DrawnPairs,
     Source,
     augmented,
     connected_rows,
@@ -27,7 +27,7 @@ _SEGMENTS = 20
 _BLOCKS = 8
 
 
-class LagPairs(Source[PairBatch]):
+class LagPairs(Source[DrawnPairs]):
     """Rows in time order; the positive of a row comes ``low`` to ``high`` rows after it.
 
     Parameters
@@ -60,7 +60,7 @@ class LagPairs(Source[PairBatch]):
         }
         self._block = max(4 * high, int(np.diff(edges).max()) // _BLOCKS, 1)
 
-    def _batch(self, units: Tensor, generator: torch.Generator) -> PairBatch:
+    def _batch(self, units: Tensor, generator: torch.Generator) -> DrawnPairs:
         segment = torch.searchsorted(self._ends, units, right=True)
         most = torch.clamp(self._ends[segment] - 1 - units, max=self.high)
         chance = torch.rand(len(units), generator=generator, device=generator.device).cpu()
@@ -71,7 +71,7 @@ class LagPairs(Source[PairBatch]):
         return units // self._block
 
 
-class GivenPairs(Source[PairBatch]):
+class GivenPairs(Source[DrawnPairs]):
     """Pairs of row numbers; rows that pairs connect are held out together.
 
     Parameters
@@ -105,7 +105,7 @@ class GivenPairs(Source[PairBatch]):
         )
         self.units = units_of(place, few=few)
 
-    def _batch(self, units: Tensor, generator: torch.Generator) -> PairBatch:
+    def _batch(self, units: Tensor, generator: torch.Generator) -> DrawnPairs:
         chosen = self.pairs[units]
         swap = torch.rand(len(units), generator=generator, device=generator.device).cpu() < 0.5
         first, second = torch.where(swap[:, None], chosen.flip(1), chosen).T
@@ -115,7 +115,7 @@ class GivenPairs(Source[PairBatch]):
         return torch.from_numpy(self._component[units.numpy()])
 
 
-class AugmentedPairs(Source[PairBatch]):
+class AugmentedPairs(Source[DrawnPairs]):
     """Two views of one row, each made by a callable.
 
     Parameters
@@ -135,13 +135,13 @@ class AugmentedPairs(Source[PairBatch]):
         self.data, self.augmentation = data, augmentation
         self.units = units_of(three_parts(len(data), share, np.random.default_rng(seed)))
 
-    def _batch(self, units: Tensor, generator: torch.Generator) -> PairBatch:
+    def _batch(self, units: Tensor, generator: torch.Generator) -> DrawnPairs:
         plain = self.data.take(units).to(generator.device)
         first = augmented(plain, self.augmentation, generator)
-        return PairBatch(first, augmented(plain, self.augmentation, generator))
+        return DrawnPairs(first, augmented(plain, self.augmentation, generator))
 
 
-def _pairs_at(data: Data, first: Tensor, second: Tensor, device: torch.device) -> PairBatch:
+def _pairs_at(data: Data, first: Tensor, second: Tensor, device: torch.device) -> DrawnPairs:
     """Return pairs of rows, read together."""
     both = data.take(torch.cat([first, second])).to(device)
-    return PairBatch(both[: len(first)], both[len(first) :])
+    return DrawnPairs(both[: len(first)], both[len(first) :])

@@ -21,21 +21,21 @@ PARTS: tuple[Part, ...] = ("train", "validation", "test")
 Augmentation = Callable[[Tensor], Tensor]
 
 
-class PairBatch(NamedTuple):
+class DrawnPairs(NamedTuple):
     """``B`` positive pairs of observations: ``x_tilde[i]`` is positive for ``x[i]``."""
 
     x: Tensor
     x_tilde: Tensor
 
 
-class LabelBatch(NamedTuple):
+class DrawnLabels(NamedTuple):
     """Samples ``x`` ``(B, ...)`` and a label ``(B,)`` for each."""
 
     x: Tensor
     labels: Tensor
 
 
-Batch = TypeVar("Batch", PairBatch, LabelBatch)
+Batch = TypeVar("Batch", DrawnPairs, DrawnLabels)
 
 
 class Source(ABC, Generic[Batch]):

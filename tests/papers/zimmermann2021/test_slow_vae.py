@@ -11,7 +11,7 @@ from scipy import integrate, stats
 
 from demix import DemixError, Encoder, Real, Recipe, train
 from demix.encoders.images import image_decoder
-from demix.estimators.sources import PairBatch
+from demix.estimators.sources import DrawnPairs
 from demix.papers.zimmermann2021.slow_vae import SlowVAE, laplace_divergence, normal_divergence
 from demix.training.loop import Training
 
@@ -49,7 +49,7 @@ def model() -> SlowVAE:
 def test_the_loss_is_its_definition(model):
     torch.manual_seed(1)
     encoder = Encoder(SHAPE, Real(6), body="kitti").double()
-    views = PairBatch(*torch.rand(2, 4, *SHAPE, dtype=torch.float64))
+    views = DrawnPairs(*torch.rand(2, 4, *SHAPE, dtype=torch.float64))
     state = model.draws.get_state()
     found = model(encoder, views)
 
@@ -80,7 +80,7 @@ def test_frames_of_a_pair_may_change_places(model):
         encoder.body[-1].weight[3:] = 0
         encoder.body[-1].bias[3:] = -60.0
     x, x_tilde = torch.rand(2, 4, *SHAPE, dtype=torch.float64)
-    one, other = model(encoder, PairBatch(x, x_tilde)), model(encoder, PairBatch(x_tilde, x))
+    one, other = model(encoder, DrawnPairs(x, x_tilde)), model(encoder, DrawnPairs(x_tilde, x))
     assert one.item() == pytest.approx(other.item(), rel=1e-9)
 
 
@@ -90,7 +90,7 @@ def test_the_decoder_starts_with_logits_of_order_one(model):
     assert 0.1 < float(logits.std()) < 10
 
 
-def spots(size: int, *, generator: torch.Generator) -> PairBatch:
+def spots(size: int, *, generator: torch.Generator) -> DrawnPairs:
     """A bright spot that moves across, and its next place."""
     place = torch.rand(size, 1, generator=generator)
     step = 0.1 * (torch.rand(size, 1, generator=generator) - 0.5)
@@ -99,7 +99,7 @@ def spots(size: int, *, generator: torch.Generator) -> PairBatch:
         (-(((at - p) / 0.1) ** 2)).exp()[:, None, None, :].expand(-1, 1, 16, -1)
         for p in (place, (place + step).clamp(0, 1))
     ]
-    return PairBatch(*frames)
+    return DrawnPairs(*frames)
 
 
 def trained_on_spots(steps: int) -> tuple[SlowVAE, Encoder, Training]:
@@ -146,7 +146,7 @@ def test_what_makes_no_sense_is_refused(arguments, words):
 def test_an_encoder_without_variances_is_refused(model):
     encoder = Encoder(SHAPE, Real(3), body="kitti").double()
     with pytest.raises(DemixError, match="needs an encoder with 6 outputs"):
-        model(encoder, PairBatch(*torch.rand(2, 4, *SHAPE, dtype=torch.float64)))
+        model(encoder, DrawnPairs(*torch.rand(2, 4, *SHAPE, dtype=torch.float64)))
 
 
 def test_the_decoder_is_the_mirror_of_the_body():

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from demix._support.errors import DemixError
 from demix.encoders.encoder import Encoder
-from demix.estimators.sources import LabelBatch
+from demix.estimators.sources import DrawnLabels
 from demix.losses.classification import Classification
 from demix.metrics.probes.factor import Factor, Indicators
 from demix.metrics.probes.readouts import read_out_within, read_outs
@@ -131,12 +131,12 @@ def _taught(
     encoder, objective, recipe = plan
     assert isinstance(objective, Classification)
 
-    def sample(size: int, *, generator: torch.Generator) -> LabelBatch:
+    def sample(size: int, *, generator: torch.Generator) -> DrawnLabels:
         drawn = torch.randint(
             len(split.train), (size,), generator=generator, device=generator.device
         )
         rows = split.train[drawn.cpu().numpy()]
-        return LabelBatch(images(rows), labels[rows])
+        return DrawnLabels(images(rows), labels[rows])
 
     def judged(rows: np.ndarray) -> tuple[float, float]:
         """Return loss and accuracy."""
