@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+import official
 from demix import DemixError
 from demix.papers import fetch_dataset, open_factor_images
 from demix.papers.datasets.dislib import download
 from demix.papers.datasets.dislib.official import OFFICIAL
 from file_server import FileServer
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import official
 
 pytest.importorskip("requests", reason="the extra `datasets` is not installed")
 NAME = "mpi3d_real.npz"  # of which no checksum is known

@@ -20,7 +20,7 @@ from demix.papers.runner.store import Store
 
 TABLE, SMOKE = experiment_named("clica-table1"), scale_named("smoke")
 RECORD = {"experiment": "clica-table1", "row": 1, "seed": 0, "scale": "smoke", "model": "identity"}
-RESULTS = Path(__file__).parents[2] / "results"
+RESULTS = Path(__file__).parents[3] / "results"
 
 
 @pytest.fixture(autouse=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import official
 from demix import DemixError, Encoder
 from demix.papers import Order, render_folder
 from demix.papers.datasets.dislib.pixels import ArrayPixels
@@ -16,10 +16,6 @@ from demix.papers.reizinger2024.readout_cell import _split
 from demix.papers.runner.material import open_material
 from demix.papers.runner.runner import reproduce
 from demix.papers.runner.scales import scale_named
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "datasets"))
-
-import official
 
 TABLE = experiment_named("ce-dislib")
 MODELS = ["cnn", "input", "mlp", "untrained cnn", "untrained mlp"]

@@ -19,9 +19,6 @@ from demix.papers import ImageNetX
 from demix.papers.experiments import experiment_named
 from demix.papers.runner.runner import reproduce
 from demix.papers.runner.scales import scale_named
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "datasets"))
-
 from pictures import annotation, picture, write_lines, write_tar
 
 onnx = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")

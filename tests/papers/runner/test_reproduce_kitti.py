@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from demix.papers.runner.scales import scale_named
 from demix.papers.zimmermann2021.slow_vae import SlowVAE
 
 pytest.importorskip("pycocotools", reason="the extra `datasets` is not installed")
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "datasets"))
 
 from films import line, rectangle, write
 
