@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from demix.diagnostics.assumptions.laws import BoxLaw, Law, SphereLaw
+from demix.diagnostics.laws import BoxLaw, Law, SphereLaw
 from demix.estimators.classifier import ClassifierDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
 from demix.processes.mixing import LeakyMixing

@@ -13,10 +13,10 @@ from scipy import stats
 
 from benchmarks.calibration.processes import PROCESSES, Process
 from demix._support.errors import DemixWarning
-from demix.diagnostics.assumptions.check import Verdict
-from demix.diagnostics.assumptions.checkup import checkup
-from demix.diagnostics.assumptions.refits import SCORES
-from demix.diagnostics.assumptions.supported import Supported
+from demix.diagnostics.check import Verdict
+from demix.diagnostics.checkup import checkup
+from demix.diagnostics.model_checks import SCORES
+from demix.theory.setting import EquivalenceName
 
 _NEW = 2000
 # A class is overstated if the true factors are recovered up to it worse than this.
@@ -88,7 +88,7 @@ def is_run(run: Any) -> bool:
                 and seed >= 0
                 and all(verdict in get_args(Verdict) for verdict in verdicts.values())
                 and statistics.keys() == verdicts.keys()
-                and all(group in get_args(Supported) for group in (supported, relied_on))
+                and all(name in get_args(EquivalenceName) for name in (supported, relied_on))
                 and (truth is None) == (supported == "none")
                 and all(isinstance(x, float) and math.isfinite(x) for x in numbers)
             )

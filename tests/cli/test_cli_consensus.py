@@ -35,7 +35,7 @@ def test_it_leaves_runs_latents_numbers_and_a_report(agreed, walk):
         "seed-1",
     ]
     told = json.loads((agreed / "consensus.json").read_text())
-    assert told["group"] == "orthogonal"
+    assert told["equivalence"] == "orthogonal"
     assert told["rows"] == 400
     assert told["provenance"]["command"].startswith("demix consensus ")
     latents = np.load(agreed / "latents.npy")
@@ -52,7 +52,7 @@ def test_it_leaves_runs_latents_numbers_and_a_report(agreed, walk):
         assert words in page
 
 
-def test_labels_give_an_affine_consensus_for_programs(demix, walk, tmp_path):
+def test_labels_give_a_linear_consensus_for_programs(demix, walk, tmp_path):
     np.save(tmp_path / "x.npy", walk)
     quarter = (np.arctan2(walk[:, 1], walk[:, 0]) // (np.pi / 2)).astype(int)
     np.save(tmp_path / "y.npy", quarter)
@@ -61,7 +61,7 @@ def test_labels_give_an_affine_consensus_for_programs(demix, walk, tmp_path):
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told == json.loads((tmp_path / "agreed" / "consensus.json").read_text())
-    assert told["group"] == "affine"
+    assert told["equivalence"] == "linear"
     assert "Time courses" not in (tmp_path / "agreed" / "report.html").read_text(encoding="utf-8")
 
 
@@ -72,7 +72,7 @@ def test_labels_give_an_affine_consensus_for_programs(demix, walk, tmp_path):
         (["--seeds", -3], "--seeds must be from 2"),
         (["--held-out", 0.01], "held-out rows"),
         (["--held-out", 2], "held_out must be a share"),
-        (["--group", "unitary"], "A group is one of"),
+        (["--group", "unitary"], "An equivalence is one of"),
         (["--lag", "0"], "lag must be a whole number"),
         (["--seed", "-1"], "A seed must be"),
         (["--lag", "1", "--instances"], "one source"),

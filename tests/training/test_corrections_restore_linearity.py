@@ -27,7 +27,7 @@ from demix import (
     cluster_vectors,
     train,
 )
-from demix.theory.identification import optimum_error
+from demix.theory.optimum import optimum_error
 
 SEED, KAPPA, SPHERE = 100, 10.0, Sphere(3)
 CLEAN = ClusterProcess(

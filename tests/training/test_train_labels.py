@@ -24,7 +24,7 @@ from demix import (
     cluster_vectors,
     train,
 )
-from demix.theory.identification import optimum_error
+from demix.theory.optimum import optimum_error
 
 
 def trained(steps: int = 500, optimizer: str = "muon"):

@@ -18,8 +18,8 @@ from demix.cli.claims import begin, claimed, finish
 from demix.cli.console import console
 from demix.cli.fitted import opened, read_like
 from demix.data.supervision import read_labels, read_pairs
-from demix.diagnostics.assumptions.checkup import checkup
-from demix.diagnostics.assumptions.supported import Checkup
+from demix.diagnostics.checkup import checkup
+from demix.diagnostics.checkup_result import Checkup
 from demix.estimators.classifier import ClassifierDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
 from demix.estimators.models import load_model

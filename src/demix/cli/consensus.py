@@ -21,9 +21,8 @@ from demix.cli.fitted import LATENTS, SHOWN, facts_of, opened
 from demix.cli.options import Options
 from demix.cli.sources import Prepared, prepared
 from demix.data.data import Data
-from demix.diagnostics.agreement.consensus import consensus
-from demix.diagnostics.agreement.result import Consensus
-from demix.diagnostics.agreement.verdict import STABLE
+from demix.diagnostics.consensus import consensus
+from demix.diagnostics.consensus_result import STABLE, Consensus
 from demix.report.blocks import Kind, Verdict
 from demix.report.consensus import consensus_page
 from demix.report.page import write_page
@@ -76,9 +75,9 @@ def run_consensus(
                 seeds,
                 **found.beside,
                 held_out=held_out,
-                group=group,
+                equivalence=group,
                 out=folder / LATENTS,
-                report=_bars(progress, seeds),
+                callback=_bars(progress, seeds),
                 checkpoint=folder,
             )
         facts = {"origin": origin, "rows": len(found.data), "time_order": found.in_time}
@@ -128,8 +127,8 @@ def _page(agreed: Consensus, found: Prepared, folder: Path, origin: dict[str, st
         title=f"What {count} runs agree on: {n} latents of {len(agreed.latents)} rows",
         summary=(
             f"{facts['estimator']} was fitted with {count} seeds to the same rows. Runs may differ "
-            f"by {agreed.group.words}"
-            + (f" ({agreed.group.theorem})" if agreed.group.theorem else "")
+            f"by {agreed.equivalence.words}"
+            + (f" ({agreed.equivalence.theorem})" if agreed.equivalence.theorem else "")
             + f"; up to that they were brought together and compared on {len(agreed.held_out)} "
             "rows that no run has seen. Agreement is needed for a latent to be real, but does not "
             "prove it: all runs may be wrong alike."
@@ -153,7 +152,7 @@ def _page(agreed: Consensus, found: Prepared, folder: Path, origin: dict[str, st
         latents=np.asarray(agreed.latents[shown]),
         facts={
             **{name: value for name, value in facts.items() if name not in _OWN},
-            "runs may differ by": agreed.group.words,
+            "runs may differ by": agreed.equivalence.words,
             "seeds": ", ".join(map(str, agreed.seeds)),
             "rows": len(agreed.latents),
             "rows that judged": len(agreed.held_out),

@@ -87,7 +87,7 @@ def consensus(
     group: Annotated[
         str | None,
         typer.Option(
-            help="What runs may differ by: orthogonal, 'signed permutation' or affine. Default: "
+            help="What runs may differ by: orthogonal, permutation, linear or affine. Default: "
             "what theory leaves open."
         ),
     ] = None,

@@ -137,6 +137,11 @@ class Equivalence:
         """What the class leaves open, in a few words."""
         return UP_TO[self.name]
 
+    def without(self, *reasons: str) -> Equivalence:
+        """Return that nothing is identified, for these reasons and those that are known."""
+        nothing = replace(self, name="none", prototypes="none", theorem=None)
+        return replace(nothing, reasons=(*self.reasons, *reasons))
+
 
 def identified(setting: Setting, vectors: Tensor | None = None) -> Equivalence:
     """Return the smallest class up to which a theorem identifies the latents.
@@ -258,9 +263,7 @@ def _identified_by_classes(setting: Setting, vectors: Tensor | None) -> Equivale
             f"{setting.label_noise:.0%} of the labels are random and the loss does not correct for "
             "them; its best logits are not linear in the latents, and Theorem 1 promises nothing."
         )
-    if not broken:
-        return found
-    return replace(_without(found), reasons=(*found.reasons, *broken))
+    return found.without(*broken) if broken else found
 
 
 def _with_vectors(found: Equivalence, vectors: Tensor) -> Equivalence:
@@ -275,7 +278,7 @@ def _with_vectors(found: Equivalence, vectors: Tensor) -> Equivalence:
             f"needs an affine generator system: at least {d + 1} in general position. Latents "
             "outside their span are lost."
         )
-        return replace(_without(found), reasons=(reason,))
+        return found.without(reason)
     if found.case != "C3":
         return found
     full, needed = diversity_rank(vectors)
@@ -289,8 +292,3 @@ def _with_vectors(found: Equivalence, vectors: Tensor) -> Equivalence:
         f"condition, rank {weaker} of {asked}, {paper}, but does not suffice)."
     )
     return replace(found, reasons=(reason,))
-
-
-def _without(found: Equivalence) -> Equivalence:
-    """Return that nothing is identified, with what is known of the case."""
-    return replace(found, name="none", prototypes="none", theorem=None)

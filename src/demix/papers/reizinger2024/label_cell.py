@@ -21,7 +21,7 @@ from demix.papers.runner.declaration import Model
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.trial import LOOK, Report, held_out, planned, trained
 from demix.processes.cluster_process import ClusterProcess, Labelled
-from demix.theory.identification import optimum_error
+from demix.theory.optimum import optimum_error
 from demix.training.loop import Record
 
 
@@ -78,8 +78,8 @@ def run_label_cell(
         "bayes": bayes,
         "theory": {
             "case": theory.case,
-            "latents": theory.latents,
-            "rows": theory.rows,
+            "latents": theory.name,
+            "rows": theory.prototypes,
             "reasons": list(theory.reasons),
         },
         "batch": recipe.batch,

@@ -18,7 +18,7 @@ from demix.processes.mixing import LeakyMixing
 from demix.spaces.base import Space
 from demix.spaces.real import Real
 from demix.spaces.sphere import Sphere
-from demix.theory.identification import Identified, cross_entropy_identifies
+from demix.theory.setting import Equivalence, Setting, identified
 from demix.training.recipe import Recipe, paper_recipe
 
 # Seeds of the cluster vectors, apart from those of the mixing, of training and of held-out draws.
@@ -151,38 +151,28 @@ class LabelRow(Row):
             label_noise=row.label_noise,
         )
 
-    def theory(self, scale: Scale, model: Model, *, seed: int) -> Identified:
+    def theory(self, scale: Scale, model: Model, *, seed: int) -> Equivalence:
         """Say what Theorem 1 promises for a model, with reasons where it is less than all."""
         row = self.at(scale)
-        found = cross_entropy_identifies(
-            row._vectors(seed), row._space(model), unit_rows=model == "normalised"
+        setting = Setting(
+            "labels",
+            row._space(model),
+            "vmf" if row.conditional.kind == "vmf" else str(row.conditional),
+            unit_prototypes=model == "normalised",
+            label_noise=0.0 if model == "corrected" else row.label_noise,
         )
-        broken = []
-        if row.conditional.kind != "vmf":
-            broken.append(
-                f"{row.conditional} is not vMF, and the best classifier's logits are not linear in "
-                "the latents; Theorem 1 promises nothing."
-            )
-        if row.label_noise and model != "corrected":
-            broken.append(
-                f"{row.label_noise:.0%} of the labels are random and the loss does not know; its "
-                "best logits are not linear in the latents, and Theorem 1 promises nothing."
-            )
-        if model == "infonce":
-            broken.append(
-                "Pairs of one class are no vMF around each other, and other samples of it are "
-                "negatives; the theorem of InfoNCE promises nothing."
-            )
-        if not broken:
+        found = identified(setting, row._vectors(seed))
+        if model != "infonce":
             return found
-        return replace(found, latents="none", rows="none", reasons=(*found.reasons, *broken))
+        return found.without(
+            "Pairs of one class are no vMF around each other, and other samples of it are "
+            "negatives; the theorem of InfoNCE promises nothing."
+        )
 
     def warnings(self, scale: Scale, seed: int) -> tuple[str, ...]:
         """Say for which models theory promises nothing, before anything is run."""
         found = [self.theory(scale, model, seed=seed) for model in self.models]
-        reasons = [
-            reason for theory in found if theory.latents == "none" for reason in theory.reasons
-        ]
+        reasons = [reason for theory in found if theory.name == "none" for reason in theory.reasons]
         return tuple(dict.fromkeys(reasons))
 
     def plan(self, scale: Scale, model: Model) -> tuple[Encoder, Objective[Any], Recipe]:

@@ -81,7 +81,7 @@ class SphereLaw(Law):
     Examples
     --------
     >>> import numpy as np
-    >>> from demix.diagnostics.assumptions.laws import SphereLaw
+    >>> from demix.diagnostics.laws import SphereLaw
     >>> random = np.random.default_rng(0)
     >>> law = SphereLaw(p=2.0, scale=0.3, dim=4)
     >>> z = law.uniform(2000, random)

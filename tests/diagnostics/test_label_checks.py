@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from demix.diagnostics.assumptions.labels import balance, label_noise, row_checks
+from demix.diagnostics.label_checks import balance, label_noise, row_checks
 
 
 def verdicts(rows):

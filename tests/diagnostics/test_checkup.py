@@ -18,7 +18,7 @@ from demix import (
     Recipe,
     checkup,
 )
-from demix.diagnostics.assumptions.laws import SphereLaw
+from demix.diagnostics.laws import SphereLaw
 from demix.estimators.sources import Source
 
 QUICK = {"recipe": Recipe(steps=150, batch=256), "encoder": {"hidden": (32, 32)}}

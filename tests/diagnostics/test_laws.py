@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 
 from demix import Box, GeneralizedNormal, Real, Sphere, VonMisesFisher
-from demix.diagnostics.assumptions.laws import BoxLaw, SphereLaw
+from demix.diagnostics.laws import BoxLaw, SphereLaw
 
 LAWS = {
     "vMF": SphereLaw(2.0, math.sqrt(2 / 20), 4),

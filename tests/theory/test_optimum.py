@@ -20,9 +20,16 @@ from demix import (
     Sphere,
     Uniform,
     VonMisesFisher,
+    cluster_vectors,
     contrast,
 )
-from demix.theory.optimum import asymptotic_loss, is_matched, latent_loss, optimum_limit
+from demix.theory.optimum import (
+    asymptotic_loss,
+    is_matched,
+    latent_loss,
+    optimum_error,
+    optimum_limit,
+)
 
 
 def process_of(conditional: Any, marginal: Any = None) -> Process:
@@ -167,3 +174,24 @@ def test_where_no_optimum_is_known_none_is_given() -> None:
         optimum_limit(process_of(Laplace(BOX, 0.1), Normal(BOX, 1.0).at()))
     with pytest.raises(DemixError, match="entropy is not known"):
         optimum_limit(process_of(Normal(SPHERE, 0.1)))
+
+
+def vectors(count: int) -> torch.Tensor:
+    return cluster_vectors(Uniform(Sphere(5)), count, seed=0)
+
+
+def test_the_identity_holds_for_every_linear_map_and_shift() -> None:
+    generator = torch.Generator().manual_seed(0)
+    v = vectors(9).double()
+    z, a, shift = (
+        2 * torch.rand(shape, dtype=torch.float64, generator=generator) - 1
+        for shape in ((50, 5), (5, 5), (5,))
+    )
+    prototypes = v @ torch.linalg.inv(a) + shift
+    assert optimum_error(prototypes, 7 * z @ a.T, v, z, kappa=7.0) < 1e-10
+    assert optimum_error(prototypes, 6 * z @ a.T, v, z, kappa=7.0) == pytest.approx(1 / 7)
+
+
+def test_shapes_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(DemixError, match="cluster vector each"):
+        optimum_error(vectors(9), vectors(9), vectors(8), vectors(9), kappa=1.0)

@@ -11,7 +11,7 @@ from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
 from demix._support.errors import DemixError
-from demix.diagnostics.assumptions.laws import BoxLaw, Law, SphereLaw
+from demix.diagnostics.laws import BoxLaw, Law, SphereLaw
 from demix.spaces.base import Space
 from demix.spaces.box import Box
 from demix.spaces.real import Real

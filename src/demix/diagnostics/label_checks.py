@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from scipy import optimize, special
 
-from demix.diagnostics.assumptions.check import Check, judge
+from demix.diagnostics.check import Check, judge
 from demix.processes.clusters import diversity_rank
 
 MARGINS = {

@@ -93,7 +93,7 @@ def judge(
     Examples
     --------
     >>> import numpy as np
-    >>> from demix.diagnostics.assumptions.check import judge
+    >>> from demix.diagnostics.check import judge
     >>> words = {"unit": "bits", "good": "is fine", "bad": "is not"}
     >>> [judge("a", s, np.zeros(9), margin=0.1, **words).verdict for s in (0.05, 0.15, 0.3)]
     ['pass', 'warn', 'fail']
@@ -113,7 +113,7 @@ def around_zero(error: float) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from demix.diagnostics.assumptions.check import around_zero
+    >>> from demix.diagnostics.check import around_zero
     >>> float(round(np.quantile(around_zero(0.1), 0.95), 2))
     0.16
     """

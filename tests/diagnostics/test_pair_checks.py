@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from demix import DemixError, Sphere, checkup_pairs
-from demix.diagnostics.assumptions.laws import BoxLaw, SphereLaw
+from demix.diagnostics.laws import BoxLaw, SphereLaw
 
 SPHERE = SphereLaw(2.0, 0.3, 3)
 BOX = BoxLaw(1.0, 0.1, np.ones(3))

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from demix.diagnostics.agreement.group import Group
-from demix.diagnostics.assumptions.check import Check
+from demix.diagnostics.check import Check
+from demix.theory.setting import EquivalenceName, Setting, identified
 
-Supported = Literal["orthogonal", "affine", "linear", "permutation", "none"]
-
-UP_TO = {
-    "orthogonal": "a rotation or reflection",
-    "affine": "an affine map",
-    "linear": "a linear map",
-    "permutation": "order, signs and scales",
-}
-# A statistic of these says something about the fit, not against the theorem's conclusion.
+# These checks advise on the fit and do not contradict the theorem's conclusion.
 _ADVICE = ("too many latents", "balance")
 
 
@@ -41,9 +33,9 @@ class Checkup:
     """
 
     checks: list[Check]
-    relied_on: Supported
+    relied_on: EquivalenceName
     theorem: str | None
-    supported: Supported
+    supported: EquivalenceName
     sentence: str
 
     def __getitem__(self, name: str) -> Check:
@@ -52,7 +44,7 @@ class Checkup:
 
     @property
     def fired(self) -> list[str]:
-        """Names of the checks that raise a doubt."""
+        """Names of the checks that warn or fail."""
         return [check.name for check in self.checks if check.fires]
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,42 +58,36 @@ class Checkup:
         }
 
 
-def class_of(group: Group, *, labels: bool) -> Supported:
-    """Return the class that a theorem gives, in the words of a check-up."""
-    if group.theorem is None:
-        return "none"
-    if group.name == "signed permutation":
-        return "permutation"
-    return "linear" if labels and group.name == "affine" else group.name
-
-
-def conclude(checks: list[Check], relied_on: Supported, theorem: str | None) -> Checkup:
-    """Draw the conclusion from all checks."""
+def conclude(checks: list[Check], setting: Setting) -> Checkup:
+    """Return the check-up with its conclusion."""
+    found = identified(setting)
+    relied_on = found.name
     failed = [c for c in checks if c.verdict == "fail" and c.name not in _ADVICE]
     doubtful = [c for c in checks if c.verdict == "warn" and c.name not in _ADVICE]
-    supported: Supported = "none" if failed or len(doubtful) > 1 else relied_on
-    if supported == "permutation" and not _far_from_normal(checks):
-        supported, theorem = "affine", "Theorem 5 of Zimmermann et al. (2021)"
+    contradicted = bool(failed) or len(doubtful) > 1
+    if relied_on == "permutation" and not contradicted and not _far_from_normal(checks):
+        found = identified(replace(setting, conditional="normal"))
+    supported = "none" if contradicted else found.name
     if relied_on == "none":
         sentence = "No theorem covers this space and conditional; the latents are a description."
-    elif supported == "none":
+    elif contradicted:
         names = ", ".join(c.name for c in failed or doubtful)
         sentence = (
-            f"The assumptions of {theorem} do not hold on these data ({names}); we make no claim "
-            "that the latents are the factors."
+            f"The assumptions of {found.theorem} do not hold on these data ({names}); we make no "
+            "claim that the latents are the factors."
         )
     else:
         tested = sum(c.verdict != "skipped" for c in checks)
         doubt = f", with a doubt about {doubtful[0].name}" if doubtful else ""
         sentence = (
-            f"On held-out data none of {tested} checks contradicts the assumptions of {theorem}"
-            f"{doubt}, under which the latents are the factors up to {UP_TO[supported]}."
+            f"On held-out data none of {tested} checks contradicts the assumptions of "
+            f"{found.theorem}{doubt}, under which the latents are the factors up to {found.words}."
         )
-    return Checkup(checks, relied_on, theorem, supported, sentence)
+    return Checkup(checks, relied_on, found.theorem, supported, sentence)
 
 
 def _far_from_normal(checks: list[Check]) -> bool:
-    """Whether the noise is not normal, whose rotations nothing can tell apart."""
+    """Return whether the noise is not normal; no method finds the rotation of normal noise."""
     shape = next((c for c in checks if c.name == "shape" and c.verdict != "skipped"), None)
     if shape is None:
         return False

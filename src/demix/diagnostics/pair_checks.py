@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from demix.diagnostics.assumptions.check import Check, judge, skipped
-from demix.diagnostics.assumptions.features import explained, polynomials, standardiser
-from demix.diagnostics.assumptions.laws import SHAPES, Law, SphereLaw
-from demix.diagnostics.assumptions.paired import Paired
+from demix.diagnostics.check import Check, judge, skipped
+from demix.diagnostics.laws import SHAPES, Law, SphereLaw
+from demix.diagnostics.paired import Paired
 
 _DRAWS = 40
+# Products of two latents are left out beyond so many latents.
+_MANY = 20
+_FOLDS = 5
 # Beyond this quantile of the assumed law lies the tail.
 _TAIL = 0.95
 
@@ -49,10 +51,10 @@ def _marginal(pairs: Paired, law: Law, draws: list[Paired], random: np.random.Ge
     reference = law.uniform(50_000, random)
     if reference is None:
         return skipped("marginal", "In an unbounded space there is no uniform marginal to test.")
-    mean, whiten = standardiser(polynomials(reference))
+    mean, whiten = _standardiser(_polynomials(reference))
 
     def bits(z: np.ndarray) -> float:
-        found = (polynomials(z).mean(axis=0) - mean) @ whiten
+        found = (_polynomials(z).mean(axis=0) - mean) @ whiten
         return float(found @ found / 2 / math.log(2))
 
     statistic, null = bits(pairs.z), np.array([bits(draw.z) for draw in draws])
@@ -131,7 +133,7 @@ def _position(pairs: Paired, law: Law, draws: list[Paired]) -> Check:
     def r2(p: Paired) -> float:
         size = special.ndtri(np.clip(law.sizes(p.z, p.z_tilde), 1e-4, 1 - 1e-4)).mean(axis=1)
         targets = np.column_stack([size, law.noise(p.z, p.z_tilde)])
-        return float(explained(polynomials(p.z), targets, p.chains).clip(0).max())
+        return float(_explained(_polynomials(p.z), targets, p.chains).clip(0).max())
 
     statistic = r2(pairs)
     found = f"The anchor explains {100 * statistic:.1f} % of the size or direction of the noise"
@@ -166,3 +168,41 @@ def _support(pairs: Paired, law: Law, draws: list[Paired]) -> Check:
         good=f"{found}.",
         bad=f"{found}: positives do not reach everywhere.",
     )
+
+
+def _polynomials(z: np.ndarray) -> np.ndarray:
+    """Return monomials ``(M, k)`` of latents ``(M, n)``: up to degree 4, and products of two."""
+    powers = [z, z**2, z**3, z**4]
+    if z.shape[1] <= _MANY:
+        first, second = np.triu_indices(z.shape[1], k=1)
+        powers.append(z[:, first] * z[:, second])
+    return np.concatenate(powers, axis=1)
+
+
+def _standardiser(reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean ``(k,)`` of features and the matrix ``(k, r)`` that whitens them."""
+    mean = reference.mean(axis=0)
+    values, vectors = np.linalg.eigh(np.cov(reference.T))
+    kept = values > 1e-6 * values.max()  # on a sphere squares add up to a constant
+    return mean, vectors[:, kept] / np.sqrt(values[kept])
+
+
+def _explained(features: np.ndarray, targets: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """Return the held-out R² ``(t,)`` of each target ``(M, t)`` by ridge regression.
+
+    Blocks ``(M,)`` are not split between folds.
+    """
+    mean, whiten = _standardiser(features)
+    design = (features - mean) @ whiten
+    _, place = np.unique(blocks, return_inverse=True)
+    fold = place * _FOLDS // (place.max() + 1) if place.max() >= _FOLDS else place % 2
+    left = np.zeros_like(targets)
+    level = np.zeros_like(targets)
+    for number in np.unique(fold):
+        own = fold == number
+        x, y = design[~own], targets[~own]
+        centre = y.mean(axis=0)
+        gram = x.T @ x + np.eye(x.shape[1])
+        left[own] = targets[own] - centre - design[own] @ np.linalg.solve(gram, x.T @ (y - centre))
+        level[own] = targets[own] - centre
+    return np.asarray(1 - (left**2).sum(axis=0) / (level**2).sum(axis=0).clip(1e-30))

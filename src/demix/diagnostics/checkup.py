@@ -12,15 +12,20 @@ import torch
 from demix._support.errors import DemixError, DemixWarning
 from demix._support.validation import check_matrix, check_seed
 from demix.data.data import as_data
-from demix.diagnostics.agreement.group import group_of, group_of_pairs
-from demix.diagnostics.assumptions.check import Check, judge
-from demix.diagnostics.assumptions.injectivity import injectivity
-from demix.diagnostics.assumptions.labels import balance, label_noise, row_checks
-from demix.diagnostics.assumptions.noise import pair_checks
-from demix.diagnostics.assumptions.paired import Paired, paired
-from demix.diagnostics.assumptions.refits import Refits, dimension, latents_of, refit, stability
-from demix.diagnostics.assumptions.supported import Checkup, Supported, class_of, conclude
-from demix.estimators.assumptions import assumed_space, pair_objective
+from demix.diagnostics.check import Check, judge
+from demix.diagnostics.checkup_result import Checkup, conclude
+from demix.diagnostics.label_checks import balance, label_noise, row_checks
+from demix.diagnostics.model_checks import (
+    Refits,
+    dimension,
+    injectivity,
+    latents_of,
+    refit,
+    stability,
+)
+from demix.diagnostics.pair_checks import pair_checks
+from demix.diagnostics.paired import Paired, paired
+from demix.estimators.assumptions import assumed_space, default_conditional, pair_objective
 from demix.estimators.classifier import ClassifierDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
 from demix.estimators.fitting import held_out_likelihoods
@@ -30,6 +35,7 @@ from demix.estimators.sources import PARTS, Part
 from demix.losses.pairs import InfoNCE
 from demix.losses.shaped import ShapedInfoNCE
 from demix.spaces.base import Space
+from demix.theory.setting import Setting, identified, weakest
 
 # Held-out samples that are looked at.
 _MOST = 4096
@@ -97,13 +103,12 @@ def checkup(
     parts: tuple[Part, ...] = PARTS
     if source.data.digest() == model.digest_:
         parts = ("validation", "test")
-    group = group_of(model)
-    relied_on = class_of(group, labels=not isinstance(model, ContrastiveDemixer))
+    setting = model.setting()
     say("held-out data")
     x, checks = _looked_at(model, source, parts, seed)
     if refits:
-        checks += _refitted(model, rows, beside, source, x, relied_on, say)
-    return conclude(checks, relied_on, group.theorem)
+        checks += _refitted(model, rows, beside, source, x, setting, say)
+    return conclude(checks, setting)
 
 
 def checkup_pairs(
@@ -146,14 +151,14 @@ def checkup_pairs(
             f"{second.shape}."
         )
     assumed = assumed_space(space, first.shape[1])
+    conditional = default_conditional(assumed) if conditional is None else conditional
     objective = pair_objective(conditional, assumed)
     pairs = paired(first, second, assumed, p=_shape(objective))
     random = np.random.default_rng(check_seed(seed))
     checks = [_told_apart(pairs, random), *pair_checks(pairs, random)]
     if x is not None:
         checks.append(injectivity(np.asarray(x).reshape(len(first), -1), pairs.z))
-    group = group_of_pairs(assumed, objective)
-    return conclude(checks, class_of(group, labels=False), group.theorem)
+    return conclude(checks, Setting("pairs", assumed, conditional))
 
 
 def _shape(objective: InfoNCE | ShapedInfoNCE) -> float:
@@ -207,7 +212,7 @@ def _refitted(
     beside: dict[str, Any],
     source: Any,
     x: torch.Tensor,
-    relied_on: Supported,
+    setting: Setting,
     say: Say,
 ) -> list[Check]:
     def fit(demixer: Any) -> Any:
@@ -216,8 +221,8 @@ def _refitted(
             return demixer.fit(rows, **beside)
 
     others: Refits = refit(model, fit, say)
-    group = "affine" if relied_on == "none" else relied_on
-    return [*dimension(others, source), stability(others, x, group)]
+    equivalence = weakest([identified(setting)]).name
+    return [*dimension(others, source), stability(others, x, equivalence)]
 
 
 def _informative(model: Any, source: Any, parts: tuple[Part, ...]) -> Check:

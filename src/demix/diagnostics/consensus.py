@@ -1,9 +1,10 @@
-"""Consensus without truth: fit with several seeds, and keep what the runs agree on."""
+"""Consensus without known factors: fit with several seeds, and keep what the runs agree on."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -13,24 +14,29 @@ import torch
 from sklearn.base import clone
 
 from demix._support.errors import DemixError, DemixWarning
+from demix._support.files import new_array
 from demix._support.validation import check_seed
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
-from demix.diagnostics.agreement.common import common_maps
-from demix.diagnostics.agreement.group import chosen_group, group_of, widest
-from demix.diagnostics.agreement.parts import Parts, pairs_within, row_parts, time_parts
-from demix.diagnostics.agreement.result import Consensus, check_output, output, write_consensus
-from demix.diagnostics.agreement.stability import mean_stability, stability
-from demix.diagnostics.agreement.verdict import stable_dimensions, verdict
+from demix.diagnostics.common import common_maps
+from demix.diagnostics.consensus_result import (
+    Consensus,
+    stable_dimensions,
+    verdict,
+    write_consensus,
+)
+from demix.diagnostics.parts import Parts, pairs_within, row_parts, time_parts
+from demix.diagnostics.stability import mean_stability, stability
 from demix.encoders.encoder import Encoder
 from demix.estimators.base import Demixer
-from demix.estimators.classifier import ClassifierDemixer
-from demix.estimators.contrastive import ContrastiveDemixer, lags_of
+from demix.estimators.contrastive import lags_of
 from demix.estimators.encoding import encoded
+from demix.spaces.base import Space
+from demix.spaces.sphere import Sphere
+from demix.theory.setting import Equivalence, identified, weakest
 from demix.training.loop import Record
 
-Report = Callable[[int, int, int, Record], None]
-"""``report(run, step, steps, record)`` after every step; runs are counted from 0."""
+Callback = Callable[[int, int, int, Record], None]
 
 
 def consensus(
@@ -41,20 +47,20 @@ def consensus(
     y: Any = None,
     positives: Any = None,
     held_out: float = 0.25,
-    group: str | None = None,
+    equivalence: str | None = None,
     out: str | Path | np.ndarray | None = None,
-    report: Report | None = None,
+    callback: Callback | None = None,
     checkpoint: str | Path | None = None,
 ) -> Consensus:
     """Fit an estimator with several seeds, and return the latents that the runs agree on.
 
     Runs of one estimator may differ by whatever its theorem leaves open: a rotation, order and
-    signs, or an affine map. Part of the rows is kept from all runs. On one half of it each run is
-    mapped to the others by a map of that group, and no more; on the other half it is measured how
-    well each run predicts the consensus of the *others*. Dimensions that do not come back with
-    another seed should not be interpreted.
+    signs, or an affine map. Part of the rows is held out from all runs. On one half of it each run
+    is mapped to the others by a map of that class only; the other half measures how well each run
+    predicts the consensus of the *others*. Dimensions that another seed does not reproduce should
+    not be interpreted.
 
-    Agreement is no proof of truth: all runs may be wrong alike, and encoders agree on what
+    Agreement does not prove truth: all runs may share an error, and encoders agree on what
     dominates the data before they are trained (``untrained``). A consensus is called stable only if
     the runs have learnt something, too.
 
@@ -66,23 +72,23 @@ def consensus(
         The observations; they may be larger than memory.
     n_seeds : int
         How many runs, at least 2. Their seeds are ``random_state``, ``random_state + 1``, and so
-        on; they draw weights, batches, and which of the other rows choose and judge the weights.
+        on; they draw weights, batches, and each run's own held-out rows.
     y : array-like (N,), optional
         The class of each row, for :class:`ClassifierDemixer`.
     positives : array (P, 2) of int, or array like the data, optional
         As in :meth:`ContrastiveDemixer.fit`.
     held_out : float
         Share of the rows that no run is fitted to: the end of a series, if rows are in time order,
-        else rows at random, with all that given pairs chain to them.
-    group : str, optional
-        ``"orthogonal"``, ``"signed permutation"`` or ``"affine"``, by default that of the theorem
-        (:func:`demix.diagnostics.agreement.group_of`).
+        else random rows, with all rows that given pairs connect to them.
+    equivalence : str, optional
+        ``"orthogonal"``, ``"permutation"``, ``"affine"`` or ``"linear"``; by default that of the
+        theorem (:func:`demix.theory.setting.identified`), or affine where there is none.
     out : path of an .npy file, or array (N, n) of float32, optional
         Where to put the latents.
-    report : callable, optional
-        ``report(run, step, steps, record)`` after every step, for progress bars.
+    callback : callable, optional
+        ``callback(run, step, steps, record)`` after every step; runs are counted from 0.
     checkpoint : path, optional
-        A folder to keep the training of each run in; what is there is not trained again.
+        A folder to keep the training of each run in; a run that is there is not trained again.
 
     Returns
     -------
@@ -91,8 +97,8 @@ def consensus(
 
     Notes
     -----
-    Latents are made block by block and agreement is measured on at most 40 000 rows, so that memory
-    is that of a fit, and of the latents if they are not written to a file.
+    Latents are computed block by block and agreement on at most 40 000 rows, so that memory is
+    that of a fit, and of the latents if they are not written to a file.
 
     References
     ----------
@@ -109,7 +115,7 @@ def consensus(
     >>> x = np.stack([np.cos(angle), np.sin(angle), np.cos(2 * angle)], axis=1)
     >>> demixer = ContrastiveDemixer(n_latents=2, recipe=Recipe(steps=100, batch=256))
     >>> found = consensus(demixer, x, n_seeds=2)
-    >>> found.group.name, found.latents.shape, found.transform(x[:3]).shape
+    >>> found.equivalence.name, found.latents.shape, found.transform(x[:3]).shape
     ('orthogonal', (2000, 2), (3, 2))
     >>> found.stable.tolist()
     [True, True]
@@ -117,27 +123,27 @@ def consensus(
     runs = _models(estimator, n_seeds)
     seeds = tuple(int(model.random_state) for model in runs)
     space = estimator._space()
-    asked = None if group is None else chosen_group(group, space)
+    chosen = None if equivalence is None else _chosen(equivalence, space)
     rows = as_data(data)
     check_data(rows)
-    parts, fit_data, beside = _divided(estimator, rows, y, positives, held_out, seeds[0])
+    parts, fit_data, targets = _divided(estimator, rows, y, positives, held_out, seeds[0])
     shape = (len(rows), space.dim)
-    check_output(out, shape)
+    _check_output(out, shape)
     folder = None if checkpoint is None else Path(checkpoint)
     for number, model in enumerate(runs):
-        _fit(model, number, fit_data, beside, report, folder)
-    common = asked or widest([group_of(model) for model in runs])
-    align, judge = (rows.only(part) for part in (parts.align, parts.judge))
+        _fit(model, number, fit_data, targets, callback, folder)
+    allowed = chosen or weakest([identified(model.setting()) for model in runs])
+    align, test = (rows.only(part) for part in (parts.align, parts.test))
     encoders = [model.encoder_ for model in runs]
-    to_align, to_judge = _encoded(encoders, align), _encoded(encoders, judge)
-    maps = common_maps(to_align, common)
+    to_align, to_test = _encoded(encoders, align), _encoded(encoders, test)
+    maps = common_maps(to_align, allowed)
     found = stability(
-        to_align, to_judge, parts.groups, common, in_time=parts.in_time, seed=seeds[0]
+        to_align, to_test, parts.blocks, allowed, in_time=parts.in_time, seed=seeds[0]
     )
     fresh = [_untrained(f, seed) for f, seed in zip(encoders, seeds, strict=True)]
-    untrained = mean_stability(_encoded(fresh, align), _encoded(fresh, judge), common)
-    with output(out, shape) as place:
-        latents = write_consensus(runs, maps, common, rows, place)
+    untrained = mean_stability(_encoded(fresh, align), _encoded(fresh, test), allowed)
+    with _output(out, shape) as place:
+        latents = write_consensus(runs, maps, allowed, rows, place)
     gains = [model.gain_ for model in runs]
     stable = stable_dimensions(found.low, found.null, gains)
     return Consensus(
@@ -149,17 +155,25 @@ def consensus(
         untrained=untrained,
         per_run=found.per_run,
         stable=stable,
-        verdict=verdict(stable, found.low, gains, common, untrained),
-        group=common,
+        verdict=verdict(stable, found.low, gains, allowed.words, untrained),
+        equivalence=allowed,
         seeds=seeds,
         models=tuple(runs),
         maps=tuple(maps),
-        held_out=parts.judge.numpy(),
+        held_out=parts.test.numpy(),
     )
 
 
+def _chosen(name: str, space: Space) -> Equivalence:
+    """Return the equivalence that a user names in place of the theorem's."""
+    if name == "none":
+        raise DemixError('An equivalence to align runs by is needed, but got "none".')
+    sphere = name == "orthogonal" and isinstance(space, Sphere)
+    return Equivalence(name, sphere=sphere)  # type: ignore[arg-type]
+
+
 def _models(estimator: Any, n_seeds: int) -> list[Demixer]:
-    """Return an estimator for each run, or say what is wrong."""
+    """Return an estimator for each run."""
     if not isinstance(estimator, Demixer):
         raise DemixError(
             "A consensus is made of ContrastiveDemixer, ClassifierDemixer or InstanceDemixer, but "
@@ -176,27 +190,27 @@ def _models(estimator: Any, n_seeds: int) -> list[Demixer]:
 
 
 def _divided(
-    estimator: Demixer, rows: Data, y: Any, positives: Any, share: float, seed: int
+    estimator: Any, rows: Data, y: Any, positives: Any, share: float, seed: int
 ) -> tuple[Parts, Data, dict[str, Any]]:
-    """Return the parts, and the data and what stands beside them that runs are fitted to."""
+    """Return the parts, and the data and the targets that runs are fitted to."""
     if not isinstance(share, int | float) or not 0 < share < 1:
         raise DemixError(f"held_out must be a share between 0 and 1, but got {share!r}.")
-    if positives is not None and not isinstance(estimator, ContrastiveDemixer):
+    by_pairs = estimator.supervision == "pairs"
+    if positives is not None and not by_pairs:
         raise DemixError(
-            f"positives teach ContrastiveDemixer, but got {type(estimator).__name__}; leave them "
+            f"positives are for ContrastiveDemixer, but got {type(estimator).__name__}; leave them "
             "out."
         )
     # Enough to fit a map with an offset for each dimension, and some to spare.
     least, count = 5 * (estimator.n_latents + 1), len(rows)
-    if isinstance(estimator, ClassifierDemixer):
+    if estimator.supervision == "labels":
         labels = _labels(y, count)
         parts = row_parts(count, share, least, seed, labels=labels)
         return parts, rows.only(parts.fit), {"y": labels[parts.fit.numpy()]}
-    if positives is not None and isinstance(estimator, ContrastiveDemixer):
+    if positives is not None:
         every, pairs = estimator._targets(rows, reset=True, y=y, positives=positives)
-        assert pairs is not None
         return _paired(count, every, pairs, share, least, seed)
-    if isinstance(estimator, ContrastiveDemixer) and estimator.augmentation is None:
+    if by_pairs and estimator.augmentation is None:
         parts = time_parts(count, share, lags_of(estimator.lag)[1], least)
     else:
         parts = row_parts(count, share, least, seed)
@@ -231,24 +245,24 @@ def _labels(y: Any, rows: int) -> np.ndarray:
 
 
 def _fit(
-    model: Demixer,
+    model: Any,
     number: int,
     data: Data,
-    beside: dict[str, Any],
-    report: Report | None,
+    targets: dict[str, Any],
+    callback: Callback | None,
     folder: Path | None,
 ) -> None:
     def step(step: int, steps: int, record: Record) -> None:
-        if report is not None:
-            report(number, step, steps, record)
+        if callback is not None:
+            callback(number, step, steps, record)
 
     file = None if folder is None else folder / f"seed-{model.random_state}.safetensors"
     with warnings.catch_warnings():
         if number:
-            # All runs see the same data; what is odd about them was said at the first one, and
-            # runs that learnt nothing are counted in the verdict.
+            # All runs see the same data, whose oddities the first run reports; the verdict counts
+            # runs that learnt nothing.
             warnings.simplefilter("ignore", DemixWarning)
-        model.fit(data, **beside, callback=step, checkpoint=file)
+        model.fit(data, **targets, callback=step, checkpoint=file)
 
 
 def _encoded(encoders: Sequence[Encoder], data: Data) -> list[np.ndarray]:
@@ -258,6 +272,28 @@ def _encoded(encoders: Sequence[Encoder], data: Data) -> list[np.ndarray]:
 
 
 def _untrained(encoder: Encoder, seed: int) -> Encoder:
-    """Return the encoder with the weights of another start, which nobody has trained."""
+    """Return a copy of the encoder with random weights."""
     device = next(encoder.parameters()).device
     return deepcopy(encoder).initialise(torch.Generator(device).manual_seed(seed))
+
+
+def _check_output(out: Any, shape: tuple[int, int]) -> None:
+    """Raise if latents cannot be written to ``out``, before anything is trained."""
+    if isinstance(out, str | Path):
+        if Path(out).suffix != ".npy" or not Path(out).parent.is_dir():
+            raise DemixError(f"out must name an .npy file in an existing folder, but got {out}.")
+    elif out is not None and (
+        not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != np.float32
+    ):
+        got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise DemixError(
+            f"out must be the path of an .npy file or an array of float32 of shape {shape}, but "
+            f"got {got}."
+        )
+
+
+def _output(out: Any, shape: tuple[int, int]) -> AbstractContextManager[np.ndarray]:
+    """Return the place for latents: memory, the array that was given, or a new ``.npy`` file."""
+    if isinstance(out, str | Path):
+        return new_array(out, shape)
+    return nullcontext(np.empty(shape, dtype=np.float32) if out is None else out)

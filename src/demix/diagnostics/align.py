@@ -1,4 +1,4 @@
-"""The best map of a group from one set of latents to another, in float64."""
+"""The best map of an equivalence class from one set of latents to another, in float64."""
 
 from __future__ import annotations
 
@@ -9,26 +9,19 @@ import numpy as np
 from scipy.linalg import orthogonal_procrustes
 from scipy.optimize import linear_sum_assignment
 
-from demix._support.validation import check_pair
-from demix.diagnostics.agreement.group import Group
+from demix._support.errors import DemixError
 from demix.metrics.correlation import correlate
+from demix.theory.setting import Equivalence
 
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """The map ``z -> z @ matrix + shift``.
-
-    Parameters
-    ----------
-    matrix : ndarray (n, n) of float64
-        Column ``j`` makes dimension ``j`` of the result.
-    shift : ndarray (n,) of float64
-        What is added.
+    """The map ``z -> z @ matrix + shift``, with arrays ``(n, n)`` and ``(n,)``.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from demix.diagnostics.agreement.align import Map
+    >>> from demix.diagnostics.align import Map
     >>> Map(2 * np.eye(2), np.array([0.0, 1.0]))(np.array([[1.0, 1.0]]))
     array([[2., 3.]])
     """
@@ -49,20 +42,20 @@ class Map:
         return {"matrix": self.matrix.tolist(), "shift": self.shift.tolist()}
 
 
-def align(source: Any, target: Any, group: Group) -> Map:
-    r"""Return the map of a group that takes ``source`` nearest to ``target``.
+def align(x: np.ndarray, y: np.ndarray, equivalence: Equivalence) -> Map:
+    r"""Return the map of an equivalence class that takes ``x`` nearest to ``y``.
 
     - orthogonal: :math:`\min_{c, Q} |c X Q - Y|` (Procrustes), about the means unless latents lie
       on a sphere around the origin;
-    - signed permutation: each target gets a source of its own so that the sum of :math:`|r|` is
-      largest (Hungarian algorithm), then a least-squares line;
-    - affine: least squares.
+    - permutation: each target gets its own source so that the sum of :math:`|r|` is largest
+      (Hungarian algorithm), then a least-squares line;
+    - affine and linear: least squares.
 
     Parameters
     ----------
-    source, target : array (N, n)
+    x, y : ndarray (N, n)
         Latents of the same rows.
-    group : Group
+    equivalence : Equivalence
         The maps that are allowed.
 
     References
@@ -72,31 +65,29 @@ def align(source: Any, target: Any, group: Group) -> Map:
     Examples
     --------
     >>> import numpy as np
-    >>> from demix.diagnostics.agreement.group import Group
-    >>> from demix.diagnostics.agreement.align import align
+    >>> from demix.diagnostics.align import align
+    >>> from demix.theory.setting import Equivalence
     >>> z = np.random.default_rng(0).normal(size=(100, 2))
-    >>> found = align(z, 3 - 2 * z[:, ::-1], Group("signed permutation"))
+    >>> found = align(z, 3 - 2 * z[:, ::-1], Equivalence("permutation"))
     >>> found.matrix.round(9) + 0.0, found.shift.round(9)
     (array([[ 0., -2.],
            [-2.,  0.]]), array([3., 3.]))
     """
-    return fitted(*check_pair(source, target), group)
-
-
-def fitted(x: np.ndarray, y: np.ndarray, group: Group) -> Map:
-    """Return :func:`align` of arrays that were checked already."""
-    if group.sphere and group.name == "orthogonal":
-        matrix = _rotation(x, y)
-        return Map(matrix, np.zeros(y.shape[1]))
+    if len(x) != len(y):
+        raise DemixError(
+            f"Latents to align must have one row per sample, but have {len(x)} and {len(y)} rows."
+        )
+    if equivalence.sphere:
+        return Map(_rotation(x, y), np.zeros(y.shape[1]))
     x_mean, y_mean = x.mean(axis=0), y.mean(axis=0)
     x, y = x - x_mean, y - y_mean
-    if group.name == "orthogonal":
+    if equivalence.name == "orthogonal":
         matrix = _rotation(x, y)
-    elif group.name == "affine":
-        # Directions in which latents hardly move are left alone, as they are mostly rounding.
-        matrix = np.linalg.lstsq(x, y, rcond=1e-7)[0]
-    else:
+    elif equivalence.name == "permutation":
         matrix = _matching(x, y)
+    else:
+        # Directions in which latents hardly vary are mostly rounding, and are left out.
+        matrix = np.linalg.lstsq(x, y, rcond=1e-7)[0]
     return Map(matrix, y_mean - x_mean @ matrix)
 
 

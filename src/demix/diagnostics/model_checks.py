@@ -1,38 +1,46 @@
-"""Checks that fit again: another seed, and one latent fewer or more."""
+"""Checks of every model: injectivity, and what other fits to the same data give."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from scipy.spatial import cKDTree
 from sklearn.base import clone
 from torch import Tensor
 
 from demix._support.errors import DemixError
-from demix.diagnostics.assumptions.check import Check, around_zero, judge, skipped
-from demix.diagnostics.assumptions.supported import UP_TO
+from demix.diagnostics.check import Check, around_zero, judge, skipped
 from demix.encoders.encoder import Encoder
 from demix.estimators.fitting import held_out_likelihoods
 from demix.estimators.gain import Gain, held_out_gain
 from demix.metrics.correlation import mean_correlation
 from demix.metrics.regression import affine_r2, orthogonal_r2
+from demix.theory.setting import UP_TO, EquivalenceName
 
-MARGINS = {"stability": 0.05, "too few latents": 0.15, "too many latents": 0.15}
+MARGINS = {
+    "injectivity": 0.1,
+    "stability": 0.05,
+    "too few latents": 0.15,
+    "too many latents": 0.15,
+}
 """What the error of learning adds to each statistic; see the calibration."""
 
+_NEIGHBOURS, _ROWS = 5, 4000
 # A 95 % interval is so many standard errors wide.
 _WIDTH = 2 * 1.96
 
-SCORES: dict[str, Callable[..., Any]] = {
+SCORES: dict[EquivalenceName, Callable[..., Any]] = {
     "orthogonal": orthogonal_r2,
     "affine": affine_r2,
     "linear": affine_r2,
     "permutation": mean_correlation,
 }
-"""The score that is 1 for latents which are the same up to each group."""
+"""The score that is 1 for latents which are the same up to each equivalence."""
 
 Fit = Callable[[Any], Any]
 """Fits an estimator to the data of the check-up and returns it."""
@@ -67,14 +75,14 @@ def refit(demixer: Any, fit: Fit, say: Callable[[str], None]) -> Refits:
     )
 
 
-def stability(refits: Refits, x: Tensor, group: str) -> Check:
-    """Compare two seeds on held-out rows, up to the theorem's group."""
+def stability(refits: Refits, x: Tensor, equivalence: EquivalenceName) -> Check:
+    """Compare two seeds on held-out rows, up to the theorem's equivalence."""
     if refits.other_seed is None:
         return skipped("stability", "The model could not be fitted again.")
     first, second = (latents_of(d.encoder_, x) for d in (refits.own, refits.other_seed))
-    score = SCORES[group](second, first)
+    score = SCORES[equivalence](second, first)
     found = f"A second seed gives {100 * score:.1f} % of the same latents"
-    up_to = UP_TO[group]
+    up_to = UP_TO[equivalence]
     return judge(
         "stability",
         1 - float(score),
@@ -146,3 +154,42 @@ def _difference(first: Any, second: Any, source: Any) -> Gain:
         for d in (first, second)
     ]
     return held_out_gain(told[0][0], told[1][0], told[0][2])
+
+
+def injectivity(x: np.ndarray, z: np.ndarray) -> Check:
+    """Compare neighbours by latents ``(M, n)`` with neighbours by observations ``(M, d)``.
+
+    If the latents determine the observations, rows that are near by latents are near by
+    observations, too: a row is then the mean of its neighbours by latents about as well as that of
+    its neighbours by observations. The statistic is by how much worse, in shares of the variance.
+    """
+    step = max(1, len(x) // _ROWS)
+    x, z = np.asarray(x[::step], dtype=np.float64), np.asarray(z[::step], dtype=np.float64)
+    spread = x.std(axis=0)
+    x = (x / np.where(spread > 0, spread, 1))[:, spread > 0]
+
+    def left(by: np.ndarray) -> np.ndarray:
+        _, near = cKDTree(by).query(by, k=_NEIGHBOURS + 1)
+        return np.asarray(((x - x[near[:, 1:]].mean(axis=1)) ** 2).mean(axis=1))
+
+    own, best = left(z), left(x)
+    shuffled = left(z[np.random.default_rng(0).permutation(len(z))])
+    scale = max(float((shuffled - best).mean()), 1e-12)
+    statistic = max(0.0, float((own - best).mean()) / scale)
+    # Rows share neighbours, so that the error is that of so many times fewer of them.
+    error = float((own - best).std()) * math.sqrt((_NEIGHBOURS + 1) / len(x)) / scale
+    found = f"Rows that are alike by latents differ in {100 * statistic:.1f} % of the observations"
+    return judge(
+        "injectivity",
+        statistic,
+        around_zero(error),
+        margin=MARGINS["injectivity"],
+        unit="share of the observations that latents leave open",
+        good=f"{found}.",
+        bad=f"{found}: latents do not keep distinct observations apart.",
+        details={
+            "own": float(own.mean()),
+            "best": float(best.mean()),
+            "chance": float(shuffled.mean()),
+        },
+    )

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from demix._support.errors import DemixError
-from demix._support.files import new_array
 from demix.data.data import Data, as_data
-from demix.diagnostics.agreement.align import Map
-from demix.diagnostics.agreement.common import mean_of
-from demix.diagnostics.agreement.group import Group
+from demix.diagnostics.align import Map
+from demix.diagnostics.common import mean_of
 from demix.estimators.base import Demixer
 from demix.estimators.encoding import encoded
 from demix.estimators.gain import Gain
+from demix.theory.setting import Equivalence
+
+STABLE = 0.8
+"""A dimension is stable if the lower end of its interval reaches this R² (a correlation of about
+0.9) and lies above the null."""
+LEARNT = 0.5
+"""If a smaller share of the runs has a gain above zero, no dimension is stable: what untrained
+encoders agree on is the data, not latents."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +34,8 @@ class Consensus:
     ----------
     latents : ndarray (N, n) of float32
         The mean of the mapped runs, for all rows of the data. On a sphere they have length 1, else
-        each dimension has mean 0 and variance 1 on the rows that aligned the runs. Under the
-        orthogonal and the affine group, the dimensions that runs agree on most come first.
+        each dimension has mean 0 and variance 1 on the rows that aligned the runs. Unless the
+        equivalence is a permutation, the dimensions that runs agree on most come first.
     stability, low, high : ndarray (n,)
         Held-out R² of each run against the consensus of the others, the mean over runs, and its
         95 % interval over rows and runs.
@@ -46,7 +50,7 @@ class Consensus:
         gain above zero.
     verdict : str
         All of it in one sentence.
-    group : Group
+    equivalence : Equivalence
         What runs may differ by, and by which theorem.
     seeds : tuple of R int
         The ``random_state`` of each run.
@@ -55,7 +59,7 @@ class Consensus:
     maps : tuple of R Map
         From the latents of each run to the consensus.
     held_out : ndarray (K,) of int64
-        Rows that judged: neither the runs nor the maps were fitted to them.
+        Test rows: neither the runs nor the maps were fitted to them.
 
     Examples
     --------
@@ -71,7 +75,7 @@ class Consensus:
     per_run: np.ndarray
     stable: np.ndarray
     verdict: str
-    group: Group
+    equivalence: Equivalence
     seeds: tuple[int, ...]
     models: tuple[Demixer, ...]
     maps: tuple[Map, ...]
@@ -83,20 +87,10 @@ class Consensus:
         return tuple(model.gain_ for model in self.models)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the consensus latents of new rows.
-
-        Parameters
-        ----------
-        X : array-like (N, d), images (N, C, H, W), or Data
-            Arrays larger than memory are read block by block.
-
-        Returns
-        -------
-        ndarray (N, n) of float32
-        """
+        """Return the consensus latents ``(N, n)`` of new rows, read block by block, as float32."""
         data = self._checked(X)
         out = np.empty((len(data), len(self.stability)), dtype=np.float32)
-        return write_consensus(self.models, self.maps, self.group, data, out)
+        return write_consensus(self.models, self.maps, self.equivalence, data, out)
 
     def aligned(self, X: Any) -> np.ndarray:
         """Return the latents ``(R, N, n)`` of each run in the coordinates of the consensus."""
@@ -111,8 +105,8 @@ class Consensus:
         """Return everything but latents and models as plain data, for JSON."""
         return {
             "verdict": self.verdict,
-            "group": self.group.name,
-            "theorem": self.group.theorem,
+            "equivalence": self.equivalence.name,
+            "theorem": self.equivalence.theorem,
             "rows": len(self.latents),
             "held_out_rows": len(self.held_out),
             "stability": self.stability.tolist(),
@@ -141,36 +135,64 @@ class Consensus:
 def write_consensus(
     models: Sequence[Demixer],
     maps: Sequence[Map],
-    group: Group,
+    equivalence: Equivalence,
     data: Data,
     out: np.ndarray,
-    report: Callable[[int], None] | None = None,
 ) -> np.ndarray:
     """Write the consensus of all rows to ``out`` ``(N, n)``, in the memory of one block."""
     for start, runs in encoded([model.encoder_ for model in models], data):
-        out[start : start + len(runs[0])] = mean_of(maps, runs, group)
-        if report is not None:
-            report(start + len(runs[0]))
+        out[start : start + len(runs[0])] = mean_of(maps, runs, equivalence)
     return out
 
 
-def check_output(out: Any, shape: tuple[int, int]) -> None:
-    """Refuse what latents cannot be written to, before anything is trained."""
-    if isinstance(out, str | Path):
-        if Path(out).suffix != ".npy" or not Path(out).parent.is_dir():
-            raise DemixError(f"out must name an .npy file in an existing folder, but got {out}.")
-    elif out is not None and (
-        not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != np.float32
-    ):
-        got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-        raise DemixError(
-            f"out must be the path of an .npy file or an array of float32 of shape {shape}, but "
-            f"got {got}."
+def stable_dimensions(low: np.ndarray, null: np.ndarray, gains: Sequence[Gain]) -> np.ndarray:
+    """Return of each dimension ``(n,)`` whether it is stable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix import Gain
+    >>> from demix.diagnostics.consensus_result import stable_dimensions
+    >>> gain = Gain(bits=1.0, low=0.9, high=1.1, loss=1.0, null=1.7)
+    >>> stable_dimensions(np.array([0.9, 0.5]), np.zeros(2), [gain, gain])
+    array([ True, False])
+    """
+    learnt = np.mean([gain.above_zero for gain in gains]) >= LEARNT
+    return np.asarray((low >= STABLE) & (low > null) & learnt)
+
+
+def verdict(
+    stable: np.ndarray, low: np.ndarray, gains: Sequence[Gain], words: str, untrained: float
+) -> str:
+    """Return one sentence about stable dimensions; ``words`` say what runs may differ by."""
+    n, runs = len(stable), len(gains)
+    idle = sum(not gain.above_zero for gain in gains)
+    if runs - idle < LEARNT * runs:
+        return (
+            f"Not stable: {idle} of {runs} runs learnt nothing that holds for new data (their "
+            "gain is not above zero), so that what they agree on are no latents."
         )
-
-
-def output(out: Any, shape: tuple[int, int]) -> AbstractContextManager[np.ndarray]:
-    """Give where latents go: memory, the array that was given, or a new ``.npy`` file."""
-    if isinstance(out, str | Path):
-        return new_array(out, shape)
-    return nullcontext(np.empty(shape, dtype=np.float32) if out is None else out)
+    if not stable.any():
+        return (
+            f"Not stable: no dimension reaches a held-out R² of {STABLE:g} between {runs} runs, up "
+            f"to {words}."
+        )
+    also = f"; {idle} of them learnt nothing that holds for new data" if idle else ""
+    least = low[stable].min()
+    if stable.all():
+        sentence = (
+            f"Stable up to {words}: {runs} runs agree on all {n} dimensions, with a held-out R² of "
+            f"at least {least:.3f}{also}"
+        )
+    else:
+        unstable = (np.flatnonzero(~stable) + 1).tolist()
+        which, are = ("Dimension", "is") if len(unstable) == 1 else ("Dimensions", "are")
+        sentence = (
+            f"{which} {', '.join(map(str, unstable))} of {n} {are} not stable; on the others "
+            f"{runs} runs agree up to {words}, with a held-out R² of at least {least:.3f}{also}"
+        )
+    if untrained >= least:
+        sentence += (
+            f"; untrained encoders agree as well (R² {untrained:.3f}): this alone proves little"
+        )
+    return sentence + "."

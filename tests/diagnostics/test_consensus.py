@@ -34,7 +34,7 @@ def agreed():
 
 
 def test_runs_on_a_walk_are_stable_up_to_a_rotation(agreed):
-    assert agreed.group.name == "orthogonal"
+    assert agreed.equivalence.name == "orthogonal"
     assert agreed.stable.all()
     assert agreed.verdict.startswith("Stable up to a rotation or reflection: 3 runs agree on all 3")
     assert (agreed.low <= agreed.stability).all()
@@ -71,7 +71,7 @@ def test_no_run_has_seen_the_rows_that_judge(agreed):
 
 def test_it_is_plain_data_for_json(agreed):
     told = json.loads(json.dumps(agreed.to_dict()))
-    assert told["group"] == "orthogonal"
+    assert told["equivalence"] == "orthogonal"
     assert told["theorem"] == "Theorem 2 of Zimmermann et al. (2021)"
     assert len(told["maps"]) == len(told["gains"]) == 3
     assert told["stability"] == agreed.stability.tolist()
@@ -81,7 +81,7 @@ def test_it_is_plain_data_for_json(agreed):
 def test_the_same_seed_gives_the_same_consensus(tmp_path):
     demixer = ContrastiveDemixer(3, random_state=4, **TINY)
     steps = []
-    first = consensus(demixer, X, 2, report=lambda *given: steps.append(given[:3]))
+    first = consensus(demixer, X, 2, callback=lambda *given: steps.append(given[:3]))
     second = consensus(demixer, as_data(X), 2, out=tmp_path / "z.npy", checkpoint=tmp_path)
     third = consensus(demixer, X, 2, checkpoint=tmp_path)
     assert steps == [(run, step, 10) for run in (0, 1) for step in range(1, 11)]
@@ -103,22 +103,22 @@ def test_shuffled_time_is_not_stable():
 @pytest.mark.parametrize(
     ("demixer", "beside", "name"),
     [
-        (ContrastiveDemixer(2, space="box", **TINY), {}, "signed permutation"),
+        (ContrastiveDemixer(2, space="box", **TINY), {}, "permutation"),
         (ContrastiveDemixer(2, lag=(1, 3), conditional="normal", **TINY), {}, "orthogonal"),
         (ContrastiveDemixer(2, space="box", conditional="auto", **TINY), {}, "affine"),
         (ContrastiveDemixer(2, augmentation=lambda x: x + torch.randn_like(x), **TINY), {}, None),
         (ContrastiveDemixer(2, **TINY), {"positives": mixed(Z + 0.1)}, "orthogonal"),
         (ContrastiveDemixer(2, **TINY), {"positives": np.arange(3000).reshape(-1, 2)}, None),
-        (ContrastiveDemixer(2, **TINY), {"group": "affine"}, "affine"),
-        (ClassifierDemixer(2, **TINY), {"y": LABELS}, "affine"),
-        (ClassifierDemixer(2, **TINY), {"y": np.array(list("abcdef"))[LABELS]}, "affine"),
-        (InstanceDemixer(2, **TINY), {}, "affine"),
+        (ContrastiveDemixer(2, **TINY), {"equivalence": "affine"}, "affine"),
+        (ClassifierDemixer(2, **TINY), {"y": LABELS}, "linear"),
+        (ClassifierDemixer(2, **TINY), {"y": np.array(list("abcdef"))[LABELS]}, "linear"),
+        (InstanceDemixer(2, **TINY), {}, "linear"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::demix.DemixWarning")
 def test_every_estimator_can_be_agreed_on(demixer, beside, name):
     found = consensus(demixer, X, 2, **beside)
-    assert found.group.name == (name or "orthogonal")
+    assert found.equivalence.name == (name or "orthogonal")
     assert found.latents.shape == (3000, 2)
     assert np.isfinite(found.latents).all()
     assert np.isfinite([found.stability, found.low, found.high, found.null]).all()
@@ -133,7 +133,7 @@ def test_every_estimator_can_be_agreed_on(demixer, beside, name):
         (ContrastiveDemixer(3), {"held_out": 0}, "held_out must be a share between 0 and 1"),
         (ContrastiveDemixer(3), {"held_out": 1.0}, "held_out must be a share between 0 and 1"),
         (ContrastiveDemixer(3), {"held_out": 0.01}, "at least 48 held-out rows"),
-        (ContrastiveDemixer(3), {"group": "unitary"}, "A group is one of"),
+        (ContrastiveDemixer(3), {"equivalence": "unitary"}, "An equivalence is one of"),
         (ContrastiveDemixer(0), {}, "n_latents must be"),
         (ContrastiveDemixer(3, random_state=-1), {}, "A seed must be"),
         (ContrastiveDemixer(3), {"out": np.empty((3, 3))}, "out must be the path"),
@@ -141,7 +141,7 @@ def test_every_estimator_can_be_agreed_on(demixer, beside, name):
         (ContrastiveDemixer(3), {"positives": np.zeros((5, 3))}, "positives must be row numbers"),
         (ClassifierDemixer(3), {}, "y is None"),
         (ClassifierDemixer(3), {"y": LABELS[:5]}, "one class for each of 3000 rows"),
-        (ClassifierDemixer(3), {"y": LABELS, "positives": X}, "positives teach Contrastive"),
+        (ClassifierDemixer(3), {"y": LABELS, "positives": X}, "positives are for Contrastive"),
         (object(), {}, "but got object"),
     ],
 )

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from demix.diagnostics.agreement.align import fitted
-from demix.diagnostics.agreement.common import common_maps, mean_of
-from demix.diagnostics.agreement.group import Group
+from demix.diagnostics.align import align
+from demix.diagnostics.common import common_maps, mean_of
+from demix.theory.setting import Equivalence
 
-# Draws of rows and runs for the intervals, and shufflings for the null.
+# Draws of blocks and runs for the intervals, and shufflings for the null.
 _DRAWS, _AT_ONCE, _SHUFFLES = 1000, 100, 10
 _LEVEL = 0.95
+
+Latents = Sequence[np.ndarray]
+"""Of each run, an array ``(N, n)`` of float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +26,7 @@ class Stability:
     Attributes
     ----------
     values, low, high : ndarray (n,)
-        The R² and its 95 % interval, over groups of rows and over runs.
+        The R² and its 95 % interval, over blocks of rows and over runs.
     null : ndarray (n,)
         The largest R² of ten shufflings of the rows of each run.
     per_run : ndarray (R, n)
@@ -39,7 +42,7 @@ class Stability:
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Of each group of rows: sizes ``(G,)``, and squares and sums ``(R, G, n)`` over its rows."""
+    """Of each block: its size ``(G,)``, and squares and sums ``(R, G, n)`` over its rows."""
 
     sizes: np.ndarray
     errors: np.ndarray
@@ -47,25 +50,22 @@ class _Sums:
     totals: np.ndarray
 
     def r2(self, weights: np.ndarray) -> np.ndarray:
-        """Return the R² ``(B, R, n)`` of groups that count so often ``(B, G)``.
+        """Return the R² ``(B, R, n)`` for weights ``(B, G)`` of blocks; 0 where nothing varies."""
 
-        It is 0 where nothing varies.
-        """
-
-        def over_groups(x: np.ndarray) -> np.ndarray:
+        def over_blocks(x: np.ndarray) -> np.ndarray:
             return np.tensordot(weights, x, axes=(1, 1))
 
-        squares, rows = over_groups(self.squares), weights @ self.sizes
-        varied = squares - over_groups(self.totals) ** 2 / rows[:, None, None]
+        squares, rows = over_blocks(self.squares), weights @ self.sizes
+        varied = squares - over_blocks(self.totals) ** 2 / rows[:, None, None]
         moves = varied > 1e-12 * squares
-        return np.where(moves, 1 - over_groups(self.errors) / np.where(moves, varied, 1.0), 0.0)
+        return np.where(moves, 1 - over_blocks(self.errors) / np.where(moves, varied, 1.0), 0.0)
 
 
 def stability(
-    align: Sequence[np.ndarray],
-    judge: Sequence[np.ndarray],
-    groups: np.ndarray,
-    group: Group,
+    to_align: Latents,
+    to_test: Latents,
+    blocks: np.ndarray,
+    equivalence: Equivalence,
     *,
     in_time: bool,
     seed: int = 0,
@@ -76,22 +76,22 @@ def stability(
               {\sum_i (c^{-r}_{ij} - \bar c^{-r}_j)^2}
 
     with the consensus :math:`c^{-r}` of the runs without :math:`r`, in the coordinates of the
-    consensus of all, and the best map :math:`m_r` of the group to it. All maps are fitted to the
-    rows ``align``, the sums are taken over the rows ``judge``; the stability of dimension ``j`` is
-    the mean over runs.
+    consensus of all, and the best map :math:`m_r` of the equivalence class to it. All maps are
+    fitted to the rows ``to_align``, the sums are over the rows ``to_test``; the stability of
+    dimension ``j`` is the mean over runs.
 
-    The interval is a bootstrap over groups of rows and, around each of these, over runs, whose
-    deviations are widened by :math:`\sqrt{R / (R - 1)}` because they are few. The null is fitted
-    and judged with the rows of run ``r`` in another order, turned as a whole if they are in time
-    order: neighbours then stay neighbours.
+    The interval is a bootstrap over blocks of rows and, around each of these, over runs, whose
+    deviations are widened by :math:`\sqrt{R / (R - 1)}` because they are few. For the null the rows
+    of run ``r`` are in another order, rotated as a whole if they are in time order, which keeps
+    neighbours together.
 
     Parameters
     ----------
-    align, judge : sequence of R arrays (M, n), (K, n)
+    to_align, to_test : sequence of R arrays (M, n), (K, n)
         Latents of each run, float64.
-    groups : ndarray (K,) of int
-        Rows of different groups may be taken as independent.
-    group : Group
+    blocks : ndarray (K,) of int
+        The block of each row; rows of different blocks count as independent.
+    equivalence : Equivalence
         What the runs may differ by.
     in_time : bool
         Whether rows are in time order.
@@ -101,77 +101,78 @@ def stability(
     Examples
     --------
     >>> import numpy as np
-    >>> from demix.diagnostics.agreement.group import Group
-    >>> from demix.diagnostics.agreement.stability import stability
+    >>> from demix.diagnostics.stability import stability
+    >>> from demix.theory.setting import Equivalence
     >>> z = np.random.default_rng(0).normal(size=(400, 2))
     >>> runs = [z, -3 * z + 1]
     >>> halves = [run[:200] for run in runs], [run[200:] for run in runs]
-    >>> found = stability(*halves, np.arange(200) % 20, Group("affine"), in_time=False)
+    >>> found = stability(*halves, np.arange(200) % 20, Equivalence("affine"), in_time=False)
     >>> found.low.round(6), bool(found.null.max() < 0.1)
     (array([1., 1.]), True)
     """
     random = np.random.default_rng([seed, 1])
     orders = [
-        (_order(len(align[0]), random, in_time), _order(len(judge[0]), random, in_time))
+        (_order(len(to_align[0]), random, in_time), _order(len(to_test[0]), random, in_time))
         for _ in range(_SHUFFLES)
     ]
-    sums, null = _left_out(align, judge, groups, group, orders)
+    sums, null = _left_out(to_align, to_test, blocks, equivalence, orders)
     per_run = sums.r2(np.ones((1, len(sums.sizes))))[0]
     low, high = _interval(sums, random)
     return Stability(per_run.mean(axis=0), low, high, null, per_run)
 
 
-def mean_stability(align: Sequence[np.ndarray], judge: Sequence[np.ndarray], group: Group) -> float:
+def mean_stability(to_align: Latents, to_test: Latents, equivalence: Equivalence) -> float:
     """Return the mean of :func:`stability` over dimensions, without interval and null."""
-    sums, _ = _left_out(align, judge, np.zeros(len(judge[0]), dtype=np.int64), group, [])
+    one = np.zeros(len(to_test[0]), dtype=np.int64)
+    sums, _ = _left_out(to_align, to_test, one, equivalence, [])
     return float(sums.r2(np.ones((1, 1))).mean())
 
 
 def _left_out(
-    align: Sequence[np.ndarray],
-    judge: Sequence[np.ndarray],
-    groups: np.ndarray,
-    group: Group,
+    to_align: Latents,
+    to_test: Latents,
+    blocks: np.ndarray,
+    equivalence: Equivalence,
     orders: Sequence[tuple[np.ndarray, np.ndarray]],
 ) -> tuple[_Sums, np.ndarray]:
-    """Leave out each run in turn; return sums over groups, and the null ``(n,)``."""
-    count, n = len(align), align[0].shape[1]
-    _, member, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    """Leave out each run in turn; return sums over blocks, and the null ``(n,)``."""
+    count, n = len(to_align), to_align[0].shape[1]
+    _, member, sizes = np.unique(blocks, return_inverse=True, return_counts=True)
 
-    def by_group(x: np.ndarray) -> np.ndarray:
+    def by_block(x: np.ndarray) -> np.ndarray:
         return np.stack([np.bincount(member, column, len(sizes)) for column in x.T], axis=1)
 
-    everyone = mean_of(common_maps(align, group), align, group)
+    everyone = mean_of(common_maps(to_align, equivalence), to_align, equivalence)
     errors, squares, totals = [], [], []
     null = np.zeros((len(orders), n))
     for r in range(count):
         others = [s for s in range(count) if s != r]
-        maps = common_maps([align[s] for s in others], group)
-        target = mean_of(maps, [align[s] for s in others], group)
-        turn = fitted(target, everyone, group)
-        target = turn(target)
-        aim = turn(mean_of(maps, [judge[s] for s in others], group))
+        maps = common_maps([to_align[s] for s in others], equivalence)
+        target = mean_of(maps, [to_align[s] for s in others], equivalence)
+        to_everyone = align(target, everyone, equivalence)
+        target = to_everyone(target)
+        test_target = to_everyone(mean_of(maps, [to_test[s] for s in others], equivalence))
         # Around the mean, which changes no R²: squares of large numbers would lose digits.
-        centre = aim.mean(axis=0)
-        own = fitted(align[r], target, group)
-        errors.append(by_group((own(judge[r]) - aim) ** 2))
-        squares.append(by_group((aim - centre) ** 2))
-        totals.append(by_group(aim - centre))
+        centre = test_target.mean(axis=0)
+        own = align(to_align[r], target, equivalence)
+        errors.append(by_block((own(to_test[r]) - test_target) ** 2))
+        squares.append(by_block((test_target - centre) ** 2))
+        totals.append(by_block(test_target - centre))
         varied = np.maximum(squares[-1].sum(axis=0), np.finfo(float).tiny)
-        for k, (fit_order, judge_order) in enumerate(orders):
-            chance = fitted(align[r][fit_order], target, group)
-            missed = np.square(chance(judge[r][judge_order]) - aim).sum(axis=0)
+        for k, (align_order, test_order) in enumerate(orders):
+            chance = align(to_align[r][align_order], target, equivalence)
+            missed = np.square(chance(to_test[r][test_order]) - test_target).sum(axis=0)
             null[k] += (1 - missed / varied) / count
     worst = null.max(axis=0) if len(orders) else np.zeros(n)
     return _Sums(sizes, np.stack(errors), np.stack(squares), np.stack(totals)), worst
 
 
 def _interval(sums: _Sums, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    count, groups = len(sums.errors), len(sums.sizes)
+    count, blocks = len(sums.errors), len(sums.sizes)
     wider = np.sqrt(count / (count - 1))
     drawn = []
     for _ in range(_DRAWS // _AT_ONCE):
-        weights = random.multinomial(groups, np.full(groups, 1 / groups), size=_AT_ONCE)
+        weights = random.multinomial(blocks, np.full(blocks, 1 / blocks), size=_AT_ONCE)
         runs = random.multinomial(count, np.full(count, 1 / count), size=_AT_ONCE) / count
         values = sums.r2(weights.astype(float))
         mean = values.mean(axis=1)

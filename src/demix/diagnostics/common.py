@@ -1,4 +1,4 @@
-"""Many runs brought into common coordinates, none of them privileged."""
+"""Common coordinates of many runs, none of which is the reference."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ import numpy as np
 from scipy.linalg import orthogonal_procrustes
 from scipy.optimize import linear_sum_assignment
 
-from demix.diagnostics.agreement.align import Map
-from demix.diagnostics.agreement.group import Group
+from demix.diagnostics.align import Map
 from demix.metrics.correlation import correlate
+from demix.theory.setting import Equivalence
 
-# Rounds of taking turns between the mean and the maps to it; a handful is usual.
+# Rounds that alternate between the mean and the maps to it; a few are usual.
 _ROUNDS, _TOLERANCE = 100, 1e-10
 # A direction whose spread is below this share of the largest is rounding, and is left out.
 _FLAT = 1e-7
 
 
-def common_maps(runs: Sequence[np.ndarray], group: Group) -> list[Map]:
-    r"""Return a map of the group for each run, such that the mapped runs agree as well as can be.
+def common_maps(runs: Sequence[np.ndarray], equivalence: Equivalence) -> list[Map]:
+    r"""Return a map for each run, so that the mapped runs agree as well as possible.
 
     - orthogonal: generalised Procrustes (Gower 1975) of runs of unit size, then turned to the axes
       of the disagreement, so that dimension 1 is the direction that runs agree on most;
-    - affine: the directions that can be read best out of all runs at once (MAXVAR, Kettenring
+    - affine and linear: the directions that all runs predict best at once (MAXVAR, Kettenring
       1971), uncorrelated, of mean 0 and variance 1, those that runs agree on most first; with the
       whitened runs :math:`Y_r`, they are the eigenvectors of :math:`\sum_r Y_r Y_r^T`;
-    - signed permutation: runs of mean 0 and variance 1 matched to the one that is most like all
+    - permutation: runs of mean 0 and variance 1 matched to the one that is most like all
       others, which gives order and signs, then to the mean.
 
     Parameters
     ----------
     runs : sequence of R arrays (N, n)
         Latents of the same rows.
-    group : Group
+    equivalence : Equivalence
         The maps that are allowed.
 
     Returns
@@ -49,28 +49,30 @@ def common_maps(runs: Sequence[np.ndarray], group: Group) -> list[Map]:
     Examples
     --------
     >>> import numpy as np
-    >>> from demix.diagnostics.agreement.group import Group
-    >>> from demix.diagnostics.agreement.common import common_maps
+    >>> from demix.diagnostics.common import common_maps
+    >>> from demix.theory.setting import Equivalence
     >>> z = np.random.default_rng(0).normal(size=(100, 2))
-    >>> first, second = common_maps([z, z @ [[1.0, 2.0], [0.0, 1.0]] + 5], Group("affine"))
+    >>> first, second = common_maps([z, z @ [[1.0, 2.0], [0.0, 1.0]] + 5], Equivalence("affine"))
     >>> np.allclose(first(z), second(z @ [[1.0, 2.0], [0.0, 1.0]] + 5))
     True
     """
-    if group.name == "orthogonal":
-        return _procrustes(runs, centred=not group.sphere)
-    return (_canonical if group.name == "affine" else _matched)(runs)
+    if equivalence.name == "orthogonal":
+        return _procrustes(runs, centred=not equivalence.sphere)
+    return (_matched if equivalence.name == "permutation" else _canonical)(runs)
 
 
-def mean_of(maps: Sequence[Map], latents: Sequence[np.ndarray], group: Group) -> np.ndarray:
-    """Return the mean ``(N, n)`` of mapped runs; on a sphere it is brought back there.
+def mean_of(
+    maps: Sequence[Map], latents: Sequence[np.ndarray], equivalence: Equivalence
+) -> np.ndarray:
+    """Return the mean ``(N, n)`` of mapped runs; on a sphere it is projected back.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from demix.diagnostics.agreement.group import Group
-    >>> from demix.diagnostics.agreement.common import common_maps, mean_of
+    >>> from demix.diagnostics.common import common_maps, mean_of
+    >>> from demix.theory.setting import Equivalence
     >>> z = np.random.default_rng(0).normal(size=(100, 2))
-    >>> sphere = Group("orthogonal", sphere=True)
+    >>> sphere = Equivalence("orthogonal", sphere=True)
     >>> mean = mean_of(common_maps([z, -z], sphere), [z, -z], sphere)
     >>> np.allclose(np.linalg.norm(mean, axis=1), 1)
     True
@@ -79,7 +81,7 @@ def mean_of(maps: Sequence[Map], latents: Sequence[np.ndarray], group: Group) ->
     for map_, z in zip(maps, latents, strict=True):
         mean += map_(z)
     mean /= len(maps)
-    if group.sphere and group.name == "orthogonal":
+    if equivalence.sphere:
         mean /= np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), np.finfo(float).tiny)
     return mean
 
@@ -133,7 +135,7 @@ def _matched(runs: Sequence[np.ndarray]) -> list[Map]:
         if np.array_equal(moves, before):
             break
         mean = np.mean([run @ move for run, move in zip(standard, moves, strict=True)], axis=0)
-    # The mean of runs that differ is smaller than they are; it gets their size.
+    # The mean of runs that differ has a smaller variance; rescale it to 1.
     final = Map(np.diag(1 / _spread(mean)), np.zeros(n))
     return [
         map_.then(Map(move, np.zeros(n))).then(final)
@@ -142,7 +144,7 @@ def _matched(runs: Sequence[np.ndarray]) -> list[Map]:
 
 
 def _signed_order(run: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Return the matrix that gives each target the run's dimension that is most like it."""
+    """Return the matrix that assigns the most similar dimension of a run to each target."""
     likeness = correlate(run, target, "pearson")  # (targets, dimensions of the run)
     targets, own = linear_sum_assignment(np.abs(likeness), maximize=True)
     move = np.zeros_like(likeness)
@@ -170,6 +172,6 @@ def _whitening(run: np.ndarray) -> Map:
 
 
 def _upright(vectors: np.ndarray) -> np.ndarray:
-    """Return eigenvectors with signs that do not hang on the library that found them."""
+    """Return eigenvectors with signs that do not depend on the linear algebra library."""
     largest = np.abs(vectors).argmax(axis=0)
     return np.asarray(vectors * np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1, 1))

@@ -1,4 +1,4 @@
-"""Which rows runs are fitted to, which bring them together, and which judge their agreement."""
+"""Which rows runs are fitted to, which align them, and which test their agreement."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from torch import Tensor
 from demix._support.errors import DemixError
 from demix.estimators.sources import connected_rows, thin
 
-# So many groups of rows judge; they are drawn anew for the intervals.
-_GROUPS = 25
-# With more rows in a part, some of them, evenly spread, stand for all.
+# Test rows come in so many blocks, which the intervals resample.
+_BLOCKS = 25
+# A larger part is thinned to this many rows, evenly.
 _MOST = 20_000
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Numbers of rows, in ascending order, that no two parts share.
+    """Row numbers of disjoint parts, in ascending order.
 
     Attributes
     ----------
-    fit, align, judge : Tensor (M,) of int64
-        Rows that the runs are fitted to, that the maps between them are fitted to, and that judge
-        how well they agree. Of the last two, at most 20 000 rows each.
-    groups : ndarray (M,) of int64
-        The group of each row that judges; those of different groups may be taken as independent.
+    fit, align, test : Tensor (M,) of int64
+        Rows that the runs are fitted to, that the maps between them are fitted to, and that
+        measure how well they agree. The last two have at most 20 000 rows each.
+    blocks : ndarray (M,) of int64
+        The block of each test row; rows of different blocks count as independent.
     in_time : bool
         Whether rows are in time order, so that neighbours are alike.
     """
 
     fit: Tensor
     align: Tensor
-    judge: Tensor
-    groups: np.ndarray
+    test: Tensor
+    blocks: np.ndarray
     in_time: bool
 
 
 def time_parts(rows: int, share: float, high: int, least: int) -> Parts:
-    """Hold out the end of a series; its stretches align and judge by turns.
+    """Hold out the end of a series; its stretches alternate between ``align`` and ``test``.
 
     Parameters
     ----------
@@ -55,21 +55,21 @@ def time_parts(rows: int, share: float, high: int, least: int) -> Parts:
 
     Examples
     --------
-    >>> from demix.diagnostics.agreement.parts import time_parts
+    >>> from demix.diagnostics.parts import time_parts
     >>> parts = time_parts(1000, 0.2, 1, 10)
-    >>> len(parts.fit), parts.align[:5].tolist(), parts.judge[:5].tolist()
+    >>> len(parts.fit), parts.align[:5].tolist(), parts.test[:5].tolist()
     (800, [800, 801, 802, 803, 808], [804, 805, 806, 807, 812])
     """
     held = round(share * rows)
-    # Ten stretches: with fewer, an interval says nothing.
+    # At least ten stretches, or the interval means nothing.
     _enough(held, max(2 * least + 8 * high, 40 * high), rows, share)
-    stretch = max(4 * high, -(-held // (2 * _GROUPS)))
+    stretch = max(4 * high, -(-held // (2 * _BLOCKS)))
     number = np.arange(held) // stretch
     held_rows = torch.arange(rows - held, rows)
-    judge, places = _thin(held_rows[torch.from_numpy(number % 2 == 1)])
+    test, places = _thin(held_rows[torch.from_numpy(number % 2 == 1)])
     align, _ = _thin(held_rows[torch.from_numpy(number % 2 == 0)])
-    groups = number[number % 2 == 1][places] // 2
-    return Parts(torch.arange(rows - held), align, judge, groups, in_time=True)
+    blocks = number[number % 2 == 1][places] // 2
+    return Parts(torch.arange(rows - held), align, test, blocks, in_time=True)
 
 
 def row_parts(
@@ -81,29 +81,25 @@ def row_parts(
     labels: np.ndarray | None = None,
     pairs: Tensor | None = None,
 ) -> Parts:
-    """Hold out rows at random: some of every class, and all that pairs chain together or none.
+    """Hold out rows at random: some of every class, and rows that pairs connect as a whole.
 
     Parameters
     ----------
-    rows : int
-        How many there are.
-    share : float
-        Share of them that is held out.
-    least : int
-        How many rows each held-out part needs.
+    rows, share, least
+        As in :func:`time_parts`.
     seed : int
-        Which rows.
+        Seed of the choice.
     labels : ndarray (N,), optional
         The class of each row.
     pairs : Tensor (P, 2) of int64, optional
-        Rows that belong together. If most rows hang together, they are divided all the same, and
+        Rows that belong together. If most rows are connected, they are split at random, and
         pairs between two parts are lost.
 
     Examples
     --------
-    >>> from demix.diagnostics.agreement.parts import row_parts
+    >>> from demix.diagnostics.parts import row_parts
     >>> parts = row_parts(1000, 0.2, 10, seed=0)
-    >>> len(parts.fit), len(parts.align), len(parts.judge)
+    >>> len(parts.fit), len(parts.align), len(parts.test)
     (800, 100, 100)
     """
     random = np.random.default_rng([seed, rows])
@@ -116,7 +112,7 @@ def row_parts(
     target = share * rows
     if labels is None:
         order = random.permutation(len(sizes))
-        # What would fill half of a held-out part alone is fitted to.
+        # A unit that would fill half of a held-out part alone comes last, for the fit.
         order = order[np.argsort(sizes[order] > target / 4, kind="stable")]
         order = order[np.cumsum(sizes[order]) <= target]
     else:
@@ -124,22 +120,22 @@ def row_parts(
     half = np.cumsum(sizes[order]) <= sizes[order].sum() / 2
     place = np.zeros(len(sizes), dtype=np.int64)
     place[order] = np.where(half, 1, 2)
-    group = np.zeros(len(sizes), dtype=np.int64)
-    group[order] = np.arange(len(order)) % _GROUPS
-    fit, align, judge = (torch.from_numpy(np.flatnonzero(place[unit] == k)) for k in range(3))
-    _enough(2 * min(len(align), len(judge)), 2 * least, rows, share)
+    block = np.zeros(len(sizes), dtype=np.int64)
+    block[order] = np.arange(len(order)) % _BLOCKS
+    fit, align, test = (torch.from_numpy(np.flatnonzero(place[unit] == k)) for k in range(3))
+    _enough(2 * min(len(align), len(test)), 2 * least, rows, share)
     align, _ = _thin(align)
-    judge, _ = _thin(judge)
-    return Parts(fit, align, judge, group[unit][judge.numpy()], in_time=False)
+    test, _ = _thin(test)
+    return Parts(fit, align, test, block[unit][test.numpy()], in_time=False)
 
 
 def pairs_within(pairs: Tensor, fit: Tensor, rows: int) -> Tensor:
-    """Return the pairs whose two rows are both fitted to, in the numbers that they have there.
+    """Return the pairs whose rows are both in ``fit``, as places in ``fit``.
 
     Examples
     --------
     >>> import torch
-    >>> from demix.diagnostics.agreement.parts import pairs_within
+    >>> from demix.diagnostics.parts import pairs_within
     >>> pairs_within(torch.tensor([[0, 1], [2, 3]]), torch.tensor([0, 2, 3]), 4)
     tensor([[1, 2]])
     """
@@ -150,24 +146,24 @@ def pairs_within(pairs: Tensor, fit: Tensor, rows: int) -> Tensor:
 
 
 def _of_every_class(labels: np.ndarray, share: float, random: np.random.Generator) -> np.ndarray:
-    """Return rows that are held out, in proportion to the sizes of the classes."""
+    """Return rows to hold out, in proportion to the sizes of the classes."""
     _, codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     order = np.lexsort((random.random(len(codes)), codes))
     place = np.arange(len(codes))
     chosen = np.floor((place + 1) * share) > np.floor(place * share)
-    chosen[np.cumsum(sizes) - sizes] = False  # the first of its class: none shall vanish
+    chosen[np.cumsum(sizes) - sizes] = False  # keep one row of each class for the fit
     return np.asarray(order[chosen])
 
 
 def _enough(held: int, least: int, rows: int, share: float) -> None:
     if held < least:
         raise DemixError(
-            f"Bringing runs together takes at least {least} held-out rows, but a share of "
-            f"{share:g} of {rows} rows leaves {held}; give more rows or a larger held_out."
+            f"Aligning runs takes at least {least} held-out rows, but a share of {share:g} of "
+            f"{rows} rows leaves {held}; give more rows or a larger held_out."
         )
 
 
 def _thin(rows: Tensor) -> tuple[Tensor, np.ndarray]:
-    """Return at most so many rows as are needed, and their places among those given."""
+    """Return at most ``_MOST`` rows, and their places among those given."""
     places = thin(torch.arange(len(rows)), _MOST)
     return rows[places], places.numpy()

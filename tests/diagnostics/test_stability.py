@@ -4,85 +4,90 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from turns import GROUPS, NAMES, element, latents
+from turns import EQUIVALENCES, NAMES, element, latents
 
 from demix import Gain
-from demix.diagnostics.agreement.group import Group
-from demix.diagnostics.agreement.stability import _order, mean_stability, stability
-from demix.diagnostics.agreement.verdict import stable_dimensions, verdict
+from demix.diagnostics.consensus_result import stable_dimensions, verdict
+from demix.diagnostics.stability import _order, mean_stability, stability
+from demix.theory.setting import Equivalence
 
-groups = pytest.mark.parametrize("group", GROUPS, ids=NAMES)
+equivalences = pytest.mark.parametrize("equivalence", EQUIVALENCES, ids=NAMES)
 LEARNT = Gain(bits=1.0, low=0.9, high=1.1, loss=1.0, null=1.7)
 IDLE = Gain(bits=0.0, low=-0.1, high=0.1, loss=1.0, null=1.0)
 
 
-def measured(runs, group, *, in_time=False):
+def measured(runs, equivalence, *, in_time=False):
     half = len(runs[0]) // 2
     parts = [run[:half] for run in runs], [run[half:] for run in runs]
     member = np.arange(len(runs[0]) - half) * 25 // (len(runs[0]) - half)
-    return stability(*parts, member, group, in_time=in_time), parts
+    return stability(*parts, member, equivalence, in_time=in_time), parts
 
 
-def turned(runs, group):
-    maps = [element(group, runs[0].shape[1], seed) for seed in range(len(runs))]
+def turned(runs, equivalence):
+    maps = [element(equivalence, runs[0].shape[1], seed) for seed in range(len(runs))]
     return [run @ m + s for run, (m, s) in zip(runs, maps, strict=True)]
 
 
-@groups
-def test_runs_that_differ_by_the_group_are_perfectly_stable(group):
-    z = latents(600, sphere=group.sphere)
-    found, _ = measured(turned([z, z, z], group), group)
+@equivalences
+def test_runs_that_differ_by_the_equivalence_are_perfectly_stable(equivalence):
+    z = latents(600, sphere=equivalence.sphere)
+    found, _ = measured(turned([z, z, z], equivalence), equivalence)
     np.testing.assert_allclose(found.values, 1, atol=1e-6)
     np.testing.assert_allclose(found.low, 1, atol=1e-6)
     assert (found.null < 0.2).all()
 
 
-@groups
-def test_runs_that_share_nothing_are_as_stable_as_chance(group):
-    found, _ = measured([latents(2000, seed=s, sphere=group.sphere) for s in range(4)], group)
+@equivalences
+def test_runs_that_share_nothing_are_as_stable_as_chance(equivalence):
+    found, _ = measured(
+        [latents(2000, seed=s, sphere=equivalence.sphere) for s in range(4)], equivalence
+    )
     assert (found.values < 0.1).all()
     assert (found.null < 0.1).all()
     assert not stable_dimensions(found.low, found.null, [LEARNT] * 4).any()
 
 
-@groups
-def test_stability_does_not_depend_on_the_coordinates_of_the_runs(group):
+@equivalences
+def test_stability_does_not_depend_on_the_coordinates_of_the_runs(equivalence):
     random = np.random.default_rng(1)
-    z = latents(600, sphere=group.sphere)
+    z = latents(600, sphere=equivalence.sphere)
     runs = [z + 0.2 * random.normal(size=z.shape) * z.std() for _ in range(3)]
-    before, after = measured(runs, group)[0], measured(turned(runs, group), group)[0]
+    before, after = (
+        measured(runs, equivalence)[0],
+        measured(turned(runs, equivalence), equivalence)[0],
+    )
     np.testing.assert_allclose(np.sort(after.values), np.sort(before.values), atol=2e-3)
 
 
-@pytest.mark.parametrize("name", ["signed permutation", "affine"])
+@pytest.mark.parametrize("name", ["permutation", "affine"])
 def test_one_dimension_that_runs_do_not_share_is_found(name):
     z = latents(2000)
     own = [latents(2000, dim=1, seed=9 + s) for s in range(4)]
     runs = [np.concatenate([z[:, :2], o], axis=1) for o in own]
-    found, _ = measured(turned(runs, Group(name)), Group(name))
+    found, _ = measured(turned(runs, Equivalence(name)), Equivalence(name))
     stable = stable_dimensions(found.low, found.null, [LEARNT] * 4)
     assert stable.sum() == 2
     assert found.values[~stable] < 0.2
-    told = verdict(stable, found.low, [LEARNT] * 4, Group(name), 0.0)
+    told = verdict(stable, found.low, [LEARNT] * 4, Equivalence(name).words, 0.0)
     assert told.startswith(f"Dimension {int(np.flatnonzero(~stable)[0]) + 1} of 3 is not stable")
 
 
-def test_a_group_that_is_too_small_finds_no_agreement():
+def test_an_equivalence_that_is_too_small_finds_no_agreement():
     z = latents(1000)
-    runs = turned([z, z, z], Group("affine"))
-    assert measured(runs, Group("affine"))[0].values.min() > 0.999
-    assert measured(runs, Group("signed permutation"))[0].values.mean() < 0.9
+    runs = turned([z, z, z], Equivalence("affine"))
+    assert measured(runs, Equivalence("affine"))[0].values.min() > 0.999
+    assert measured(runs, Equivalence("permutation"))[0].values.mean() < 0.9
 
 
-@groups
-def test_the_interval_covers_what_more_rows_give(group):
+@equivalences
+def test_the_interval_covers_what_more_rows_give(equivalence):
     random = np.random.default_rng(2)
 
     def runs(rows):
-        z = latents(rows, seed=4, sphere=group.sphere)
+        z = latents(rows, seed=4, sphere=equivalence.sphere)
         return [z + 0.3 * z.std() * random.normal(size=z.shape) for _ in range(5)]
 
-    small, large = measured(runs(400), group)[0], measured(runs(40_000), group)[0]
+    small, large = measured(runs(400), equivalence)[0], measured(runs(40_000), equivalence)[0]
     middle = large.values.mean()
     assert small.low.min() < middle < small.high.max()
     assert (small.low < small.values).all()
@@ -104,8 +109,8 @@ def test_the_null_of_a_series_keeps_neighbours_together(rows):
 def test_the_short_measure_is_the_mean_of_the_long_one():
     z = latents(600)
     runs = [z + np.random.default_rng(s).normal(size=z.shape) for s in range(3)]
-    found, parts = measured(runs, Group("affine"))
-    assert mean_stability(*parts, Group("affine")) == pytest.approx(found.values.mean())
+    found, parts = measured(runs, Equivalence("affine"))
+    assert mean_stability(*parts, Equivalence("affine")) == pytest.approx(found.values.mean())
 
 
 @pytest.mark.parametrize(
@@ -122,7 +127,7 @@ def test_the_short_measure_is_the_mean_of_the_long_one():
 def test_the_verdict_is_one_sentence(low, gains, untrained, words):
     low = np.array(low)
     stable = stable_dimensions(low, np.zeros(2), gains)
-    told = verdict(stable, low, gains, Group("affine"), untrained)
+    told = verdict(stable, low, gains, "an affine map", untrained)
     assert words in told
     assert told.endswith(".")
     assert ". " not in told

@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from demix import DemixError
-from demix.diagnostics.agreement.parts import pairs_within, row_parts, time_parts
+from demix.diagnostics.parts import pairs_within, row_parts, time_parts
 
 
 def check(parts, rows: int, share: float) -> None:
-    every = torch.cat([parts.fit, parts.align, parts.judge])
+    every = torch.cat([parts.fit, parts.align, parts.test])
     assert len(every.unique()) == len(every) <= rows
     assert len(parts.fit) == pytest.approx((1 - share) * rows, abs=0.03 * rows)
-    assert len(parts.groups) == len(parts.judge)
-    for part in (parts.fit, parts.align, parts.judge):
+    assert len(parts.blocks) == len(parts.test)
+    for part in (parts.fit, parts.align, parts.test):
         assert (part.diff() > 0).all()
 
 
@@ -23,12 +23,12 @@ def check(parts, rows: int, share: float) -> None:
 def test_time_is_held_out_at_its_end_in_stretches(rows):
     parts = time_parts(rows, 0.25, 3, 20)
     check(parts, rows, 0.25)
-    assert int(parts.fit[-1]) < int(parts.align[0]) < int(parts.judge[0])
-    assert max(len(parts.align), len(parts.judge)) <= 20_000
-    # Rows of a group lie beside each other, between rows that align.
-    assert (np.diff(parts.groups) >= 0).all()
-    for group in np.unique(parts.groups):
-        own = parts.judge[torch.from_numpy(parts.groups == group)]
+    assert int(parts.fit[-1]) < int(parts.align[0]) < int(parts.test[0])
+    assert max(len(parts.align), len(parts.test)) <= 20_000
+    # Rows of a block are neighbours, between rows that align.
+    assert (np.diff(parts.blocks) >= 0).all()
+    for block in np.unique(parts.blocks):
+        own = parts.test[torch.from_numpy(parts.blocks == block)]
         assert not ((parts.align > own[0]) & (parts.align < own[-1])).any()
 
 
@@ -36,7 +36,7 @@ def test_time_is_held_out_at_its_end_in_stretches(rows):
 def test_rows_are_held_out_at_random(rows):
     parts = row_parts(rows, 0.25, 20, seed=0)
     check(parts, rows, 0.25)
-    assert len(np.unique(parts.groups)) == 25
+    assert len(np.unique(parts.blocks)) == 25
     assert not torch.equal(parts.fit, row_parts(rows, 0.25, 20, seed=1).fit)
     assert torch.equal(parts.fit, row_parts(rows, 0.25, 20, seed=0).fit)
 
@@ -46,21 +46,21 @@ def test_of_every_class_some_are_held_out_and_none_vanishes():
     parts = row_parts(len(labels), 0.3, 20, seed=0, labels=labels)
     check(parts, len(labels), 0.3)
     assert len(np.unique(labels[parts.fit])) == 60
-    assert 140 < (labels[parts.align] == 0).sum() + (labels[parts.judge] == 0).sum() < 160
+    assert 140 < (labels[parts.align] == 0).sum() + (labels[parts.test] == 0).sum() < 160
 
 
-def test_rows_that_pairs_chain_stay_together():
+def test_rows_that_pairs_connect_stay_together():
     pairs = torch.arange(1000).reshape(-1, 2)
     chain = torch.stack([torch.arange(900, 930), torch.arange(901, 931)], dim=1)
     parts = row_parts(1000, 0.25, 20, seed=0, pairs=torch.cat([pairs, chain]))
     check(parts, 1000, 0.25)
-    for part in (parts.fit, parts.align, parts.judge):
+    for part in (parts.fit, parts.align, parts.test):
         inside = torch.isin(torch.cat([pairs, chain]), part)
         assert torch.equal(inside[:, 0], inside[:, 1])
     assert len(pairs_within(pairs, parts.fit, 1000)) == len(parts.fit) // 2
 
 
-def test_rows_that_all_hang_together_are_divided_all_the_same():
+def test_rows_that_are_all_connected_are_split_at_random():
     pairs = torch.stack([torch.arange(999), torch.arange(1, 1000)], dim=1)
     parts = row_parts(1000, 0.25, 20, seed=0, pairs=pairs)
     check(parts, 1000, 0.25)

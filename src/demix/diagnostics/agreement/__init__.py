@@ -1,1 +1,0 @@
-"""What independent runs agree on, where no factors are known to compare with."""

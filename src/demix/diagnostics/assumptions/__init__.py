@@ -1,1 +1,0 @@
-"""May one believe it? A check-up of the theorems' assumptions on one's own data."""
