@@ -16,7 +16,6 @@ from demix.encoders.independent import independent_axes
 from demix.encoders.slow import slow_directions
 from demix.encoders.whitening import Whitening
 from demix.spaces.base import Space
-from demix.spaces.box import Box
 
 # Observations that are encoded at a time to find slow directions.
 _PART = 500
@@ -168,7 +167,7 @@ class Encoder(nn.Module):
             for side in (x, x_tilde)
         )
         mean, directions = slow_directions(y, y_tilde, self.space.dim)
-        if isinstance(self.space, Box):
+        if self.space.separable:
             white = (torch.cat([y, y_tilde]) - mean) @ directions.T
             # A sigmoid spreads logistic outputs evenly; this is their deviation.
             directions = math.pi / math.sqrt(3) * independent_axes(white) @ directions

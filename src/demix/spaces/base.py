@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
@@ -27,6 +28,10 @@ class Space(ABC):
         (a bound per dimension).
     convex : bool
         Whether Theorems 5 and 6 of Zimmermann et al. (2021), for convex bodies, may apply.
+    spherical : bool
+        Whether all latents have one norm, so that distances and dot products rank them alike.
+    separable : bool
+        Whether the coordinates of uniform latents are independent.
 
     References
     ----------
@@ -35,6 +40,8 @@ class Space(ABC):
 
     dim: int
     convex: bool = True
+    spherical: bool = False
+    separable: bool = False
     _kinds: ClassVar[dict[str, type[Space]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -58,7 +65,7 @@ class Space(ABC):
     @property
     def bounded(self) -> bool:
         """Whether the volume is finite, so that a uniform distribution exists."""
-        return self.log_volume < float("inf")
+        return self.log_volume < math.inf
 
     @abstractmethod
     def uniform(self, size: int, *, generator: torch.Generator | None = None) -> Tensor:
@@ -66,15 +73,15 @@ class Space(ABC):
 
     @abstractmethod
     def contains(self, z: Tensor, atol: float = 1e-5) -> Tensor:
-        """Tell for each row of ``z`` ``(..., n)`` whether it lies in the space."""
+        """Return for each row of ``z`` ``(..., n)`` whether it lies in the space."""
 
     @abstractmethod
     def project(self, z: Tensor) -> Tensor:
-        """Take each row of ``z`` ``(..., n)`` to the nearest point of the space."""
+        """Return the nearest point of the space for each row of ``z`` ``(..., n)``."""
 
     @abstractmethod
     def squash(self, z: Tensor) -> Tensor:
-        """Take free encoder outputs ``(..., n)`` smoothly into the space, onto its interior."""
+        """Map free encoder outputs ``(..., n)`` smoothly onto the interior of the space."""
 
     @abstractmethod
     def config(self) -> dict[str, Any]:
@@ -116,6 +123,13 @@ def check_dim(dim: int, least: int = 1) -> int:
     if not isinstance(dim, int) or isinstance(dim, bool) or dim < least:
         raise DemixError(f"A space needs a whole dimension of at least {least}, but got {dim!r}.")
     return dim
+
+
+def check_radius(radius: float, name: str) -> float:
+    """Return ``radius`` if it is positive and finite."""
+    if not 0 < radius < math.inf:
+        raise DemixError(f"{name} needs a positive, finite radius, but got {radius!r}.")
+    return float(radius)
 
 
 def device_of(generator: torch.Generator | None) -> torch.device:

@@ -32,6 +32,8 @@ class Box(Space):
     tensor([1.0000, 0.5000])
     """
 
+    separable = True
+
     def __init__(self, dim: int, low: Bound = 0.0, high: Bound = 1.0) -> None:
         self.dim = check_dim(dim)
         self.low, self.high = self._bound(low, "low"), self._bound(high, "high")

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from demix._support.errors import DemixError
-from demix.spaces.base import Space, check_dim, device_of
+from demix.spaces.base import Space, check_dim, check_radius, device_of
 
 
 class L1Ball(Space):
@@ -32,9 +31,7 @@ class L1Ball(Space):
 
     def __init__(self, dim: int, radius: float = 1.0) -> None:
         self.dim = check_dim(dim)
-        if not 0 < radius < math.inf:
-            raise DemixError(f"An L1 ball needs a positive, finite radius, but got {radius!r}.")
-        self.radius = float(radius)
+        self.radius = check_radius(radius, "An L1 ball")
 
     @property
     def log_volume(self) -> float:
