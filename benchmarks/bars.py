@@ -7,7 +7,7 @@ from typing import Any
 from benchmarks.estimators import CEBRA, OURS
 from benchmarks.losses import PEER
 from benchmarks.sizes import Sizes
-from demix.losses.similarities import Kind
+from demix.losses.similarities import SimilarityName
 
 _MIB = 2**20
 
@@ -82,7 +82,9 @@ def _met(bar: dict[str, Any]) -> bool | None:
     return bool(bar["measured"] <= bar["bar"])
 
 
-def _speed(contrast: dict[str, Any], similarity: Kind, batch: int, bar: float) -> dict[str, Any]:
+def _speed(
+    contrast: dict[str, Any], similarity: SimilarityName, batch: int, bar: float
+) -> dict[str, Any]:
     entry = _entry(contrast, similarity, batch)
     name = f"contrast against the dense form, {entry['title']}, B = {batch}"
     measured = entry["speedup"].get("dense")
@@ -91,7 +93,7 @@ def _speed(contrast: dict[str, Any], similarity: Kind, batch: int, bar: float) -
     return _bar(name, "at least", bar, measured, "times faster", note)
 
 
-def _entry(contrast: dict[str, Any], similarity: Kind, batch: int) -> dict[str, Any]:
+def _entry(contrast: dict[str, Any], similarity: SimilarityName, batch: int) -> dict[str, Any]:
     found: dict[str, Any] = next(
         entry
         for entry in contrast["entries"]

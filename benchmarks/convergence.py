@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import median
 from typing import Any
@@ -91,7 +92,13 @@ def history(
 
     say(f"{experiment.name}, row {row.number}, seed {seed}: training")
     training = train(
-        encoder, process.sample, objective, recipe, seed=seed, watch=watch, looks=sizes.looks
+        encoder,
+        process.sample,
+        objective,
+        recipe,
+        seed=seed,
+        evaluate=watch,
+        eval_every=math.ceil(recipe.steps / sizes.looks),
     )
     if training.interrupted:
         raise KeyboardInterrupt

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from demix.encoders.encoder import paper_encoder
-from demix.losses.similarities import Kind
+from demix.losses.similarities import SimilarityName
 from demix.papers.zimmermann2021.pairs import PairRow
 from demix.processes.process import Process
 from demix.spaces.names import space_named
@@ -23,7 +23,7 @@ _PAIR_ARRAYS = 3
 _DIFFERENCE_ARRAYS = 5
 
 
-def dense_contrast(queries: Tensor, keys: Tensor, similarity: Kind) -> Tensor:
+def dense_contrast(queries: Tensor, keys: Tensor, similarity: SimilarityName) -> Tensor:
     r"""Return Eq. 1 (dot product) or Eq. 6 (L^p) with all pairs in memory at once.
 
     .. math:: -\frac{1}{B} \sum_i \log \frac{e^{s(q_i, k_i)}}{\sum_j e^{s(q_i, k_j)}}
@@ -52,7 +52,7 @@ def dense_contrast(queries: Tensor, keys: Tensor, similarity: Kind) -> Tensor:
     return functional.cross_entropy(logits, torch.arange(len(queries)))
 
 
-def dense_bytes(batch: int, dim: int, similarity: Kind) -> int:
+def dense_bytes(batch: int, dim: int, similarity: SimilarityName) -> int:
     """Return about how much memory forward and backward of :func:`dense_contrast` need."""
     if similarity == "dot":
         return 4 * _PAIR_ARRAYS * batch**2

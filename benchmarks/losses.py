@@ -17,7 +17,7 @@ from benchmarks.timing import Say, interleaved, medians, ratios, under
 from demix._support.errors import DemixError
 from demix._support.memory import available_memory
 from demix.losses.contrast import contrast
-from demix.losses.similarities import Kind
+from demix.losses.similarities import SimilarityName
 
 PEER = "NTXentLoss"
 # How many arrays of every positive with every negative are alive at the peak of the peer,
@@ -50,7 +50,7 @@ def measure_losses(sizes: Sizes, say: Say) -> dict[str, Any]:
     return {"dim": sizes.dim, "entries": entries, "large": large}
 
 
-def _entry(similarity: Kind, batch: int, sizes: Sizes, say: Say) -> dict[str, Any]:
+def _entry(similarity: SimilarityName, batch: int, sizes: Sizes, say: Say) -> dict[str, Any]:
     left_out = _left_out(similarity, batch, sizes.dim)
     forms = [form for form in ("demix", "dense", PEER) if form not in left_out]
     word = label(similarity)
@@ -80,7 +80,7 @@ def _entry(similarity: Kind, batch: int, sizes: Sizes, say: Say) -> dict[str, An
     return entry
 
 
-def label(similarity: Kind) -> str:
+def label(similarity: SimilarityName) -> str:
     """Write a similarity in a word."""
     powers = {1: "L1", 2: "L2²", 3: "L3³"}
     return "dot product" if similarity == "dot" else powers[int(similarity)]
@@ -91,7 +91,7 @@ def peer_bytes(batch: int) -> int:
     return 4 * _PEER_ARRAYS * batch**2 * (batch - 1)
 
 
-def _left_out(similarity: Kind, batch: int, dim: int) -> dict[str, str]:
+def _left_out(similarity: SimilarityName, batch: int, dim: int) -> dict[str, str]:
     """Name the forms that cannot run here, with the reason."""
     reasons = {}
     room = available_memory() // 2
@@ -108,7 +108,9 @@ def _left_out(similarity: Kind, batch: int, dim: int) -> dict[str, str]:
     return reasons
 
 
-def forward_backward(form: str, similarity: Kind, batch: int, dim: int) -> Callable[[], float]:
+def forward_backward(
+    form: str, similarity: SimilarityName, batch: int, dim: int
+) -> Callable[[], float]:
     """Return a call that takes a loss and its gradients on fixed pairs of unit vectors.
 
     Parameters
@@ -141,7 +143,7 @@ def forward_backward(form: str, similarity: Kind, batch: int, dim: int) -> Calla
     return call
 
 
-def _loss(form: str, similarity: Kind) -> Callable[[Tensor, Tensor], Tensor]:
+def _loss(form: str, similarity: SimilarityName) -> Callable[[Tensor, Tensor], Tensor]:
     if form == "demix":
         return lambda q, k: contrast(q, k, similarity=similarity)
     if form == "dense":
@@ -161,7 +163,7 @@ def _loss(form: str, similarity: Kind) -> Callable[[Tensor, Tensor], Tensor]:
     return loss
 
 
-def _check_equal(forms: list[str], similarity: Kind, batch: int, dim: int) -> None:
+def _check_equal(forms: list[str], similarity: SimilarityName, batch: int, dim: int) -> None:
     """Refuse to compare the times of forms that compute different things."""
     small = min(batch, 256)
     values = {form: forward_backward(form, similarity, small, dim)() for form in forms}
@@ -173,6 +175,6 @@ def _check_equal(forms: list[str], similarity: Kind, batch: int, dim: int) -> No
             )
 
 
-def _weigh(form: str, similarity: Kind, batch: int, dim: int) -> int:
+def _weigh(form: str, similarity: SimilarityName, batch: int, dim: int) -> int:
     shape = {"form": form, "similarity": similarity, "dim": dim}
     return extra_memory(forward_backward, shape | {"batch": batch}, shape | {"batch": 16})

@@ -13,12 +13,12 @@ from torch.nn import functional
 
 from benchmarks.memory import peak_memory, start_counting
 from demix._support.process_group.group import Ranks
-from demix._support.process_group.split import divided
+from demix._support.process_group.sharding import even_sharding
 from demix.distributions.uniform import Uniform
 from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
 from demix.losses.pairs import InfoNCE
-from demix.losses.ring import Exchange, spread_logsumexp
+from demix.losses.ring import Exchange, sharded_logsumexp
 from demix.losses.similarities import similarity_named
 from demix.losses.streaming import pairwise_logsumexp
 from demix.processes.mixing import LeakyMixing
@@ -31,7 +31,9 @@ from demix.training.recipe import Recipe
 def step_seconds(batch: int, dim: int, steps: int) -> float:
     """Return the seconds of a training step of the laptop encoder with InfoNCE."""
     recipe = Recipe(steps=steps, batch=batch, whiten=False)
-    training = train(_encoder(dim), _process(dim).sample, InfoNCE(), recipe, looks=1)
+    training = train(
+        _encoder(dim), _process(dim).sample, InfoNCE(), recipe, eval_every=recipe.steps
+    )
     return training.seconds / steps
 
 
@@ -82,7 +84,7 @@ def hop_seconds(size: int, repeats: int) -> float:
 
 def _loss(batch: int, dim: int, exchange: Exchange | None) -> Callable[[], object]:
     similarity = similarity_named("dot")
-    split = divided(batch, Ranks.current().group)
+    split = even_sharding(batch, Ranks.current().group)
     generator = torch.Generator().manual_seed(0)
     both = functional.normalize(torch.randn(2, batch, dim, generator=generator), dim=2)
     queries, keys = both[0, split.own].clone(), both[1].clone()
@@ -95,7 +97,7 @@ def _loss(batch: int, dim: int, exchange: Exchange | None) -> Callable[[], objec
         if exchange is None:
             rows, columns = pairwise_logsumexp(queries, keys, similarity, columns=True)
         else:
-            rows, columns = spread_logsumexp(
+            rows, columns = sharded_logsumexp(
                 queries, keys, similarity, split, columns=True, exchange=exchange
             )
         assert columns is not None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.series import DATA
-from demix.losses.similarities import Kind
+from demix.losses.similarities import SimilarityName
 
-SIMILARITIES: tuple[Kind, ...] = ("dot", 1, 2, 3)
+SIMILARITIES: tuple[SimilarityName, ...] = ("dot", 1, 2, 3)
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Sizes:
         Latents.
     batches : tuple of int
         Queries and keys of the losses.
-    weighed : tuple of Kind
+    weighed : tuple of SimilarityName
         Similarities whose memory is measured.
     power_batch, paper_batch, large_batch : int
         Where the bars of the L^p, of the dot product and of our memory are measured.
@@ -63,7 +63,7 @@ class Sizes:
     rounds: int
     dim: int
     batches: tuple[int, ...]
-    weighed: tuple[Kind, ...]
+    weighed: tuple[SimilarityName, ...]
     power_batch: int
     paper_batch: int
     large_batch: int

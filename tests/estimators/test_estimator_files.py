@@ -37,7 +37,7 @@ LABELS = np.array(["low", "middle", "high"])[np.digitize(Z[:, 0], [-0.4, 0.4])]
 FITS = {
     "time": lambda: ContrastiveDemixer(2, lag=(1, 3), **TINY).fit(X),
     "auto": lambda: ContrastiveDemixer(2, space="box", conditional="auto", **TINY).fit(X),
-    "labels": lambda: ClassifierDemixer(2, noise=0.1, unit_rows=True, **TINY).fit(X, LABELS),
+    "labels": lambda: ClassifierDemixer(2, noise=0.1, unit_prototypes=True, **TINY).fit(X, LABELS),
     "instances": lambda: InstanceDemixer(np.int64(2), space=Sphere(2), **TINY).fit(X),
 }
 every_fit = pytest.mark.parametrize("name", FITS)
@@ -107,7 +107,7 @@ def test_a_classifier_comes_back_with_its_head(tmp_path):
     assert loaded.predict_proba(X).tobytes() == fitted.predict_proba(X).tobytes()
     assert loaded.predict(X).tolist() == fitted.predict(X).tolist()
     assert loaded.classes_.tolist() == ["high", "low", "middle"]
-    assert loaded.rows_.tobytes() == fitted.rows_.tobytes()
+    assert loaded.prototypes_.tobytes() == fitted.prototypes_.tobytes()
     assert loaded.score(X, LABELS) == fitted.score(X, LABELS)
 
 
@@ -236,15 +236,20 @@ def test_another_head_is_refused(tmp_path):
     description = description_of(written("labels", tmp_path))
     path = tmp_path / "model.safetensors"
     honest = path.read_bytes()
-    for head in ({"rows": [3, 5], "bias": [3]}, {"rows": [10**6, 10**6]}, {"rows": "x"}, ["x"]):
+    for head in (
+        {"weight": [3, 5], "bias": [3]},
+        {"weight": [10**6, 10**6]},
+        {"weight": "x"},
+        ["x"],
+    ):
         seal(tmp_path, head=head)
         assert "does not hold the model it describes" in refusal(tmp_path)
     # A head of other numbers, which the description fits.
     tensors = load(honest)
     for shape in ((4, 2), (3, 3)):
         rows, bias = torch.zeros(shape), torch.zeros(shape[0])
-        path.write_bytes(save(tensors | {"head.rows": rows, "head.bias": bias}))
-        seal(tmp_path, **description | {"head": {"rows": [*shape], "bias": [shape[0]]}})
+        path.write_bytes(save(tensors | {"head.weight": rows, "head.bias": bias}))
+        seal(tmp_path, **description | {"head": {"weight": [*shape], "bias": [shape[0]]}})
         assert "does not describe a fitted ClassifierDemixer: " in refusal(tmp_path)
     # None at all, which would predict at random.
     path.write_bytes(save({k: x for k, x in tensors.items() if not k.startswith("head.")}))

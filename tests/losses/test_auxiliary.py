@@ -16,7 +16,7 @@ def test_its_log_ratio_has_the_declared_form():
     made.bias.data = uniform(1, 9)
     every = made.log_ratios(FEATURES, torch.arange(9))
     differences = every[:, 1:] - every[:, :1]
-    rows, bias = made.rows[1:] - made.rows[:1], made.bias[1:] - made.bias[:1]
+    rows, bias = made.weight[1:] - made.weight[:1], made.bias[1:] - made.bias[:1]
     assert_same(differences.detach(), (FEATURES @ rows.T + bias).detach(), 1e-10)
 
 

@@ -18,7 +18,7 @@ FEATURES, LABELS = 3 * uniform(0, 40, 4), torch.arange(40) * 7 % 9
 
 def test_it_goes_through_the_same_contrast():
     made = Classification(9, 4).double()
-    expected = contrast(FEATURES, made.rows, positives=LABELS)
+    expected = contrast(FEATURES, made.weight, positives=LABELS)
     torch.testing.assert_close(made.loss(FEATURES, LABELS), expected)
 
 

@@ -21,7 +21,7 @@ from demix import (
     Process,
     Uniform,
 )
-from demix.losses.pairs import Supervised
+from demix.losses.pairs import LatentMSE
 
 BOX = Box(3)
 PROCESS = Process(Uniform(BOX), Laplace(BOX, 0.1), LeakyMixing(3, seed=0, draws=10))
@@ -68,7 +68,7 @@ def test_a_group_as_large_as_the_batch_is_no_group(
 
 
 @pytest.mark.parametrize(
-    "objective", [InfoNCE(1), InfoNCE(1, within=8), AlignmentUniformity(1), Supervised()], ids=repr
+    "objective", [InfoNCE(1), InfoNCE(1, within=8), AlignmentUniformity(1), LatentMSE()], ids=repr
 )
 def test_a_few_steps_lower_every_objective(encoder: Encoder, objective: Any) -> None:
     pairs = PROCESS.sample(64, generator=torch.Generator().manual_seed(2))
@@ -81,7 +81,7 @@ def test_a_few_steps_lower_every_objective(encoder: Encoder, objective: Any) -> 
     assert float(objective(encoder, pairs).detach()) < before - 0.01
 
 
-@pytest.mark.parametrize("objective", [InfoNCE(), AlignmentUniformity(), Supervised()], ids=repr)
+@pytest.mark.parametrize("objective", [InfoNCE(), AlignmentUniformity(), LatentMSE()], ids=repr)
 def test_objectives_are_values(objective: Any) -> None:
     assert objective == type(objective)()
     assert hash(objective) == hash(type(objective)())

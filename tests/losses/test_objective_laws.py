@@ -26,7 +26,7 @@ from demix import (
     Sphere,
     TimeContrastive,
 )
-from demix.losses.pairs import Supervised
+from demix.losses.pairs import LatentMSE
 from demix.processes.cluster_process import Labelled
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -58,7 +58,7 @@ def dense_alignment(objective: AlignmentUniformity, encoder: Encoder, pairs: Pai
     return push.exp().mean(dim=1).log().mean() - pull.mean()
 
 
-def dense_supervised(_: Supervised, encoder: Encoder, pairs: Pairs) -> Tensor:
+def dense_supervised(_: LatentMSE, encoder: Encoder, pairs: Pairs) -> Tensor:
     """The mean squared error of both sides."""
     errors = [encoder(pairs.x) - pairs.z, encoder(pairs.x_tilde) - pairs.z_tilde]
     return torch.stack(errors).square().mean()
@@ -66,11 +66,11 @@ def dense_supervised(_: Supervised, encoder: Encoder, pairs: Pairs) -> Tensor:
 
 def dense_classification(objective: Classification, encoder: Encoder, batch: Labelled) -> Tensor:
     """Cross-entropy between the targets and the chances of all classes."""
-    h, rows = encoder(batch.x), objective.rows
+    h, rows = encoder(batch.x), objective.weight
     if isinstance(objective, TimeContrastive):
         maps = {"identity": h, "absolute": h.abs(), "square": h * h}
         h = torch.cat([maps[name] for name in objective.statistics], dim=1)
-    if objective.unit_rows:
+    if objective.unit_prototypes:
         rows = rows / rows.square().sum(dim=1, keepdim=True).sqrt()
     weight = torch.einsum("bd,cd->bc", h, rows).exp()
     if objective.bias is not None:
@@ -86,7 +86,7 @@ def dense_classification(objective: Classification, encoder: Encoder, batch: Lab
 
 def log_ratios(objective: GeneralizedContrastive, h: Tensor) -> Tensor:
     """``r(x, u)`` of all samples and all labels, ``(B, 9)``."""
-    return h @ objective.rows.T + objective.bias + objective.common(h)
+    return h @ objective.weight.T + objective.bias + objective.common(h)
 
 
 def dense_generalized(
@@ -145,10 +145,10 @@ CASES = {
     },
     "InfoNCE on a sphere": Case(InfoNCE, Sphere(4), PAIRS, dense_info_nce),
     **{f"AlignmentUniformity {s}": alignment(s) for s in SIMILARITIES},
-    "Supervised": Case(Supervised, Box(4), PAIRS, dense_supervised),
-    "C1": labels(Classification, Sphere(4), unit_rows=True),
+    "LatentMSE": Case(LatentMSE, Box(4), PAIRS, dense_supervised),
+    "C1": labels(Classification, Sphere(4), unit_prototypes=True),
     "C2": labels(Classification, Sphere(4)),
-    "C3": labels(Classification, Real(4), unit_rows=True),
+    "C3": labels(Classification, Real(4), unit_prototypes=True),
     "C4": labels(Classification, Real(4)),
     "C4 bias": labels(Classification, Real(4), bias=True),
     "C4 prior": labels(Classification, Real(4), prior=PRIOR),
@@ -156,14 +156,14 @@ CASES = {
     "C4 smoothing noise": labels(Classification, Real(4), smoothing=0.3, noise=0.2),
     "C4 noise": labels(Classification, Real(4), noise=0.8),
     "C1 bias prior smoothing": labels(
-        Classification, Sphere(4), unit_rows=True, bias=True, prior=PRIOR, smoothing=0.3
+        Classification, Sphere(4), unit_prototypes=True, bias=True, prior=PRIOR, smoothing=0.3
     ),
     "C1 bias prior noise": labels(
-        Classification, Sphere(4), unit_rows=True, bias=True, prior=PRIOR, noise=0.1
+        Classification, Sphere(4), unit_prototypes=True, bias=True, prior=PRIOR, noise=0.1
     ),
     "DIET": labels(InstanceDiscrimination, Sphere(4)),
     "DIET unit rows smoothing": labels(
-        InstanceDiscrimination, Sphere(4), unit_rows=True, smoothing=0.3
+        InstanceDiscrimination, Sphere(4), unit_prototypes=True, smoothing=0.3
     ),
     "TCL": labels(TimeContrastive, Real(4)),
     "TCL statistics": labels(TimeContrastive, Real(4), statistics=("square", "absolute")),

@@ -12,9 +12,9 @@ from sklearn.metrics import r2_score
 from demix import affine_r2, all_scores, mean_correlation
 from demix.metrics.gaps import mutual_information_gap
 from demix.metrics.isometry import isometry_error
+from demix.metrics.prototypes import prototypes_r2
 from demix.metrics.readout import explicitness, linear_accuracy
 from demix.metrics.regression import orthogonality_error
-from demix.metrics.rows import rows_r2
 from demix.metrics.statistic import Meaning, Statistic, _weights, explained, scored
 
 
@@ -109,7 +109,10 @@ def test_clusters_not_rows_are_drawn_anew() -> None:
     random = np.random.default_rng(0)
     v = random.normal(size=(40, 2))
     few = v + 0.5 * random.normal(size=v.shape)
-    once, often = rows_r2(few, v), rows_r2(np.repeat(few, 20, axis=0), v, np.repeat(range(40), 20))
+    once, often = (
+        prototypes_r2(few, v),
+        prototypes_r2(np.repeat(few, 20, axis=0), v, np.repeat(range(40), 20)),
+    )
     assert often == pytest.approx(once, abs=1e-9)
     assert (often.low, often.high) == pytest.approx((once.low, once.high), abs=1e-9)
 

@@ -44,7 +44,7 @@ def pull_on_the_truth(process: ClusterProcess, objective: Classification) -> flo
     The expectation over the labels is exact: each label counts as often as the process shows it.
     """
     objective = objective.double()
-    objective.rows.data = process.vectors.double()
+    objective.weight.data = process.vectors.double()
     if objective.bias is not None:
         objective.bias.data = process.prior.log()
     z = CLEAN.sample(200, generator=torch.Generator().manual_seed(SEED)).z.double()
@@ -69,7 +69,7 @@ def pull_on_the_truth(process: ClusterProcess, objective: Classification) -> flo
     ids=["clean", "noise", "bias", "prior", "smoothing"],
 )
 def test_a_corrected_loss_leaves_the_truth_where_it_is(process: Any, options: Any) -> None:
-    assert pull_on_the_truth(process, Classification(20, 3, unit_rows=True, **options)) < 1e-6
+    assert pull_on_the_truth(process, Classification(20, 3, unit_prototypes=True, **options)) < 1e-6
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_corrected_loss_leaves_the_truth_where_it_is(process: Any, options: An
     ids=["noise", "imbalance", "smoothing", "smoothed noise"],
 )
 def test_any_other_loss_pulls_at_it(process: Any, options: Any) -> None:
-    assert pull_on_the_truth(process, Classification(20, 3, unit_rows=True, **options)) > 0.1
+    assert pull_on_the_truth(process, Classification(20, 3, unit_prototypes=True, **options)) > 0.1
 
 
 @cache
@@ -93,7 +93,7 @@ def trained(process: ClusterProcess, correction: str = "none") -> tuple[float, f
         "smoothing and noise": {"smoothing": 0.6, "noise": 0.6},
     }[correction]
     torch.manual_seed(SEED)
-    objective = Classification(20, 3, unit_rows=True, **options)
+    objective = Classification(20, 3, unit_prototypes=True, **options)
     encoder = Encoder(3, SPHERE, hidden=(32,) * 3)
     # What an imbalance does takes longer to be undone.
     steps = 600 if process is UNBALANCED else 300
@@ -101,7 +101,7 @@ def trained(process: ClusterProcess, correction: str = "none") -> tuple[float, f
     fresh = CLEAN.sample(8192, generator=torch.Generator().manual_seed(2**40))
     with torch.no_grad():
         features: Tensor = encoder(fresh.x)
-    error = optimum_error(objective.table(), features, CLEAN.vectors, fresh.z, kappa=KAPPA)
+    error = optimum_error(objective.prototypes(), features, CLEAN.vectors, fresh.z, kappa=KAPPA)
     return 1 - affine_r2(features, fresh.z), error
 
 

@@ -29,7 +29,7 @@ PROCESS = Process(Uniform(SPHERE), VonMisesFisher(SPHERE, 10.0), LeakyMixing(2, 
 REGIONS = 24
 
 
-def run(path=None, *, stop_at: int | None = None, looks: int = 4) -> torch.Tensor:
+def run(path=None, *, stop_at: int | None = None, eval_every: int = 3) -> torch.Tensor:
     """Train for 12 steps, or for some of them, and return all weights."""
 
     def cut(step, record):
@@ -38,7 +38,15 @@ def run(path=None, *, stop_at: int | None = None, looks: int = 4) -> torch.Tenso
 
     encoder = Encoder(2, SPHERE, hidden=(4, 4))
     recipe = Recipe(steps=12, batch=8)
-    train(encoder, PROCESS.sample, InfoNCE(), recipe, looks=looks, report=cut, checkpoint=path)
+    train(
+        encoder,
+        PROCESS.sample,
+        InfoNCE(),
+        recipe,
+        eval_every=eval_every,
+        callback=cut,
+        checkpoint=path,
+    )
     return torch.cat([value.flatten() for value in encoder.state_dict().values()])
 
 
@@ -122,8 +130,8 @@ def test_with_both_damaged_it_says_so_and_leaves_them(cut):
 def test_checkpoints_cost_little(tmp_path, monkeypatch):
     monkeypatch.setattr("demix.training.checkpoints._SHARE", 0.0)
     path = tmp_path / "checkpoint.safetensors"
-    run(path, stop_at=11, looks=12)
+    run(path, stop_at=11, eval_every=1)
     # The first one shows what they cost, which is too much; the last one is not reached.
     assert [file.exists() for file in checkpoint_files(path)] == [True, False]
-    run(path, looks=12)
+    run(path, eval_every=1)
     assert all(file.exists() for file in checkpoint_files(path))

@@ -42,7 +42,7 @@ CASES = {
     "lazy rows": (
         LABELS,
         lambda: InstanceDiscrimination(20, 2, sampled=5),
-        {"lazy_rows": True},
+        {"lazy_prototypes": True},
     ),
 }
 every_case = pytest.mark.parametrize("name", CASES)
@@ -69,8 +69,8 @@ def run(case, *, stop_at: int | None = None, **settings):
         objective,
         Recipe(steps=40, batch=32, **options),
         seed=3,
-        looks=10,
-        report=cut,
+        eval_every=4,
+        callback=cut,
         **settings,
     )
     modules = [encoder] + ([objective] if isinstance(objective, torch.nn.Module) else [])
@@ -115,11 +115,11 @@ def test_a_finished_training_is_not_run_again(tmp_path):
 
 def worse_after(step: int):
     """A validation that falls until ``step`` and then rises."""
-    looks = []
+    losses = []
 
     def validate(encoder):
-        looks.append(1)
-        return abs(4 * len(looks) - step)
+        losses.append(1)
+        return abs(4 * len(losses) - step)
 
     return validate
 
@@ -168,9 +168,9 @@ sys.path.insert(0, sys.argv[2])
 from test_train_checkpoints import LABELS
 from demix import Classification, Encoder, Real, Recipe, train
 encoder, objective = Encoder(2, Real(2), hidden=(16, 16)), Classification(20, 2)
-train(encoder, LABELS.sample, objective, Recipe(steps=300, batch=64), looks=60,
-      checkpoint=sys.argv[1] or None, report=lambda step, record: print(step, flush=True))
-print(torch.cat([p.detach().flatten() for p in [*encoder.parameters(), objective.rows]])
+train(encoder, LABELS.sample, objective, Recipe(steps=300, batch=64), eval_every=5,
+      checkpoint=sys.argv[1] or None, callback=lambda step, record: print(step, flush=True))
+print(torch.cat([p.detach().flatten() for p in [*encoder.parameters(), objective.weight]])
       .numpy().tobytes().hex()[-4000:])
 """
 

@@ -20,8 +20,8 @@ mixing = LeakyMixing(2, seed=0, draws=10)
 process = Process(Uniform(sphere), VonMisesFisher(sphere, 10.0), mixing)
 encoder = Encoder(2, sphere, hidden=(16, 16))
 training = train(
-    encoder, process.sample, InfoNCE(), Recipe(steps=10**6, batch=32), looks=10**5,
-    report=lambda step, record: print(step, flush=True) if step == 30 else None,
+    encoder, process.sample, InfoNCE(), Recipe(steps=10**6, batch=32), eval_every=10,
+    callback=lambda step, record: print(step, flush=True) if step == 30 else None,
 )
 finite = all(torch.isfinite(p).all() for p in encoder.parameters())
 kept = len(training.history) == training.steps // 10 and training.steps >= 30
@@ -35,7 +35,7 @@ def raise_at(step: int, count: list[int]) -> None:
         raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("where", ["objective", "report", "watch"])
+@pytest.mark.parametrize("where", ["objective", "callback", "evaluate"])
 def test_what_was_learned_until_then_is_kept(tiny, where):
     count: list[int] = []
 
@@ -44,27 +44,27 @@ def test_what_was_learned_until_then_is_kept(tiny, where):
             raise_at(13, count)
         return InfoNCE()(encoder, pairs)
 
-    def report(step, record):
-        if where == "report":
+    def callback(step, record):
+        if where == "callback":
             raise_at(12, count)
 
-    def watch(encoder):
-        if where == "watch":
+    def evaluate(encoder):
+        if where == "evaluate":
             raise_at(3, count)
         return {"score": 1.0}
 
     settings = tiny | {"objective": objective}
-    training = train(**settings, watch=watch, looks=5, report=report)
+    training = train(**settings, evaluate=evaluate, eval_every=4, callback=callback)
     assert training.interrupted
     assert training.steps == 12
-    # A look that was broken off leaves no record.
-    kept = [4, 8] if where == "watch" else [4, 8, 12]
+    # An interrupted evaluation leaves no record.
+    kept = [4, 8] if where == "evaluate" else [4, 8, 12]
     assert [record["step"] for record in training.history] == kept
     assert not tiny["encoder"].training
     assert all(torch.isfinite(p).all() for p in tiny["encoder"].parameters())
 
 
-@pytest.mark.parametrize("where", ["objective", "watch"])
+@pytest.mark.parametrize("where", ["objective", "evaluate"])
 def test_seconds_count_no_time_twice(tiny, where):
     count: list[int] = []
 
@@ -74,13 +74,13 @@ def test_seconds_count_no_time_twice(tiny, where):
             raise_at(12, count)
         return InfoNCE()(encoder, pairs)
 
-    def watch(encoder):
-        if where == "watch":
+    def evaluate(encoder):
+        if where == "evaluate":
             raise_at(2, count)
         return {}
 
     start = time.perf_counter()
-    training = train(**tiny | {"objective": objective}, watch=watch, looks=2)
+    training = train(**tiny | {"objective": objective}, evaluate=evaluate, eval_every=10)
     assert 0.1 < training.seconds < time.perf_counter() - start
 
 

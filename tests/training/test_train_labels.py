@@ -35,7 +35,7 @@ def trained(steps: int = 500, optimizer: str = "muon"):
         LeakyMixing(2, seed=0, draws=50),
     )
     objective = Classification(20, 2)
-    before = objective.rows.detach().clone()
+    before = objective.weight.detach().clone()
     encoder = Encoder(2, Real(2), hidden=(32,) * 3, activation="leaky_relu")
     train(encoder, process.sample, objective, Recipe(steps=steps, batch=512, optimizer=optimizer))
     return process, encoder, objective, before
@@ -44,7 +44,7 @@ def trained(steps: int = 500, optimizer: str = "muon"):
 @pytest.mark.parametrize("optimizer", ["muon", "adam"])
 def test_rows_are_trained_with_the_encoder(optimizer):
     _, _, objective, before = trained(steps=2, optimizer=optimizer)
-    assert not torch.equal(objective.rows, before)
+    assert not torch.equal(objective.weight, before)
 
 
 def test_classification_inverts_the_process_and_reaches_its_optimum():
@@ -55,7 +55,7 @@ def test_classification_inverts_the_process_and_reaches_its_optimum():
         loss = objective.loss(latents, batch.labels)
     assert affine_r2(latents, batch.z) > 0.99
     rows = process.vectors
-    assert optimum_error(objective.rows, latents, rows, batch.z, kappa=10.0) < 0.25
+    assert optimum_error(objective.weight, latents, rows, batch.z, kappa=10.0) < 0.25
     best = -process.log_posterior(batch.z, batch.labels).mean()
     assert -0.01 < float(loss - best) < 0.01
 

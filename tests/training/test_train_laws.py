@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from demix import DemixError, Encoder, InfoNCE, Recipe, train
-from demix.losses.pairs import Supervised
+from demix.losses.pairs import LatentMSE
 
 
 def weights_after(circle, seed: int, **settings) -> torch.Tensor:
@@ -43,13 +43,13 @@ def test_muon_can_be_left_to_the_last_layer(circle):
         assert step.abs().max() == pytest.approx(1e-3, rel=0.01)
 
 
-def test_looking_does_not_change_the_weights(circle, tiny):
-    train(**tiny, seed=3, watch=lambda encoder: {"size": float(encoder.scale)}, looks=5)
+def test_evaluation_does_not_change_the_weights(circle, tiny):
+    train(**tiny, seed=3, evaluate=lambda encoder: {"size": float(encoder.scale)}, eval_every=4)
     found = torch.nn.utils.parameters_to_vector(tiny["encoder"].parameters()).detach()
     assert torch.equal(found, weights_after(circle, 3))
 
 
-def test_records_hold_step_seconds_loss_and_what_was_watched(tiny):
+def test_records_hold_step_seconds_loss_and_what_evaluate_returned(tiny):
     told = []
     losses = []
 
@@ -59,9 +59,9 @@ def test_records_hold_step_seconds_loss_and_what_was_watched(tiny):
 
     training = train(
         **tiny | {"objective": objective},
-        watch=lambda encoder: {"score": 7.0},
-        looks=4,
-        report=lambda step, record: told.append((step, record)),
+        evaluate=lambda encoder: {"score": 7.0},
+        eval_every=5,
+        callback=lambda step, record: told.append((step, record)),
     )
     assert [record["step"] for record in training.history] == [5, 10, 15, 20]
     for i, record in enumerate(training.history):
@@ -78,25 +78,26 @@ def test_records_hold_step_seconds_loss_and_what_was_watched(tiny):
     assert all(record is training.history[step // 5 - 1] for step, record in told[4:])
 
 
-@pytest.mark.parametrize(("steps", "looks"), [(20, 20), (20, 1), (20, 7), (39, 20), (3, 10)])
-def test_the_history_ends_with_the_last_step_and_has_no_more_records_than_looks(tiny, steps, looks):
+@pytest.mark.parametrize(
+    ("steps", "eval_every"), [(20, 1), (20, 20), (20, 3), (39, 2), (3, 1), (3, 5), (39, None)]
+)
+def test_there_is_a_record_of_every_nth_step_and_of_the_last(tiny, steps, eval_every):
     tiny["recipe"] = replace(tiny["recipe"], steps=steps)
-    steps_seen = [record["step"] for record in train(**tiny, looks=looks).history]
-    assert steps_seen[-1] == steps
-    assert len(steps_seen) <= looks
-    assert steps_seen == sorted(set(steps_seen))
+    found = [record["step"] for record in train(**tiny, eval_every=eval_every).history]
+    every = eval_every or 2  # by default there are at most 20 records
+    assert found == sorted({*range(every, steps + 1, every), steps})
 
 
-def test_seconds_leave_the_looks_out(tiny):
+def test_seconds_leave_evaluations_out(tiny):
     start = time.perf_counter()
-    training = train(**tiny, watch=lambda encoder: time.sleep(0.1) or {}, looks=4)
+    training = train(**tiny, evaluate=lambda encoder: time.sleep(0.1) or {}, eval_every=5)
     assert training.seconds < time.perf_counter() - start - 4 * 0.1
 
 
-def test_looks_happen_in_evaluation_mode_and_without_gradients(tiny):
+def test_evaluations_happen_in_evaluation_mode_and_without_gradients(tiny):
     seen = []
 
-    def watch(encoder):
+    def evaluate(encoder):
         seen.append((encoder.training, torch.is_grad_enabled()))
         return {}
 
@@ -104,7 +105,7 @@ def test_looks_happen_in_evaluation_mode_and_without_gradients(tiny):
         seen.append((encoder.training, torch.is_grad_enabled()))
         return InfoNCE()(encoder, pairs)
 
-    train(**tiny | {"objective": objective}, watch=watch, looks=1)
+    train(**tiny | {"objective": objective}, evaluate=evaluate, eval_every=20)
     assert seen == 20 * [(True, True)] + [(False, False)]
     assert not tiny["encoder"].training
 
@@ -114,7 +115,7 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_rates(tiny, value
     losses = iter([1.0, 1.0, value])
 
     def objective(encoder, pairs):
-        return Supervised()(encoder, pairs) * next(losses)
+        return LatentMSE()(encoder, pairs) * next(losses)
 
     with pytest.raises(DemixError, match=rf"became {value} at step 3; lower the rates.*0\.02"):
         train(**tiny | {"objective": objective})

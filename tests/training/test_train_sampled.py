@@ -43,7 +43,7 @@ def rows_after_each_step(lazy: bool, **options: object) -> tuple[list[torch.Tens
     objective = Classification(ROWS, 2, sampled=DRAWN, **options)
     objective.draws.manual_seed(0)
     draws = torch.Generator().manual_seed(0)
-    tables, parts = [objective.rows.detach().clone()], []
+    tables, parts = [objective.weight.detach().clone()], []
 
     def sample(size: int, *, generator: torch.Generator) -> Labelled:
         batch = few_labels(size, generator=generator)
@@ -52,13 +52,13 @@ def rows_after_each_step(lazy: bool, **options: object) -> tuple[list[torch.Tens
         return batch
 
     # The table is kept as it is, so that its steps can be compared with it.
-    recipe = Recipe(steps=STEPS, batch=4, lazy_rows=lazy, whiten=False, initialise=False)
+    recipe = Recipe(steps=STEPS, batch=4, lazy_prototypes=lazy, whiten=False, initialise=False)
     train(
         Encoder(2, Real(2), hidden=(8,)),
         sample,
         objective,
         recipe,
-        report=lambda step, record: tables.append(objective.rows.detach().clone()),
+        callback=lambda step, record: tables.append(objective.weight.detach().clone()),
     )
     return tables, parts
 
@@ -67,7 +67,7 @@ def moved(before: torch.Tensor, after: torch.Tensor) -> set[int]:
     return set((before != after).any(dim=1).nonzero()[:, 0].tolist())
 
 
-@pytest.mark.parametrize("options", [{}, {"unit_rows": True, "bias": True}])
+@pytest.mark.parametrize("options", [{}, {"unit_prototypes": True, "bias": True}])
 def test_lazily_only_rows_that_took_part_and_their_moments_are_touched(monkeypatch, options):
     made = []
 
@@ -101,13 +101,13 @@ def test_the_same_seed_gives_the_same_rows_to_the_bit(lazy):
 
 
 @pytest.mark.parametrize("objective", [InfoNCE(), Classification(ROWS, 2)])
-def test_lazy_rows_without_sampled_ones_are_refused_before_anything_changes(objective):
+def test_lazy_prototypes_without_sampled_ones_are_refused_before_anything_changes(objective):
     encoder = Encoder(2, Real(2), hidden=(8,))
     before = torch.nn.utils.parameters_to_vector(encoder.parameters()).clone()
     with pytest.raises(
-        DemixError, match=f"needs sampled rows.*but got {type(objective).__name__} "
+        DemixError, match=f"needs sampled prototypes.*but got {type(objective).__name__} "
     ):
-        train(encoder, few_labels, objective, Recipe(steps=1, batch=4, lazy_rows=True))
+        train(encoder, few_labels, objective, Recipe(steps=1, batch=4, lazy_prototypes=True))
     assert torch.equal(torch.nn.utils.parameters_to_vector(encoder.parameters()), before)
 
 
@@ -115,9 +115,9 @@ def test_one_objective_can_be_trained_lazily_and_then_exactly():
     objective = InstanceDiscrimination(ROWS, 2, sampled=DRAWN)
     encoder = Encoder(2, Real(2), hidden=(8,))
     for lazy in (True, False):
-        before = objective.rows.detach().clone()
-        train(encoder, few_labels, objective, Recipe(steps=1, batch=4, lazy_rows=lazy))
-        assert moved(before, objective.rows.detach())
+        before = objective.weight.detach().clone()
+        train(encoder, few_labels, objective, Recipe(steps=1, batch=4, lazy_prototypes=lazy))
+        assert moved(before, objective.weight.detach())
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def score(clusters: ClusterProcess, *, sampled: int | None, lazy: bool = False) 
     torch.manual_seed(0)
     encoder = Encoder(2, Real(2), hidden=(32,) * 3)
     objective = Classification(100, 2, sampled=sampled)
-    train(encoder, clusters.sample, objective, Recipe(steps=300, batch=512, lazy_rows=lazy))
+    train(encoder, clusters.sample, objective, Recipe(steps=300, batch=512, lazy_prototypes=lazy))
     batch = clusters.sample(8192, generator=torch.Generator().manual_seed(7))
     with torch.no_grad():
         return float(affine_r2(encoder(batch.x), batch.z))

@@ -60,7 +60,7 @@ def _recover(folder: Path, origin: dict[str, str], *, seed: int, as_json: bool) 
     best = [float(latent_loss(process, batch, _SIMILARITY)) for batch in batches]
     batch, optimum = batches[0], sum(best) / len(best)
 
-    def watch(encoder: Encoder) -> Record:
+    def evaluate(encoder: Encoder) -> Record:
         found = contrast(
             encoder(batch.x), encoder(batch.x_tilde), similarity=_SIMILARITY, two_sided=True
         )
@@ -81,8 +81,8 @@ def _recover(folder: Path, origin: dict[str, str], *, seed: int, as_json: bool) 
             InfoNCE(_SIMILARITY),
             recipe,
             seed=seed,
-            watch=watch,
-            report=bar.step,
+            evaluate=evaluate,
+            callback=bar.step,
         )
     pairs = process.sample(_SAMPLES, generator=held_out)
     with torch.no_grad():

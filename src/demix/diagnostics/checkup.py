@@ -195,7 +195,7 @@ def _looked_at(
         checks += pair_checks(pairs, random)
     elif isinstance(model, ClassifierDemixer):
         labels = torch.cat([batch.labels for batch, _ in held]).numpy()
-        checks += row_checks(model.rows_.astype(np.float64))
+        checks += row_checks(model.prototypes_.astype(np.float64))
         checks.append(balance(source.labels.numpy(), len(model.classes_)))
         with torch.no_grad():
             logits = model.objective_.logits(torch.from_numpy(z).float()).double().numpy()

@@ -10,13 +10,13 @@ from typing import Any
 from demix._support.errors import DemixError
 from demix.losses.pairs import InfoNCE
 from demix.losses.shaped import ShapedInfoNCE
-from demix.losses.similarities import Kind
+from demix.losses.similarities import SimilarityName
 from demix.spaces.base import Space
 from demix.spaces.names import space_named
 from demix.spaces.sphere import Sphere
 
 # Each name's similarity: the dot product, or the power of the distance.
-_SIMILARITIES: dict[str, Kind] = {"vmf": "dot", "normal": 2.0, "laplace": 1.0}
+_SIMILARITIES: dict[str, SimilarityName] = {"vmf": "dot", "normal": 2.0, "laplace": 1.0}
 _KNOWN = '"vmf", "normal", "laplace", a number p >= 1, "anisotropic" or "auto"'
 # Where the size of the output starts: a radius is the root of the inverse temperature, and both
 # have to be large enough to tell positives apart before training moves anything.

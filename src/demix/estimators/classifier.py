@@ -38,7 +38,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         Number of latents.
     space : str or Space
         Where features lie: ``"real"`` leaves them free, ``"sphere"`` brings them to one length.
-    unit_rows : bool
+    unit_prototypes : bool
         Keep the classifier's rows on the unit sphere.
     noise : float
         Known share of labels that were replaced by random ones.
@@ -49,7 +49,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
     ----------
     classes_ : ndarray
         The labels.
-    rows_ : ndarray (classes, n_latents)
+    prototypes_ : ndarray (classes, n_latents)
         A row for each of them, which stand to the vectors of the classes as the features to the
         latents.
     encoder_, gain_, history_, best_step_, notes_
@@ -73,7 +73,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         n_latents: int = 3,
         *,
         space: str | Space = "real",
-        unit_rows: bool = False,
+        unit_prototypes: bool = False,
         noise: float = 0.0,
         encoder: str | dict[str, Any] | None = None,
         recipe: Recipe | None = None,
@@ -81,7 +81,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         random_state: Any = 0,
         device: str = "cpu",
     ) -> None:
-        self.n_latents, self.space, self.unit_rows = n_latents, space, unit_rows
+        self.n_latents, self.space, self.unit_prototypes = n_latents, space, unit_prototypes
         self.noise = noise
         self.encoder, self.recipe, self.validation = encoder, recipe, validation
         self.random_state, self.device = random_state, device
@@ -102,14 +102,14 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         return self._learn(X, given, reset=not hasattr(self, "encoder_"))
 
     @property
-    def rows_(self) -> np.ndarray:
+    def prototypes_(self) -> np.ndarray:
         """The row of each class."""
-        rows: np.ndarray = self.objective_.table().detach().cpu().numpy()
+        rows: np.ndarray = self.objective_.prototypes().detach().cpu().numpy()
         return rows
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability ``(N, classes)`` of each class."""
-        latents = torch.from_numpy(self.transform(X)).to(self.objective_.rows.device)
+        latents = torch.from_numpy(self.transform(X)).to(self.objective_.weight.device)
         with torch.no_grad():
             found: np.ndarray = self.objective_.logits(latents).softmax(dim=1).cpu().numpy()
         return found
@@ -122,11 +122,15 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
 
     def setting(self) -> Setting:
         """Return what theory needs to know."""
-        return Setting("labels", self._space(), unit_prototypes=self.unit_rows)
+        return Setting("labels", self._space(), unit_prototypes=self.unit_prototypes)
 
     def _new_objective(self, space: Space, rows: int) -> Classification:
         return Classification(
-            len(self.classes_), space.dim, unit_rows=self.unit_rows, bias=True, noise=self.noise
+            len(self.classes_),
+            space.dim,
+            unit_prototypes=self.unit_prototypes,
+            bias=True,
+            noise=self.noise,
         )
 
     def _source(self, data: Data, targets: Tensor | None, seed: int) -> LabelledRows:

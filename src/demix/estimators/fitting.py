@@ -124,8 +124,10 @@ def fit_encoder(
         objective,
         replace(recipe, whiten=False),
         seed=seed,
-        watch=lambda f: {"null": loss(f, permuted)},
-        report=None if callback is None else lambda step, last: callback(step, recipe.steps, last),
+        evaluate=lambda f: {"null": loss(f, permuted)},
+        callback=None
+        if callback is None
+        else lambda step, last: callback(step, recipe.steps, last),
         validate=lambda f: loss(f, held),
         patience=_PATIENCE,
         checkpoint=checkpoint,

@@ -35,7 +35,7 @@ class InstanceDemixer(Demixer):
         Number of latents.
     space : str or Space
         Where features lie: ``"real"`` leaves them free, ``"sphere"`` brings them to one length.
-    unit_rows : bool
+    unit_prototypes : bool
         Keep the table's rows on the unit sphere.
     augmentation : callable, optional
         ``augmentation(x)`` makes a new view of rows ``(B, ...)``; by default noise is added.
@@ -69,7 +69,7 @@ class InstanceDemixer(Demixer):
         n_latents: int = 3,
         *,
         space: str | Space = "real",
-        unit_rows: bool = False,
+        unit_prototypes: bool = False,
         augmentation: Augmentation | None = None,
         noise: float = 0.3,
         encoder: str | dict[str, Any] | None = None,
@@ -77,18 +77,20 @@ class InstanceDemixer(Demixer):
         random_state: Any = 0,
         device: str = "cpu",
     ) -> None:
-        self.n_latents, self.space, self.unit_rows = n_latents, space, unit_rows
+        self.n_latents, self.space, self.unit_prototypes = n_latents, space, unit_prototypes
         self.augmentation, self.noise = augmentation, noise
         self.encoder, self.recipe = encoder, recipe
         self.random_state, self.device = random_state, device
 
     def setting(self) -> Setting:
         """Return what theory needs to know."""
-        return Setting("instances", self._space(), unit_prototypes=self.unit_rows)
+        return Setting("instances", self._space(), unit_prototypes=self.unit_prototypes)
 
     def _new_objective(self, space: Space, rows: int) -> InstanceDiscrimination:
         sampled: Sampled = "batch" if rows > _EXACT else None
-        return InstanceDiscrimination(rows, space.dim, unit_rows=self.unit_rows, sampled=sampled)
+        return InstanceDiscrimination(
+            rows, space.dim, unit_prototypes=self.unit_prototypes, sampled=sampled
+        )
 
     def _source(self, data: Data, targets: Tensor | None, seed: int) -> InstanceRows:
         return InstanceRows(data, self.augmentation or self._added_noise(data))

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch import distributed as dist
 
-from demix._support.process_group.split import lay_out
+from demix._support.process_group.sharding import shardings
 from demix.encoders.encoder import Encoder
 from demix.losses.contrast import check_rows, tempered
 from demix.losses.objective import PairBatch
 from demix.losses.pairs import PairObjective, both_sides
-from demix.losses.ring import spread_logsumexp
-from demix.losses.similarities import Kind, similarity_named
+from demix.losses.ring import sharded_logsumexp
+from demix.losses.similarities import SimilarityName, similarity_named
 
 
 def alignment(
     queries: Tensor,
     keys: Tensor,
     *,
-    similarity: Kind = "dot",
+    similarity: SimilarityName = "dot",
     temperature: float | Tensor = 1.0,
     group: dist.ProcessGroup | None = None,
 ) -> Tensor:
@@ -47,7 +47,7 @@ def alignment(
     """
     check_rows(queries, keys, group)
     pairs = similarity_named(similarity)
-    (own,) = lay_out(group, queries)
+    (own,) = shardings(group, queries)
     return -own.mean(pairs.paired(*tempered(queries, keys, pairs, temperature)))
 
 
@@ -55,7 +55,7 @@ def uniformity(
     queries: Tensor,
     keys: Tensor,
     *,
-    similarity: Kind = "dot",
+    similarity: SimilarityName = "dot",
     temperature: float | Tensor = 1.0,
     group: dist.ProcessGroup | None = None,
 ) -> Tensor:
@@ -83,8 +83,8 @@ def uniformity(
     """
     check_rows(queries, keys, group)
     pairs = similarity_named(similarity)
-    own, held = lay_out(group, queries, keys)
-    rows, _ = spread_logsumexp(*tempered(queries, keys, pairs, temperature), pairs, held)
+    own, held = shardings(group, queries, keys)
+    rows, _ = sharded_logsumexp(*tempered(queries, keys, pairs, temperature), pairs, held)
     return own.mean(rows) - math.log(held.total)
 
 
@@ -118,7 +118,7 @@ class AlignmentUniformity(PairObjective[PairBatch]):
     3
     """
 
-    similarity: Kind = "dot"
+    similarity: SimilarityName = "dot"
     temperature: float = 1.0
 
     def __call__(self, encoder: Encoder, pairs: PairBatch) -> Tensor:

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from demix._support.errors import DemixError
-from demix._support.process_group.split import lay_out
+from demix._support.process_group.sharding import shardings
 from demix.losses.classification import Classification
 from demix.losses.labels import check_features, check_labels, warn_of_few
-from demix.losses.rows import RowObjective
+from demix.losses.prototypes import PrototypeObjective
 
 Statistic = Literal["identity", "absolute", "square"]
 
@@ -54,7 +54,7 @@ class TimeContrastive(Classification):
     Examples
     --------
     >>> from demix import TimeContrastive
-    >>> TimeContrastive(40, 5, statistics=("identity", "square")).rows.shape
+    >>> TimeContrastive(40, 5, statistics=("identity", "square")).weight.shape
     torch.Size([40, 10])
     """
 
@@ -76,16 +76,16 @@ class TimeContrastive(Classification):
 
     def _warn_of_few(self) -> None:
         theorem = "Theorem 1 of Hyvarinen and Morioka (2016)"
-        warn_of_few(*self.rows.shape, theorem=theorem, classes="segments", latents="statistics")
+        warn_of_few(*self.weight.shape, theorem=theorem, classes="segments", latents="statistics")
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
-        check_features(features, self.rows.shape[1] // len(self.statistics), self.group)
+        check_features(features, self.weight.shape[1] // len(self.statistics), self.group)
         maps = [_STATISTICS[name](features) for name in self.statistics]
         return super().loss(torch.cat(maps, dim=1), labels)
 
 
-class GeneralizedContrastive(RowObjective):
+class GeneralizedContrastive(PrototypeObjective):
     r"""GCL: tell samples with their own auxiliary value from samples with a shuffled one.
 
     Logistic regression with :math:`r(x, u) = \langle w_u, f(x) \rangle + a(f(x)) + b_u`, which at
@@ -108,7 +108,7 @@ class GeneralizedContrastive(RowObjective):
     Examples
     --------
     >>> from demix import GeneralizedContrastive
-    >>> GeneralizedContrastive(40, 5).rows.shape
+    >>> GeneralizedContrastive(40, 5).weight.shape
     torch.Size([40, 5])
     """
 
@@ -133,9 +133,9 @@ class GeneralizedContrastive(RowObjective):
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` against the labels of all others: the mean of all shuffles."""
-        check_features(features, self.rows.shape[1], self.group)
+        check_features(features, self.weight.shape[1], self.group)
         labels = check_labels(labels, len(features), self.classes)
-        (split,) = lay_out(self.group, features)
+        (split,) = shardings(self.group, features)
         if split.total < 2:
             raise DemixError("Shuffled labels need at least 2 samples, but got 1.")
         # The labels of all ranks are the shuffled ones; ratios are those of own samples.
@@ -150,4 +150,4 @@ class GeneralizedContrastive(RowObjective):
     def log_ratios(self, features: Tensor, values: Tensor) -> Tensor:
         """Return ``r(x, u)`` ``(B, U)`` of features ``(B, dim)`` and each of the ``values``."""
         common: Tensor = self.common(features)
-        return features @ self.rows[values].T + self.bias[values] + common
+        return features @ self.weight[values].T + self.bias[values] + common

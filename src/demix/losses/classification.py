@@ -15,13 +15,13 @@ from torch.utils.checkpoint import checkpoint
 
 from demix._support.errors import DemixError
 from demix._support.process_group.exchange import shared_gradient, summed
-from demix._support.process_group.split import Split, divided, lay_out
+from demix._support.process_group.sharding import Sharding, even_sharding, shardings
 from demix._support.validation import check_share
 from demix.encoders.encoder import Encoder
 from demix.losses.contrast import full, log_likelihood
 from demix.losses.labels import check_features, check_labels, warn_of_few
 from demix.losses.objective import LabelBatch
-from demix.losses.rows import RowObjective
+from demix.losses.prototypes import PrototypeObjective
 from demix.losses.sampling import draw_distinct, places, sampled_log_likelihood
 from demix.losses.shares import held_here, log_sums, own_similarities
 
@@ -30,16 +30,16 @@ _BLOCK = 2**22
 Sampled = int | Literal["batch"] | None
 
 
-class Classification(RowObjective):
+class Classification(PrototypeObjective):
     r"""Plain classification, whose rows :math:`w_c` take the place of the keys of a batch.
 
     .. math:: E\left[-\log \frac{e^{\langle w_c, f(x) \rangle + b_c}}
               {\sum_k e^{\langle w_k, f(x) \rangle + b_k}}\right]
 
     By Theorem 1 of Reizinger et al. (2024), with classes as instances, :math:`f` recovers the
-    latents of a :class:`demix.ClusterProcess`. The space of the encoder and ``unit_rows`` choose
-    the case: on a sphere, whose learnt radius is the inverse temperature, C1 (unit rows) or C2; in
-    :math:`R^d`, C3 (unit rows) or C4.
+    latents of a :class:`demix.ClusterProcess`. The space of the encoder and ``unit_prototypes``
+    choose the case: on a sphere, whose learnt radius is the inverse temperature, C1 (unit
+    prototypes) or C2; in :math:`R^d`, C3 (unit prototypes) or C4.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Classification(RowObjective):
         of.
     dim : int
         Number of latents.
-    unit_rows : bool
+    unit_prototypes : bool
         Keep the rows on the unit sphere.
     bias : bool
         Learn :math:`b_c`; it absorbs the frequencies of unbalanced classes.
@@ -74,11 +74,11 @@ class Classification(RowObjective):
     ----------
     rows : Parameter (classes, dim)
         The table, before it is brought to unit length; shared among ranks, this one's part of it.
-    sharding : Split
+    sharding : Sharding
         Which of the rows are here.
     sparse_gradient : bool
         With ``sampled``: give the table a sparse gradient, for ``torch.optim.SparseAdam``.
-        :func:`demix.train` sets it as the recipe's ``lazy_rows``.
+        :func:`demix.train` sets it as the recipe's ``lazy_prototypes``.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class Classification(RowObjective):
     """
 
     draws: torch.Generator
-    sharding: Split
+    sharding: Sharding
     log_prior: Tensor | None
 
     def __init__(
@@ -100,14 +100,14 @@ class Classification(RowObjective):
         classes: int,
         dim: int,
         *,
-        unit_rows: bool = False,
+        unit_prototypes: bool = False,
         bias: bool = False,
         prior: Tensor | None = None,
         noise: float = 0.0,
         smoothing: float = 0.0,
         sampled: Sampled = None,
     ) -> None:
-        super().__init__(classes, dim, unit_rows=unit_rows)
+        super().__init__(classes, dim, unit_prototypes=unit_prototypes)
         self._warn_of_few()
         for name, share in (("noise", noise), ("smoothing", smoothing)):
             check_share(share, name)
@@ -120,7 +120,7 @@ class Classification(RowObjective):
             )
         if sampled is not None and smoothing:
             raise DemixError("smoothing needs the mean of all rows; choose it or sampled rows.")
-        self.sharding = Split((classes,))
+        self.sharding = Sharding((classes,))
         self.noise, self.smoothing = noise, smoothing
         self.sampled, self.sparse_gradient = sampled, False
         self.draws = torch.Generator()
@@ -136,7 +136,7 @@ class Classification(RowObjective):
             nn.init.zeros_(self.bias)
 
     def _warn_of_few(self) -> None:
-        warn_of_few(*self.rows.shape)
+        warn_of_few(*self.weight.shape)
 
     def across(self, group: dist.ProcessGroup | None) -> Self:
         """Take batches that lie on the ranks of a group, and share the rows among them.
@@ -149,7 +149,7 @@ class Classification(RowObjective):
             self._hold([self.sharding.gathered(p.detach()) for p in self.parameters()], None)
         super().across(group)
         if self.group is not None:
-            part = divided(self.classes, self.group).own
+            part = even_sharding(self.classes, self.group).own
             self._hold([p.detach()[part].clone() for p in self.parameters()], self.group)
         return self
 
@@ -172,7 +172,7 @@ class Classification(RowObjective):
     def _hold(self, rows: list[Tensor], group: dist.ProcessGroup | None) -> None:
         for parameter, part in zip(self.parameters(), rows, strict=True):
             parameter.data, parameter.grad = part, None
-        self.group, self.sharding = group, divided(self.classes, group)
+        self.group, self.sharding = group, even_sharding(self.classes, group)
 
     def optimizers(self, rate: float, *, lazy: bool = False) -> list[torch.optim.Optimizer]:
         """Return Adam, or its sparse form for ``sampled`` rows if it is to be lazy."""
@@ -183,18 +183,18 @@ class Classification(RowObjective):
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
-        check_features(features, self.rows.shape[1], self.group)
+        check_features(features, self.weight.shape[1], self.group)
         labels = check_labels(labels, len(features), self.classes)
         if self.sampled is None:
             return self.exact_loss(features, labels)
-        (split,) = lay_out(self.group, features)
+        (split,) = shardings(self.group, features)
         likelihood = self._estimated(split.gathered(full(features)), split.gathered(labels))
         return -split.mean(self._mixed(likelihood[split.own]))
 
-    def table(self) -> Tensor:
+    def prototypes(self) -> Tensor:
         """Return the rows as the loss sees them, ``(classes, dim)``."""
         self._check_whole()
-        return super().table()
+        return super().prototypes()
 
     def logits(self, features: Tensor) -> Tensor:
         """Return the logits ``(N, classes)`` of features ``(N, dim)``, offsets included."""
@@ -205,14 +205,14 @@ class Classification(RowObjective):
         """Return the log-probability ``(N,)`` of each label among all rows."""
         self._check_whole()
         features = full(encoder(batch.x))
-        check_features(features, self.rows.shape[1])
+        check_features(features, self.weight.shape[1])
         labels = check_labels(batch.labels, len(features), self.classes)
         queries, keys = self._queries(features), self._keys()
         return self._mixed(log_likelihood(queries, keys, positives=labels))
 
     def exact_loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` summed over all rows, whether or not training draws some."""
-        (split,) = lay_out(self.group, features)
+        (split,) = shardings(self.group, features)
         queries, labels = self._queries(split.gathered(full(features))), split.gathered(labels)
         keys, here = self._keys(), held_here(labels, self.sharding)
         own = keys[labels[here] - self.sharding.own.start]
@@ -228,7 +228,7 @@ class Classification(RowObjective):
         if self.sharding.group is not None:
             raise DemixError(
                 f"All {self.classes} rows are needed at once, but rank {self.sharding.rank} holds "
-                f"{len(self.rows)} of them; bring them together with across(None) on every rank."
+                f"{len(self.weight)} of them; bring them together with across(None) on every rank."
             )
 
     def _mixed(self, likelihood: Tensor) -> Tensor:
@@ -291,7 +291,7 @@ class Classification(RowObjective):
 
     def _keys(self, which: Tensor | None = None) -> Tensor:
         """Return the rows held, or those at ``which``; their offset is one more coordinate."""
-        rows: Tensor = self.rows
+        rows: Tensor = self.weight
         prior = None if self.log_prior is None else self.log_prior[self.sharding.own]
         offsets: list[Tensor] = [x for x in (self.bias, prior) if x is not None]
         if which is not None:
@@ -316,7 +316,7 @@ class InstanceDiscrimination(Classification):
         Number of samples, each with a row.
     dim : int
         Number of latents.
-    unit_rows : bool
+    unit_prototypes : bool
         Keep the rows on the unit sphere.
     smoothing : float
         As in :class:`Classification`.
@@ -330,7 +330,7 @@ class InstanceDiscrimination(Classification):
     Examples
     --------
     >>> from demix import InstanceDiscrimination
-    >>> InstanceDiscrimination(1000, 5).rows.shape
+    >>> InstanceDiscrimination(1000, 5).weight.shape
     torch.Size([1000, 5])
     """
 
@@ -339,11 +339,13 @@ class InstanceDiscrimination(Classification):
         instances: int,
         dim: int,
         *,
-        unit_rows: bool = False,
+        unit_prototypes: bool = False,
         smoothing: float = 0.0,
         sampled: Sampled = None,
     ) -> None:
-        super().__init__(instances, dim, unit_rows=unit_rows, smoothing=smoothing, sampled=sampled)
+        super().__init__(
+            instances, dim, unit_prototypes=unit_prototypes, smoothing=smoothing, sampled=sampled
+        )
 
 
 def _log_prior(prior: Tensor | None, classes: int) -> Tensor | None:

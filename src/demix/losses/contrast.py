@@ -7,9 +7,9 @@ from torch import Tensor
 from torch import distributed as dist
 
 from demix._support.errors import DemixError
-from demix._support.process_group.split import Split, lay_out
-from demix.losses.ring import spread_logsumexp
-from demix.losses.similarities import Kind, PairSimilarity, similarity_named
+from demix._support.process_group.sharding import Sharding, shardings
+from demix.losses.ring import sharded_logsumexp
+from demix.losses.similarities import PairSimilarity, SimilarityName, similarity_named
 from demix.losses.streaming import pairwise_logsumexp
 
 
@@ -18,7 +18,7 @@ def contrast(
     keys: Tensor,
     *,
     positives: Tensor | None = None,
-    similarity: Kind = "dot",
+    similarity: SimilarityName = "dot",
     temperature: float | Tensor = 1.0,
     two_sided: bool = False,
     include_positive: bool = True,
@@ -78,7 +78,7 @@ def contrast(
     """
     pairs = similarity_named(similarity)
     check_rows(queries, keys, group)
-    own, held = lay_out(group, queries, keys)
+    own, held = shardings(group, queries, keys)
     which = _check_positives(queries, own, held, positives)
     if not include_positive:
         _check_negatives(own, held, which, two_sided)
@@ -90,7 +90,7 @@ def contrast(
 
     matched = pairs.paired(queries, matching(keys))
     skip = None if include_positive else which
-    rows, columns = spread_logsumexp(queries, keys, pairs, held, skip=skip, columns=two_sided)
+    rows, columns = sharded_logsumexp(queries, keys, pairs, held, skip=skip, columns=two_sided)
     loss = own.mean(rows - matched)
     if columns is not None:
         loss = (loss + own.mean(matching(columns) - matched)) / 2
@@ -98,7 +98,11 @@ def contrast(
 
 
 def log_likelihood(
-    queries: Tensor, keys: Tensor, *, positives: Tensor | None = None, similarity: Kind = "dot"
+    queries: Tensor,
+    keys: Tensor,
+    *,
+    positives: Tensor | None = None,
+    similarity: SimilarityName = "dot",
 ) -> Tensor:
     r"""Return :math:`\log p(+(i) | q_i)` of each query under a softmax over all keys, ``(B,)``.
 
@@ -106,7 +110,7 @@ def log_likelihood(
     """
     pairs = similarity_named(similarity)
     check_rows(queries, keys)
-    own, held = lay_out(None, queries, keys)
+    own, held = shardings(None, queries, keys)
     which = _check_positives(queries, own, held, positives)
     queries, keys = full(queries), full(keys)
     rows, _ = pairwise_logsumexp(queries, keys, pairs)
@@ -143,7 +147,9 @@ def check_rows(queries: Tensor, keys: Tensor, group: dist.ProcessGroup | None = 
         raise DemixError("queries and keys must have at least one row each, but one has none.")
 
 
-def _check_positives(queries: Tensor, own: Split, held: Split, positives: Tensor | None) -> Tensor:
+def _check_positives(
+    queries: Tensor, own: Sharding, held: Sharding, positives: Tensor | None
+) -> Tensor:
     """Return the index of each query's key ``(B,)`` among all, or refuse one that is none."""
     if own.total == 0 or held.total == 0:
         raise DemixError("queries and keys must have at least one row each, but one has none.")
@@ -168,7 +174,7 @@ def _check_positives(queries: Tensor, own: Split, held: Split, positives: Tensor
     return positives.long()
 
 
-def _check_negatives(own: Split, held: Split, which: Tensor, two_sided: bool) -> None:
+def _check_negatives(own: Sharding, held: Sharding, which: Tensor, two_sided: bool) -> None:
     """Refuse denominators that are empty once the positive has left them."""
     every = own.gathered(which) if two_sided else which
     if held.total == 1 or (two_sided and bool((every == every[0]).all())):

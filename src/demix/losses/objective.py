@@ -13,7 +13,7 @@ from torch import distributed as dist
 
 from demix._support.errors import DemixError
 from demix._support.process_group.group import Ranks, checked_group
-from demix._support.process_group.split import Split
+from demix._support.process_group.sharding import Sharding
 from demix.encoders.encoder import Encoder
 
 Batch = TypeVar("Batch", contravariant=True)
@@ -56,7 +56,7 @@ class Objective(ABC, Generic[Batch]):
         The ranks that batches lie on; None for a process alone.
     draws : torch.Generator or None
         Where the loss draws random numbers from, if it does.
-    sharding : Split or None
+    sharding : Sharding or None
         How the rows of its parameters are divided over ranks; None if every rank has all of them.
 
     Examples
@@ -71,7 +71,7 @@ class Objective(ABC, Generic[Batch]):
 
     group: dist.ProcessGroup | None = None
     draws: torch.Generator | None = None
-    sharding: Split | None = None
+    sharding: Sharding | None = None
 
     @abstractmethod
     def __call__(self, encoder: Encoder, batch: Batch, /) -> Tensor:
@@ -104,8 +104,8 @@ class Objective(ABC, Generic[Batch]):
         """
         if lazy:
             raise DemixError(
-                "lazy_rows needs sampled rows, as of Classification(sampled=...), but got "
-                f"{type(self).__name__} without them; leave lazy_rows out."
+                "lazy_prototypes needs sampled prototypes, as of Classification(sampled=...), but "
+                f"got {type(self).__name__} without them; leave lazy_prototypes out."
             )
         own = list(self.parameters())
         # Fused, because there may be many: the plain form makes two more copies of them.
@@ -119,7 +119,7 @@ class Objective(ABC, Generic[Batch]):
         """
         self.group = checked_group(group)
         if self.draws is not None:
-            self.draws.set_state(Ranks(self.group).told(self.draws.get_state()))
+            self.draws.set_state(Ranks(self.group).broadcast(self.draws.get_state()))
         return self
 
     @contextmanager

@@ -14,11 +14,11 @@ from torch.nn import functional
 
 from demix._support.errors import DemixError
 from demix._support.process_group.group import checked_group
-from demix._support.process_group.split import divided, lay_out
+from demix._support.process_group.sharding import even_sharding, shardings
 from demix.encoders.encoder import Encoder
 from demix.losses.contrast import contrast, log_likelihood
 from demix.losses.objective import Batch, Objective, PairBatch
-from demix.losses.similarities import Kind
+from demix.losses.similarities import SimilarityName
 from demix.processes.process import Pairs
 
 
@@ -77,7 +77,7 @@ class InfoNCE(PairObjective[PairBatch]):
     torch.Size([])
     """
 
-    similarity: Kind = "dot"
+    similarity: SimilarityName = "dot"
     temperature: float = 1.0
     two_sided: bool = True
     include_positive: bool = True
@@ -133,12 +133,12 @@ def mean_within(
     On several ranks each takes whole groups. Pairs are exchanged only if the shares of the ranks
     do not end where groups do.
     """
-    (split,) = lay_out(group, queries)
+    (split,) = shardings(group, queries)
     if split.total == 0:
         raise DemixError("A batch must have at least one pair, but got none.")
     if any(start % size for start in split.starts):
         both = split.gathered(torch.cat([queries, keys], dim=1))
-        own = divided(math.ceil(split.total / size), split.group).own
+        own = even_sharding(math.ceil(split.total / size), split.group).own
         queries, keys = both[size * own.start : size * own.stop].chunk(2, dim=1)
     # Without a group of its own a rank still takes part in the way back.
     losses = [queries[:0].sum() + keys[:0].sum()] if len(queries) == 0 else []
@@ -148,7 +148,7 @@ def mean_within(
 
 
 @dataclass(frozen=True)
-class Supervised(PairObjective[Pairs]):
+class LatentMSE(PairObjective[Pairs]):
     """Mean squared error to the true latents: the upper bound of Tables 1 and 2.
 
     Parameters
@@ -158,16 +158,16 @@ class Supervised(PairObjective[Pairs]):
 
     Examples
     --------
-    >>> from demix.losses.pairs import Supervised
-    >>> Supervised()
-    Supervised()
+    >>> from demix.losses.pairs import LatentMSE
+    >>> LatentMSE()
+    LatentMSE()
     """
 
     def __call__(self, encoder: Encoder, pairs: Pairs) -> Tensor:
         """Compare ``f(g(z))`` with ``z`` for all latents of the batch."""
         observations = torch.cat([pairs.x, pairs.x_tilde])
         latents, true = encoder(observations), torch.cat([pairs.z, pairs.z_tilde])
-        (split,) = lay_out(self.group, latents)
+        (split,) = shardings(self.group, latents)
         if split.group is None:
             return functional.mse_loss(latents, true)
         return split.mean((latents - true).square().mean(dim=1))

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch import distributed as dist
 
 from demix._support.process_group.exchange import log_summed
-from demix._support.process_group.split import Split
+from demix._support.process_group.sharding import Sharding
 from demix.losses.similarities import PairSimilarity
 from demix.losses.streaming import block_gradient, block_logsumexp, pairwise_logsumexp
 
@@ -26,11 +26,11 @@ _FEW = 1024
 _KEYS, _RESULTS = 0, 1
 
 
-def spread_logsumexp(
+def sharded_logsumexp(
     q: Tensor,
     k: Tensor,
     similarity: PairSimilarity,
-    keys: Split,
+    keys: Sharding,
     *,
     skip: Tensor | None = None,
     columns: bool = False,
@@ -44,7 +44,7 @@ def spread_logsumexp(
         Queries and keys of this rank, in one floating type.
     similarity : PairSimilarity
         What the matrix of all pairs holds; no more than a tile of it is ever made.
-    keys : Split
+    keys : Sharding
         How keys lie on the ranks.
     skip : Tensor (B,) of int64, optional
         For each query one key, counted over all ranks, that is left out of both sums, or -1.
@@ -77,7 +77,7 @@ class _RingLogSumExp(torch.autograd.Function):
         q: Tensor,
         k: Tensor,
         similarity: PairSimilarity,
-        keys: Split,
+        keys: Sharding,
         skip: Tensor | None,
         columns: bool,
     ) -> tuple[Tensor, Tensor | None]:
@@ -111,7 +111,7 @@ class _RingLogSumExp(torch.autograd.Function):
         return to_q, home.total(), None, None, None, None
 
 
-def _within(skip: Tensor | None, keys: Split, owner: int) -> Tensor | None:
+def _within(skip: Tensor | None, keys: Sharding, owner: int) -> Tensor | None:
     """Return ``skip`` counted from the first key of ``owner``, -1 where it is not of its keys."""
     if skip is None:
         return None
@@ -119,7 +119,7 @@ def _within(skip: Tensor | None, keys: Split, owner: int) -> Tensor | None:
     return torch.where((place >= 0) & (place < keys.sizes[owner]), place, -1)
 
 
-def _blocks(own: Tensor, keys: Split) -> Iterator[tuple[int, int, Tensor]]:
+def _blocks(own: Tensor, keys: Sharding) -> Iterator[tuple[int, int, Tensor]]:
     """Yield ``(hop, owner, rows)``, from this rank's own rows on; each block is passed on at once.
 
     The next block is received while one is worked on.
@@ -140,7 +140,7 @@ def _blocks(own: Tensor, keys: Split) -> Iterator[tuple[int, int, Tensor]]:
 class _Home:
     """What other ranks find out about the keys of this one, and the way back to theirs."""
 
-    def __init__(self, keys: Split, combine: Callable[[Tensor, Tensor], Tensor]) -> None:
+    def __init__(self, keys: Sharding, combine: Callable[[Tensor, Tensor], Tensor]) -> None:
         self.keys, self.combine = keys, combine
         self.own = torch.empty(0)
         # Messages, what comes with them, and what leaves meanwhile and must stay until it has left.
@@ -169,7 +169,7 @@ class _Home:
 
 
 def _swap(
-    leaving: Tensor, to: int, coming: Tensor, source: int, keys: Split, tag: int
+    leaving: Tensor, to: int, coming: Tensor, source: int, keys: Sharding, tag: int
 ) -> list[dist.Work]:
     """Start to send one array and to receive another; there is no message without rows."""
     ranks = len(keys.sizes)

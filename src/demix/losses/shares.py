@@ -10,12 +10,14 @@ import torch
 from torch import Tensor
 
 from demix._support.process_group.exchange import log_summed, summed
-from demix._support.process_group.split import Split
+from demix._support.process_group.sharding import Sharding
 from demix.losses.similarities import similarity_named
 from demix.losses.streaming import pairwise_logsumexp
 
 
-def log_sums(queries: Tensor, keys: Tensor, held: Split, *, skip: Tensor | None = None) -> Tensor:
+def log_sums(
+    queries: Tensor, keys: Tensor, held: Sharding, *, skip: Tensor | None = None
+) -> Tensor:
     """Return ``log sum_j exp <q_i, k_j>`` over the keys of all ranks, ``(B,)``.
 
     Parameters
@@ -24,7 +26,7 @@ def log_sums(queries: Tensor, keys: Tensor, held: Split, *, skip: Tensor | None 
         The queries of all ranks.
     keys : Tensor (K, d)
         The keys of this rank.
-    held : Split
+    held : Sharding
         The rows that the keys are of.
     skip : Tensor (B,) of int64, optional
         For each query one of this rank's keys that is left out, or -1.
@@ -33,7 +35,7 @@ def log_sums(queries: Tensor, keys: Tensor, held: Split, *, skip: Tensor | None 
     return sums if held.group is None else log_summed(sums, held.group)
 
 
-def own_similarities(queries: Tensor, own: Tensor, here: Tensor, held: Split) -> Tensor:
+def own_similarities(queries: Tensor, own: Tensor, here: Tensor, held: Sharding) -> Tensor:
     """Return ``<q_i, k_+(i)>`` of all queries, ``(B,)``; the rank that holds the key computes it.
 
     Parameters
@@ -44,7 +46,7 @@ def own_similarities(queries: Tensor, own: Tensor, here: Tensor, held: Split) ->
         The keys of those queries whose key is on this rank.
     here : Tensor (n,) of int64
         Which queries these are.
-    held : Split
+    held : Sharding
         The rows that the keys are of.
     """
     pairs = similarity_named("dot")
@@ -54,7 +56,7 @@ def own_similarities(queries: Tensor, own: Tensor, here: Tensor, held: Split) ->
     return summed(found.new_zeros(len(queries)).index_put((here,), found), held.group)
 
 
-def held_here(labels: Tensor, held: Split) -> Tensor:
+def held_here(labels: Tensor, held: Sharding) -> Tensor:
     """Return which of the labels ``(N,)`` are of rows on this rank, as int64 ``(n,)``."""
     own = held.own
     return torch.nonzero((labels >= own.start) & (labels < own.stop))[:, 0]

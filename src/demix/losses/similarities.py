@@ -14,7 +14,7 @@ from torch import Tensor
 
 from demix._support.errors import DemixError
 
-Kind = Literal["dot"] | float
+SimilarityName = Literal["dot"] | float
 
 
 class PairSimilarity(ABC):
@@ -126,7 +126,7 @@ class PowerDistance(PairSimilarity):
         return to_q.mul_(-self.degree), to_k.mul_(self.degree)
 
 
-def similarity_named(kind: Kind) -> PairSimilarity:
+def similarity_named(kind: SimilarityName) -> PairSimilarity:
     """Return the similarity called ``"dot"`` or ``p``."""
     if kind == "dot":
         return DotProduct()

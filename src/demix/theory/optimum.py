@@ -9,11 +9,11 @@ from torch import Tensor
 from demix._support.errors import DemixError
 from demix.distributions.uniform import Uniform
 from demix.losses.contrast import contrast
-from demix.losses.similarities import Kind
+from demix.losses.similarities import SimilarityName
 from demix.processes.process import Pairs, Process
 
 
-def is_matched(process: Process, similarity: Kind) -> bool:
+def is_matched(process: Process, similarity: SimilarityName) -> bool:
     """Tell whether process and loss satisfy the theorems: uniform marginal, the same similarity.
 
     Examples
@@ -83,7 +83,7 @@ def asymptotic_loss(process: Process, negatives: int) -> float:
     return optimum_limit(process) + math.log(negatives) - process.space.log_volume
 
 
-def latent_loss(process: Process, pairs: Pairs, similarity: Kind) -> Tensor:
+def latent_loss(process: Process, pairs: Pairs, similarity: SimilarityName) -> Tensor:
     """Return the two-sided InfoNCE of the true latents at the true rate.
 
     For a matched process the log density ratio is the best critic for any number of negatives.

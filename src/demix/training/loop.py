@@ -18,12 +18,14 @@ from demix.encoders.encoder import Encoder
 from demix.losses.objective import Objective, as_objective
 from demix.training.checkpoints import Checkpoints
 from demix.training.chunks import Chunked
+from demix.training.distributed import DistributedTraining
 from demix.training.memory import check_training_memory
 from demix.training.muon import Muon
 from demix.training.recipe import Recipe
-from demix.training.record import Record
-from demix.training.state import State
-from demix.training.team import Team
+from demix.training.state import Record, State
+
+# How many evaluations there are at most, unless the caller says how often.
+_EVALUATIONS = 20
 
 
 class Observed(Protocol):
@@ -52,8 +54,8 @@ class Training:
     Attributes
     ----------
     history : list of dict
-        One record per look: ``step``, ``seconds`` (of training, looks not counted), ``loss``
-        (mean since the last look) and whatever ``watch`` measured.
+        One record per evaluation: ``step``, ``seconds`` (of training alone), ``loss`` (mean since
+        the last evaluation) and what ``evaluate`` returned.
     steps : int
         Steps taken.
     seconds : float
@@ -78,9 +80,9 @@ def train(
     recipe: Recipe,
     *,
     seed: int = 0,
-    watch: Callable[[Encoder], Record] | None = None,
-    looks: int = 20,
-    report: Callable[[int, Record], None] | None = None,
+    evaluate: Callable[[Encoder], Record] | None = None,
+    eval_every: int | None = None,
+    callback: Callable[[int, Record], None] | None = None,
     validate: Callable[[Encoder], float] | None = None,
     patience: int | None = None,
     checkpoint: str | Path | None = None,
@@ -92,8 +94,8 @@ def train(
 
     If a process group of `torch.distributed` has been initialised, its ranks train together: all
     draw the same batches, each works on its part of them, and gradients are averaged, so that
-    every step is the one that a single process would take. Rank 0 alone looks, reports and writes;
-    all ranks have the trained weights in the end.
+    every step is the one that a single process would take. Rank 0 alone evaluates, calls back and
+    writes; all ranks have the trained weights in the end.
 
     Parameters
     ----------
@@ -103,31 +105,32 @@ def train(
         ``sample(size, generator=...)`` returns a batch, e.g. :class:`demix.Pairs`.
     objective : callable
         ``objective(encoder, batch)`` returns the loss, e.g. :class:`demix.InfoNCE`. Parameters of
-        its own, e.g. the rows of :class:`demix.Classification`, are trained in place, too; rows
-        start anew if the recipe initialises the encoder.
+        its own, e.g. the prototypes of :class:`demix.Classification`, are trained in place, too;
+        they start anew if the recipe initialises the encoder.
     recipe : Recipe
         The settings.
     seed : int
         Seed of weights and data.
-    watch : callable, optional
-        ``watch(encoder)`` measures something at every look, e.g. a held-out score.
-    looks : int
-        How many records the history gets at most.
-    report : callable, optional
-        ``report(step, record)`` after every step, with the latest record; for progress bars.
+    evaluate : callable, optional
+        ``evaluate(encoder)`` returns numbers for the history, e.g. a held-out score.
+    eval_every : int, optional
+        Steps between two evaluations; the last step is evaluated in any case. By default there
+        are at most 20 evaluations.
+    callback : callable, optional
+        ``callback(step, record)`` is called after every step with the latest record, e.g. for a
+        progress bar.
     validate : callable, optional
-        ``validate(encoder)`` at every look gives a held-out loss; in the end the weights of the
-        smallest one are taken back. The history records it as ``validation``.
+        ``validate(encoder)`` returns a held-out loss, recorded as ``validation``. Training returns
+        the weights of the smallest one.
     patience : int, optional
-        With ``validate``: stop after so many looks without a smaller one.
+        With ``validate``: stop after so many evaluations without a smaller loss.
     checkpoint : path, optional
-        A file that is written at looks, as often as 2 % of the time of training allow. If it is
-        there when training starts, training goes on from it, to the same weights, to the bit, as
-        if it had never stopped; or, with a :class:`DemixWarning`, from the one before it, which is
-        kept beside it, if its checksum says that it is damaged.
+        A file that is written at evaluations, as often as 2 % of the time of training allow. If it
+        exists when training starts, training continues from it, to the same bits. If its checksum
+        is wrong, training continues from the previous checkpoint, with a :class:`DemixWarning`.
     about : mapping, optional
-        Plain facts that tell this training from others, e.g. the settings of its data; a checkpoint
-        with others is refused.
+        Plain facts that identify this training, e.g. the settings of its data. A checkpoint with
+        other facts is refused.
 
     Returns
     -------
@@ -149,37 +152,37 @@ def train(
     """
     objective = as_objective(objective)
     # May raise; nothing is changed yet.
-    own_optimizers = objective.optimizers(recipe.rate, lazy=recipe.lazy_rows)
+    own_optimizers = objective.optimizers(recipe.rate, lazy=recipe.lazy_prototypes)
     model: Any = encoder if recipe.chunk is None else Chunked(encoder, recipe.chunk)
     check_training_memory(encoder, objective, recipe, checkpoint=checkpoint is not None)
     device = next(encoder.parameters()).device
     generators = {"data": torch.Generator(device).manual_seed(seed)}
     generators |= objective.generators()
     generator = generators["data"]
-    facts = {"seed": seed, "recipe": vars(recipe), "looks": looks, "patience": patience}
+    every = eval_every or math.ceil(recipe.steps / _EVALUATIONS)
+    facts = {"seed": seed, "recipe": vars(recipe), "eval_every": every, "patience": patience}
     facts |= {"encoder": encoder.settings, "space": encoder.space.to_dict(), **(about or {})}
     ranks = Ranks.current()
     ranks.check_same(facts, "training")
     checkpoints = Checkpoints(checkpoint if ranks.leads else None, facts)
-    saves = ranks.told(checkpoints.path is not None)
-    if not ranks.told(checkpoints.found):
+    saves = ranks.broadcast(checkpoints.path is not None)
+    if not ranks.broadcast(checkpoints.found):
         _start(encoder, sample, objective, recipe, generator)
     state = State(encoder, objective, _optimizers(encoder, recipe) + own_optimizers, generators)
     checkpoints.restore(state, recipe.steps)
-    team = Team(state, model, ranks)
-    team.settle(lambda: sample(recipe.batch, generator=generator))
+    shared = DistributedTraining(state, model, ranks)
+    shared.settle(lambda: sample(recipe.batch, generator=generator))
     schedule = Schedule(state.optimizers, recipe)
     half = torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16 and has_bf16(device))
-    every = math.ceil(recipe.steps / looks)
     result = Training()
     encoder.train()
     start = time.perf_counter()
     try:
         while state.step < recipe.steps and not _is_over(state, every, patience):
             schedule.set(state.step)
-            batch = team.part(sample(recipe.batch, generator=generator))
+            batch = shared.part(sample(recipe.batch, generator=generator))
             with half:
-                loss = team.loss(batch)
+                loss = shared.loss(batch)
             value = ranks.average(loss).item()
             if not math.isfinite(value):
                 raise DemixError(
@@ -195,16 +198,16 @@ def train(
             state.step += 1
             if state.step % every == 0 or state.step == recipe.steps:
                 state.seconds += time.perf_counter() - start
-                start = time.perf_counter()  # a look may be interrupted, too
-                with team.whole(moments=saves):
+                start = time.perf_counter()  # an evaluation may be interrupted, too
+                with shared.whole(moments=saves):
                     if ranks.leads:
-                        _look(state, watch, validate)
+                        _evaluate(state, evaluate, validate)
                         checkpoints.save(state)
-                team.hear()
+                shared.sync()
                 start = time.perf_counter()
-            if report is not None and ranks.leads:
-                report(state.step, state.history[-1] if state.history else {"loss": value})
-        with team.whole(moments=saves):
+            if callback is not None and ranks.leads:
+                callback(state.step, state.history[-1] if state.history else {"loss": value})
+        with shared.whole(moments=saves):
             checkpoints.save(state, last=True)
     except RuntimeError as error:
         ranks.explain(error)
@@ -214,7 +217,7 @@ def train(
             raise  # no rank can end by itself; a checkpoint keeps what was learnt
         state.seconds += time.perf_counter() - start
         result.interrupted = True
-    team.end()
+    shared.end()
     encoder.eval()
     result.history, result.steps, result.seconds = state.history, state.step, state.seconds
     result.best_step = int(state.best["step"]) if state.best else None
@@ -228,7 +231,7 @@ def _start(
     recipe: Recipe,
     generator: torch.Generator,
 ) -> None:
-    """Draw weights and rows, and fit the whitening."""
+    """Draw the parameters and fit the whitening."""
     if recipe.initialise:
         encoder.initialise(generator)
         objective.initialise(generator)
@@ -237,9 +240,9 @@ def _start(
         encoder.whitening.fit(first.x.flatten(1))
 
 
-def _look(
+def _evaluate(
     state: State,
-    watch: Callable[[Encoder], Record] | None,
+    evaluate: Callable[[Encoder], Record] | None,
     validate: Callable[[Encoder], float] | None,
 ) -> None:
     """Add a record to the history, and keep the weights if they are the best so far."""
@@ -248,29 +251,29 @@ def _look(
         "step": state.step,
         "seconds": state.seconds,
         "loss": state.total / since,
-        **_watched(state.encoder, watch),
+        **_evaluated(state.encoder, evaluate),
     }
     if validate is not None:
         held_out = validate
-        record |= _watched(state.encoder, lambda encoder: {"validation": held_out(encoder)})
+        record |= _evaluated(state.encoder, lambda encoder: {"validation": held_out(encoder)})
         state.keep_best(float(record["validation"] or 0.0))
     state.history.append(record)
     state.total = 0.0
 
 
 def _is_over(state: State, every: int, patience: int | None) -> bool:
-    """Tell whether too many looks have passed since the best one."""
+    """Tell whether too many evaluations have passed since the best one."""
     return bool(
         patience is not None and state.best and state.step - state.best["step"] >= patience * every
     )
 
 
-def _watched(encoder: Encoder, watch: Callable[[Encoder], Record] | None) -> Record:
-    if watch is None:
+def _evaluated(encoder: Encoder, evaluate: Callable[[Encoder], Record] | None) -> Record:
+    if evaluate is None:
         return {}
     encoder.eval()
     with torch.no_grad():
-        measured = watch(encoder)
+        measured = evaluate(encoder)
     encoder.train()
     return measured
 

@@ -38,7 +38,7 @@ class Recipe:
     bf16 : bool
         Run the encoder in bfloat16 where the processor has units for it. Narrow bodies gain
         nothing from it.
-    lazy_rows : bool
+    lazy_prototypes : bool
         Approximate, for objectives with ``sampled`` rows: Adam touches only the rows that took part
         in a step. Its moments of the others wait instead of decaying, and a row that comes late
         begins with a step of up to three times the rate. By default Adam updates the whole table.
@@ -64,7 +64,7 @@ class Recipe:
     whiten: bool = True
     initialise: bool = True
     bf16: bool = False
-    lazy_rows: bool = False
+    lazy_prototypes: bool = False
     chunk: int | None = None
 
     def __post_init__(self) -> None:

@@ -12,7 +12,9 @@ from torch import Tensor
 
 from demix.encoders.encoder import Encoder
 from demix.losses.objective import Objective
-from demix.training.record import Record
+
+Record = dict[str, float | None]
+"""What the history holds of one evaluation."""
 
 
 @dataclass

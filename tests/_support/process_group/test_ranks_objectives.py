@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parent / "spread_cases.py"
+PROGRAM = Path(__file__).parent / "sharded_cases.py"
 FAMILIES = (
     "InfoNCE dot",
     "InfoNCE 1 ",
@@ -18,7 +18,7 @@ FAMILIES = (
     "InfoNCE on a sphere",
     "chosen positives",
     "AlignmentUniformity",
-    "Supervised",
+    "LatentMSE",
     "shaped",
     "shape learnt",
     "classes",

@@ -54,7 +54,7 @@ def test_a_rank_that_dies_ends_the_training_with_a_sentence(found):
 
 def test_a_training_that_lost_a_rank_goes_on_to_the_same_bits(found):
     resumed, name = found["resumed"], found["killed"]
-    # After the first or the second of four looks at twelve steps, as keeping one costs.
+    # After the first or the second of four evaluations, as keeping one costs.
     assert resumed["first"] in (4, 7)
     assert resumed["gap"] == 0
     assert resumed["history"] == found[name]["history"]

@@ -49,7 +49,11 @@ CASES: dict[str, tuple[Any, Callable[[], Any], dict[str, Any]]] = {
     "labels": (LABELS, lambda: Classification(20, 2, bias=True), {}),
     "sampled": (LABELS, lambda: InstanceDiscrimination(20, 2, sampled=5), {}),
     "fewer than ranks": (PAIRS, lambda: InfoNCE(within=2), {"batch": 2}),
-    "lazy": (LABELS, lambda: InstanceDiscrimination(20, 2, sampled="batch"), {"lazy_rows": True}),
+    "lazy": (
+        LABELS,
+        lambda: InstanceDiscrimination(20, 2, sampled="batch"),
+        {"lazy_prototypes": True},
+    ),
 }
 
 
@@ -70,9 +74,9 @@ def run(name: str, *, dies_at: int | None = None, **settings: Any) -> tuple[list
         return type(drawn)(*(x.double() if x.is_floating_point() else x for x in drawn))
 
     def validate(encoder: Encoder) -> float:
-        """A held-out loss that rises after the first look."""
+        """A held-out loss that rises after the first evaluation."""
         if isinstance(objective, Classification):
-            assert len(objective.table()) == 20
+            assert len(objective.prototypes()) == 20
         return float(encoder(held.x.double()).square().mean())
 
     training = train(
@@ -81,7 +85,7 @@ def run(name: str, *, dies_at: int | None = None, **settings: Any) -> tuple[list
         objective,
         Recipe(**{"steps": STEPS, "batch": 31} | options),
         seed=3,
-        looks=4,
+        eval_every=STEPS // 4,
         validate=validate,
         **settings,
     )
@@ -122,7 +126,7 @@ def work(folder: Path) -> Callable[[int], None]:
         found = {}
         for name in CASES:
             weights, training = run(name, checkpoint=folder / str(rank) / f"{name}.safetensors")
-            same = all(map(torch.equal, weights, Ranks.current().told(weights)))
+            same = all(map(torch.equal, weights, Ranks.current().broadcast(weights)))
             found[name] = {"history": told(training), "best": training.best_step, "same": same}
             if rank == 0:
                 torch.save(weights, folder / f"{name}.pt")
@@ -154,7 +158,7 @@ def resumed(folder: Path, name: str) -> Callable[[int], None]:
         weights, training = run(
             name,
             checkpoint=folder / "cut.safetensors",
-            report=lambda step, record: steps.append(step),
+            callback=lambda step, record: steps.append(step),
         )
         if rank == 0:
             whole = torch.load(folder / f"{name}.pt")

@@ -11,12 +11,12 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from films import line, rectangle, write
 from scipy import ndimage
 
 from demix import ContrastiveDemixer, DemixWarning, Encoder, InfoNCE, Real, Recipe, train
-from demix.losses.pairs import Supervised
+from demix.losses.pairs import LatentMSE
 from demix.papers import kitti_masks
+from films import line, rectangle, write
 
 # Twice the size of the windows, and as wide as they are together if they do not overlap.
 WIDE = (128, 768)
@@ -156,7 +156,7 @@ def test_trainings_and_estimators_take_what_it_gives(film):
     data = kitti_masks(film)
     encoder = Encoder(64 * 64, Real(3), hidden=(8,), components=4)
     recipe = Recipe(steps=3, batch=8)
-    for objective in (InfoNCE(similarity=1.0), Supervised()):
+    for objective in (InfoNCE(similarity=1.0), LatentMSE()):
         training = train(encoder, partial(data.sample, max_delta_t=5), objective, recipe)
         assert training.steps == 3
         recipe = replace(recipe, whiten=False)

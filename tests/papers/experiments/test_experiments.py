@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from demix import AlignmentUniformity, DemixError, InfoNCE
-from demix.losses.pairs import Supervised
+from demix.losses.pairs import LatentMSE
 from demix.papers.experiments import EXPERIMENTS, experiment_named
 from demix.papers.runner.scales import SCALES, scale_named
 from demix.spaces.names import space_named
@@ -125,7 +125,7 @@ def test_the_objective_compares_by_the_rows_similarity(experiment, row):
             continue
         _, objective, _ = row.plan(scale, model)
         if model == "supervised":
-            assert objective == Supervised()
+            assert objective == LatentMSE()
         else:
             assert isinstance(objective, AlignmentUniformity if row.limit else InfoNCE)
             assert objective.similarity == row.similarity

@@ -101,9 +101,9 @@ def test_the_rows_are_as_many_as_labels_and_unit_where_they_should(row):
             assert objective == InfoNCE()
             continue
         labels = len(row.process(LAPTOP, model, seed=0).prior)
-        assert objective.rows.shape == (labels, row.dim)
+        assert objective.weight.shape == (labels, row.dim)
         if isinstance(objective, Classification):
-            assert objective.unit_rows == (model == "normalised")
+            assert objective.unit_prototypes == (model == "normalised")
             assert objective.noise == (row.label_noise if model == "corrected" else 0)
 
 

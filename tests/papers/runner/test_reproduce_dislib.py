@@ -79,7 +79,7 @@ def test_paper_scale_is_the_papers_training():
         )
         assert isinstance(encoder, Encoder)
         assert (encoder.settings["body"], encoder.space.dim) == (body, 512)
-        assert objective.table().shape == (3, 512)
+        assert objective.prototypes().shape == (3, 512)
         assert (recipe.optimizer, recipe.rate, recipe.batch) == ("adam", 1e-3, 4096)
         assert recipe.steps == 100 * 144  # 144 batches are an epoch
 

@@ -31,7 +31,7 @@ class Ranks:
     --------
     >>> from demix._support.process_group.group import Ranks
     >>> alone = Ranks.current()
-    >>> alone.count, alone.leads, alone.told("hello")
+    >>> alone.count, alone.leads, alone.broadcast("hello")
     (1, True, 'hello')
     """
 
@@ -59,7 +59,7 @@ class Ranks:
         """Whether this is the process that reads, writes and prints: rank 0."""
         return self.rank == 0
 
-    def told(self, value: T) -> T:
+    def broadcast(self, value: T) -> T:
         """Return the ``value`` of rank 0, plain data or tensors, on every rank."""
         if self.group is None:
             return value

@@ -12,10 +12,10 @@ from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
 from demix.losses.classification import Classification
 from demix.losses.objective import Objective
-from demix.losses.rows import RowObjective
+from demix.losses.prototypes import PrototypeObjective
 from demix.metrics.correlation import mean_correlation
+from demix.metrics.prototypes import prototypes_r2
 from demix.metrics.regression import affine_r2, orthogonality_error
-from demix.metrics.rows import rows_r2
 from demix.papers.reizinger2024.labels import LabelRow
 from demix.papers.runner.declaration import Model
 from demix.papers.runner.scales import Scale
@@ -105,21 +105,21 @@ def _above(
 def _rows(process: ClusterProcess, objective: Objective[Any]) -> dict[str, float | None]:
     """Return the R² of rows, with clusters held out and with rows held out as in the paper."""
     found: dict[str, float | None] = {"r2_rows": None, "r2_rows_seen": None}
-    if not isinstance(objective, RowObjective):
+    if not isinstance(objective, PrototypeObjective):
         return found
-    table, clusters = objective.table(), process.classes_of_labels
+    table, clusters = objective.prototypes(), process.classes_of_labels
     # Few clusters leave too little to fit on once one of them is held out.
     if len(process.vectors) > process.space.dim + 1:
-        found["r2_rows"] = float(rows_r2(table, process.vectors, clusters))
+        found["r2_rows"] = float(prototypes_r2(table, process.vectors, clusters))
     if len(table) > len(process.vectors):
         found["r2_rows_seen"] = float(affine_r2(table, process.vectors[clusters]))
     return found
 
 
 def _logit_size(objective: Objective[Any], latents: torch.Tensor) -> float | None:
-    if not isinstance(objective, RowObjective):
+    if not isinstance(objective, PrototypeObjective):
         return None
-    centred = objective.table().detach() - objective.table().detach().mean(dim=0)
+    centred = objective.prototypes().detach() - objective.prototypes().detach().mean(dim=0)
     square = (latents @ (centred.T @ centred / len(centred)) * latents).sum(dim=1)
     return float(square.mean().sqrt())
 
@@ -140,7 +140,7 @@ def _optimum_error(
     if not (isinstance(objective, Classification) and isinstance(conditional, VonMisesFisher)):
         return None
     return optimum_error(
-        objective.table(),
+        objective.prototypes(),
         latents[:LOOK],
         process.vectors[process.classes_of_labels],
         batch.z[:LOOK],

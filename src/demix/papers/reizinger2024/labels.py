@@ -213,7 +213,7 @@ class LabelRow(Row):
                 return InstanceDiscrimination(
                     self.instances,
                     self.dim,
-                    unit_rows=model == "normalised",
+                    unit_prototypes=model == "normalised",
                     sampled=sampled,
                 )
             case "supervised":

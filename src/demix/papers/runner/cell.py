@@ -63,7 +63,7 @@ def run_cell(
     ranks = Ranks.current()
     if ranks.leads:
         about = report.about if report else {}
-        ranks.told((experiment, row, seed, scale, model, Report(about=about)))
+        ranks.broadcast((experiment, row, seed, scale, model, Report(about=about)))
     if isinstance(row, LabelRow):
         measured = run_label_cell(row, seed, scale, model, report)
     elif isinstance(row, PairRow):
@@ -85,7 +85,7 @@ def run_cell(
 
 def follow_cells(material: Any) -> None:
     """Take part, on a rank other than 0, in the cells that rank 0 runs, until it has no more."""
-    while (cell := Ranks.current().told(None)) is not None:
+    while (cell := Ranks.current().broadcast(None)) is not None:
         run_cell(*cell, material=material)
 
 

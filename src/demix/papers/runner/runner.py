@@ -114,7 +114,7 @@ def reproduce(
         except KeyboardInterrupt:
             write_tables(experiment, store.records, store.folder)
             raise
-        ranks.told(None)  # which lets them go
+        ranks.broadcast(None)  # which lets them go
         write_tables(experiment, store.records, store.folder)
     if sweep.failed:
         cell, error = sweep.failed[0]

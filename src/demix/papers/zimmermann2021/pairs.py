@@ -8,8 +8,8 @@ from typing import Any, Literal
 from demix.encoders.encoder import Encoder, paper_encoder
 from demix.losses.asymptotics import AlignmentUniformity
 from demix.losses.objective import Objective
-from demix.losses.pairs import InfoNCE, Supervised
-from demix.losses.similarities import Kind
+from demix.losses.pairs import InfoNCE, LatentMSE
+from demix.losses.similarities import SimilarityName
 from demix.papers.runner.declaration import Distribution, Figure, Model, Row
 from demix.papers.runner.scales import Scale
 from demix.processes.mixing import LeakyMixing
@@ -47,7 +47,7 @@ class PairRow(Row):
     marginal: Distribution
     conditional: Distribution
     model_space: Literal["sphere", "box", "real"]
-    similarity: Kind
+    similarity: SimilarityName
     laptop: Laptop
     limit: bool = False
     matched: bool = False
@@ -121,7 +121,7 @@ class PairRow(Row):
         space = space_named(self.model_space, scale.dim)
         objective: Objective[Pairs] = InfoNCE(self.similarity, within=self.laptop.within)
         if supervised:
-            objective = Supervised()
+            objective = LatentMSE()
         elif self.limit:
             objective = AlignmentUniformity(self.similarity)
         if scale.name == "paper":

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from demix.encoders.encoder import Encoder
 from demix.losses.objective import Objective
-from demix.losses.pairs import InfoNCE, Supervised
-from demix.losses.similarities import Kind
+from demix.losses.pairs import InfoNCE, LatentMSE
+from demix.losses.similarities import SimilarityName
 from demix.papers.runner.declaration import Figure, Model, Row
 from demix.papers.runner.scales import Scale
 from demix.spaces.base import Space
@@ -41,7 +41,7 @@ class SceneRow(Row):
 
     positives: Literal["normal", "laplace", "augmentations"]
     model_space: Literal["sphere", "box", "real"]
-    similarity: Kind
+    similarity: SimilarityName
     matched: bool = False
     paper: Mapping[Model, Mapping[str, Figure]] = field(default_factory=dict)
 
@@ -122,7 +122,7 @@ class SceneRow(Row):
         }["real" if supervised else self.model_space]
         objective: Objective[Any]
         if supervised:
-            objective = Supervised()
+            objective = LatentMSE()
         else:
             objective = InfoNCE(self.similarity, two_sided=not paper)
         # A space that starts too small has no time to grow in few steps. One that takes over

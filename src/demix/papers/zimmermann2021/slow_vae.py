@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from demix._support.errors import DemixError
-from demix._support.process_group.split import lay_out
+from demix._support.process_group.sharding import shardings
 from demix.encoders.encoder import Encoder
 from demix.encoders.images import image_decoder
 from demix.losses.objective import Objective, PairBatch
@@ -101,7 +101,7 @@ class SlowVAE(nn.Module, Objective[PairBatch]):
             )
         mean, log_variance = outputs.split(self.dim, dim=1)
         deviation = (log_variance / 2).exp()
-        (split,) = lay_out(self.group, batch.x)
+        (split,) = shardings(self.group, batch.x)
         noise = torch.randn(2, split.total, self.dim, generator=self.draws)[:, split.own]
         z = mean + deviation * noise.reshape(mean.shape).to(mean)
         shown = functional.binary_cross_entropy_with_logits(

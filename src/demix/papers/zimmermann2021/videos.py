@@ -8,7 +8,7 @@ from typing import Any, Literal
 from demix.encoders.encoder import Encoder
 from demix.losses.objective import Objective
 from demix.losses.pairs import InfoNCE
-from demix.losses.similarities import Kind
+from demix.losses.similarities import SimilarityName
 from demix.papers.runner.declaration import Figure, Model, Row
 from demix.papers.runner.scales import Scale
 from demix.papers.zimmermann2021.slow_vae import SlowVAE
@@ -17,7 +17,7 @@ from demix.spaces.real import Real
 from demix.training.recipe import Recipe
 
 _SPACES = {"box": "Box", "real": "Unbounded"}
-_ASSUMED: dict[Kind | None, str] = {1: "Laplace", 2: "Normal", None: "SlowVAE"}
+_ASSUMED: dict[SimilarityName | None, str] = {1: "Laplace", 2: "Normal", None: "SlowVAE"}
 _SECONDS = {1: 0.05, 5: 0.15}
 # Peak rates of the last layer, by space and distance. Neighbouring frames differ less, so that
 # latents grow large beside what they differ by.
@@ -34,7 +34,7 @@ class VideoRow(Row):
     """Frames at most ``delta`` apart, and a model of them; without a similarity, SlowVAE."""
 
     delta: int
-    similarity: Kind | None
+    similarity: SimilarityName | None
     space: Literal["box", "real"]
     paper: Figure
 

@@ -1,4 +1,4 @@
-"""rows_r2 is 1 for affine images of the cluster vectors, and holds whole clusters out."""
+"""prototypes_r2 is 1 for affine images of the cluster vectors, and holds whole clusters out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from score_groups import dimensions, factors, invertible, lawful, seeds, shift
 
 from demix import DemixError
-from demix.metrics.rows import rows_r2
+from demix.metrics.prototypes import prototypes_r2
 
 
 @given(seed=seeds, dim=dimensions)
@@ -16,10 +16,10 @@ from demix.metrics.rows import rows_r2
 def test_affine_maps_of_the_rows_change_nothing(seed, dim):
     vectors = factors(seed, dim, samples=30)
     noisy = vectors + 0.1 * factors(seed + 1, dim, samples=30)
-    score = rows_r2(noisy, vectors)
+    score = prototypes_r2(noisy, vectors)
     moved = noisy @ invertible(seed, dim) + shift(seed, dim)
-    assert rows_r2(moved, vectors) == pytest.approx(score, abs=1e-6)
-    assert rows_r2(vectors @ invertible(seed, dim), vectors) == pytest.approx(1)
+    assert prototypes_r2(moved, vectors) == pytest.approx(score, abs=1e-6)
+    assert prototypes_r2(vectors @ invertible(seed, dim), vectors) == pytest.approx(1)
 
 
 def test_rows_that_only_memorise_their_cluster_score_nothing():
@@ -28,7 +28,7 @@ def test_rows_that_only_memorise_their_cluster_score_nothing():
     clusters = np.arange(200) % 20
     rows = np.random.default_rng(1).normal(size=(20, 19))[clusters]  # any target fits them all
     rows = rows[:, :15]
-    assert rows_r2(rows, vectors, clusters) < 0.1
+    assert prototypes_r2(rows, vectors, clusters) < 0.1
     assert np.linalg.matrix_rank(rows) == 15
 
 
@@ -36,7 +36,9 @@ def test_rows_of_one_cluster_that_coincide_score_as_one_row_would():
     vectors = factors(0, 3, samples=20)
     noisy = vectors + 0.2 * factors(1, 3, samples=20)
     clusters = np.arange(60) % 20
-    assert rows_r2(noisy[clusters], vectors, clusters) == pytest.approx(rows_r2(noisy, vectors))
+    assert prototypes_r2(noisy[clusters], vectors, clusters) == pytest.approx(
+        prototypes_r2(noisy, vectors)
+    )
 
 
 def test_each_vector_is_predicted_from_other_clusters():
@@ -51,18 +53,18 @@ def test_each_vector_is_predicted_from_other_clusters():
     unexplained = np.square(vectors - predicted).sum(0) / np.square(vectors - vectors.mean(0)).sum(
         0
     )
-    assert rows_r2(rows, vectors) == pytest.approx(float(np.mean(1 - unexplained)))
+    assert prototypes_r2(rows, vectors) == pytest.approx(float(np.mean(1 - unexplained)))
 
 
 @pytest.mark.parametrize("dim", [1, 5, 9, 20])
 def test_two_clusters_more_than_columns_are_enough(dim):
     vectors = factors(0, dim, samples=dim + 2)
-    assert rows_r2(2 * vectors + 1, vectors) == pytest.approx(1)
+    assert prototypes_r2(2 * vectors + 1, vectors) == pytest.approx(1)
 
 
 def test_the_baseline_is_chance():
     vectors = factors(0, 3, samples=200)
-    assert rows_r2(vectors, vectors).baseline < 0.05
+    assert prototypes_r2(vectors, vectors).baseline < 0.05
 
 
 @pytest.mark.parametrize(
@@ -79,4 +81,4 @@ def test_the_baseline_is_chance():
 )
 def test_what_cannot_be_scored_is_refused(rows, vectors, clusters, words):
     with pytest.raises(DemixError, match=words):
-        rows_r2(rows, vectors, clusters)
+        prototypes_r2(rows, vectors, clusters)

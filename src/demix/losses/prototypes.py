@@ -17,7 +17,7 @@ from demix.losses.objective import LabelBatch, Objective
 _START = 0.1
 
 
-class RowObjective(nn.Module, Objective[LabelBatch]):
+class PrototypeObjective(nn.Module, Objective[LabelBatch]):
     """An objective over labelled samples with a row for each label.
 
     Parameters
@@ -26,18 +26,18 @@ class RowObjective(nn.Module, Objective[LabelBatch]):
         Number of rows.
     dim : int
         Number of columns.
-    unit_rows : bool
+    unit_prototypes : bool
         Keep the rows on the unit sphere.
     """
 
-    def __init__(self, classes: int, dim: int, *, unit_rows: bool = False) -> None:
+    def __init__(self, classes: int, dim: int, *, unit_prototypes: bool = False) -> None:
         super().__init__()
         if classes < 2 or dim < 1:
             raise DemixError(
                 f"A table needs at least 2 rows of 1 dimension, but got {classes} of {dim}."
             )
-        self.classes, self.unit_rows = classes, unit_rows
-        self.rows = nn.Parameter(torch.empty(classes, dim))
+        self.classes, self.unit_prototypes = classes, unit_prototypes
+        self.weight = nn.Parameter(torch.empty(classes, dim))
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator | None = None) -> None:
@@ -47,12 +47,12 @@ class RowObjective(nn.Module, Objective[LabelBatch]):
         ones take their places from the data first, and the encoder folds the latents far less
         often. :func:`demix.train` calls this with the generator of its seed.
         """
-        self.rows.normal_(0, _START / math.sqrt(self.rows.shape[1]), generator=generator)
+        self.weight.normal_(0, _START / math.sqrt(self.weight.shape[1]), generator=generator)
         super().initialise(generator)
 
-    def table(self) -> Tensor:
+    def prototypes(self) -> Tensor:
         """Return the rows as the loss sees them, ``(classes, dim)``."""
-        return self._sized(self.rows)
+        return self._sized(self.weight)
 
     def forward(self, encoder: Encoder, batch: LabelBatch) -> Tensor:
         """Return the loss ``()`` of a labelled batch."""
@@ -63,4 +63,4 @@ class RowObjective(nn.Module, Objective[LabelBatch]):
         """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
 
     def _sized(self, rows: Tensor) -> Tensor:
-        return functional.normalize(rows, dim=1) if self.unit_rows else rows
+        return functional.normalize(rows, dim=1) if self.unit_prototypes else rows

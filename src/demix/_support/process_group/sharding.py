@@ -16,7 +16,7 @@ from demix._support.process_group.group import checked_group
 
 
 @dataclass(frozen=True)
-class Split:
+class Sharding:
     """The rows of one batch, or of one table, in the order of the ranks that hold them.
 
     Attributes
@@ -72,7 +72,7 @@ class Split:
         return x.sum() * len(self.sizes) / self.total
 
 
-def lay_out(group: dist.ProcessGroup | None, *arrays: Tensor) -> list[Split]:
+def shardings(group: dist.ProcessGroup | None, *arrays: Tensor) -> list[Sharding]:
     """Return how the rows of arrays lie on the ranks, in one exchange of a few numbers.
 
     Parameters
@@ -85,13 +85,13 @@ def lay_out(group: dist.ProcessGroup | None, *arrays: Tensor) -> list[Split]:
     Examples
     --------
     >>> import torch
-    >>> from demix._support.process_group.split import lay_out
-    >>> lay_out(None, torch.zeros(3, 2))
-    [Split(sizes=(3,), rank=0, group=None)]
+    >>> from demix._support.process_group.sharding import shardings
+    >>> shardings(None, torch.zeros(3, 2))
+    [Sharding(sizes=(3,), rank=0, group=None)]
     """
     group = checked_group(group)
     if group is None:
-        return [Split((len(x),)) for x in arrays]
+        return [Sharding((len(x),)) for x in arrays]
     ranks = dist.get_world_size(group)
     own = torch.tensor([[len(x), math.prod(x.shape[1:])] for x in arrays]).to(arrays[0].device)
     found = list(own.new_empty(ranks, *own.shape))
@@ -103,21 +103,21 @@ def lay_out(group: dist.ProcessGroup | None, *arrays: Tensor) -> list[Split]:
             f"{', '.join(str(row[:, 1].tolist()) for row in counts)} numbers."
         )
     rank = dist.get_rank(group)
-    return [Split(tuple(sizes), rank, group) for sizes in counts[..., 0].T.tolist()]
+    return [Sharding(tuple(sizes), rank, group) for sizes in counts[..., 0].T.tolist()]
 
 
-def divided(total: int, group: dist.ProcessGroup | None) -> Split:
+def even_sharding(total: int, group: dist.ProcessGroup | None) -> Sharding:
     """Return ``total`` rows divided among the ranks as evenly as can be, without an exchange.
 
     Examples
     --------
-    >>> from demix._support.process_group.split import divided
-    >>> divided(10, None).own
+    >>> from demix._support.process_group.sharding import even_sharding
+    >>> even_sharding(10, None).own
     slice(0, 10, None)
     """
     group = checked_group(group)
     if group is None:
-        return Split((total,))
+        return Sharding((total,))
     ranks = dist.get_world_size(group)
     edges = [total * rank // ranks for rank in range(ranks + 1)]
-    return Split(tuple(b - a for a, b in pairwise(edges)), dist.get_rank(group), group)
+    return Sharding(tuple(b - a for a, b in pairwise(edges)), dist.get_rank(group), group)

@@ -13,7 +13,7 @@ from demix.metrics.score import Score
 from demix.metrics.statistic import Meaning, Statistic, mean_of, over, scored
 
 
-def rows_r2(
+def prototypes_r2(
     rows: Any, vectors: Any, clusters: Any = None, *, folds: int = 10, seed: int = 0
 ) -> Score:
     r"""Return the held-out :math:`R^2` of a linear regression from rows to cluster vectors.
@@ -26,7 +26,7 @@ def rows_r2(
     Parameters
     ----------
     rows : array (N, m)
-        The learnt table, e.g. ``Classification.table()``.
+        The learnt table, e.g. ``Classification.prototypes()``.
     vectors : array (C, d)
         The cluster vectors.
     clusters : array (N,) of int, optional
@@ -46,11 +46,11 @@ def rows_r2(
     Examples
     --------
     >>> import numpy as np
-    >>> from demix.metrics.rows import rows_r2
+    >>> from demix.metrics.prototypes import prototypes_r2
     >>> v = np.random.default_rng(0).normal(size=(30, 3))
-    >>> float(round(rows_r2(v @ [[1.0, 2, 0], [0, 1, 0], [1, 0, 1]] + 4, v), 6))
+    >>> float(round(prototypes_r2(v @ [[1.0, 2, 0], [0, 1, 0], [1, 0, 1]] + 4, v), 6))
     1.0
-    >>> bool(rows_r2(v, v).baseline < 0.2)
+    >>> bool(prototypes_r2(v, v).baseline < 0.2)
     True
     """
     rows, vectors = check_matrix(rows, "rows"), check_matrix(vectors, "vectors")

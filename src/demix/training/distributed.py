@@ -13,12 +13,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 from demix._support.errors import DemixError
 from demix._support.process_group.group import Ranks
-from demix._support.process_group.split import divided
+from demix._support.process_group.sharding import even_sharding
 from demix.training.chunks import BATCH_NORMS
 from demix.training.state import State
 
 
-class Team:
+class DistributedTraining:
     """The ranks of a training: each works on its part of every batch.
 
     All of them begin with what rank 0 has. `DistributedDataParallel` averages their gradients;
@@ -72,7 +72,7 @@ class Team:
                 "Ranks divide batches that are named tuples of tensors, such as demix.Pairs, but "
                 f"got {type(batch).__name__}."
             )
-        own = divided(len(batch.x), self.ranks.group).own
+        own = even_sharding(len(batch.x), self.ranks.group).own
         return type(batch)(*(column[own] for column in batch))
 
     @contextmanager
@@ -90,11 +90,11 @@ class Team:
             for memory, name, moment in parts:
                 memory[name] = moment
 
-    def hear(self) -> None:
+    def sync(self) -> None:
         """Learn from rank 0 what the last look has shown."""
         state = self.state
         seen = (state.history, state.best, state.total, state.seconds)
-        state.history, state.best, state.total, state.seconds = self.ranks.told(seen)
+        state.history, state.best, state.total, state.seconds = self.ranks.broadcast(seen)
 
     def end(self) -> None:
         """Take the best weights back, if there were any; every rank has all of them then."""
@@ -109,8 +109,8 @@ class Team:
         self._share_weights()
         randomness = {name: made.get_state() for name, made in state.generators.items()}
         memories = [optimizer.state_dict()["state"] for optimizer in state.optimizers]
-        state.step, randomness, memories = self.ranks.told((state.step, randomness, memories))
-        self.hear()
+        state.step, randomness, memories = self.ranks.broadcast((state.step, randomness, memories))
+        self.sync()
         if not self.ranks.leads:
             for name, made in state.generators.items():
                 made.set_state(randomness[name])

@@ -10,7 +10,7 @@ from dense_objectives import assert_same, uniform
 from torch import Tensor
 
 from demix import Classification, DemixError, InstanceDiscrimination
-from demix._support.process_group.split import Split
+from demix._support.process_group.sharding import Sharding
 from demix.losses.sampling import draw_distinct, places, sampled_log_likelihood
 from demix.losses.shares import log_sums
 
@@ -28,7 +28,7 @@ def head(**options: object) -> Classification:
 
 
 def logits(made: Classification, features: torch.Tensor) -> torch.Tensor:
-    dense = features @ made.table().T
+    dense = features @ made.prototypes().T
     for offset in (made.bias, made.log_prior):
         dense = dense if offset is None else dense + offset
     return dense
@@ -46,11 +46,11 @@ def generator(seed: int) -> torch.Generator:
 
 OPTIONS = [
     {},
-    {"unit_rows": True},
+    {"unit_prototypes": True},
     {"bias": True},
     {"prior": torch.arange(1.0, 10.0)},
     {"noise": 0.2},
-    {"unit_rows": True, "bias": True, "prior": torch.arange(1.0, 10.0), "noise": 0.2},
+    {"unit_prototypes": True, "bias": True, "prior": torch.arange(1.0, 10.0), "noise": 0.2},
 ]
 
 
@@ -115,7 +115,7 @@ def estimated_denominator(
 ) -> Tensor:
     """The sum over all keys ``(B,)`` as it follows from those that were drawn."""
     matched, place = (queries * keys[positives]).sum(dim=1), places(drawn, positives)
-    others = log_sums(queries, keys[drawn], Split((len(keys),)), skip=place)
+    others = log_sums(queries, keys[drawn], Sharding((len(keys),)), skip=place)
     represented = len(drawn) - (place >= 0).long()
     return (matched - sampled_log_likelihood(matched, others, represented, len(keys))).exp()
 
@@ -138,7 +138,7 @@ def test_the_denominator_of_a_batch_of_uniform_labels_is_unbiased():
 def test_the_rows_of_the_batch_are_the_only_ones_with_a_gradient():
     made = head(sampled="batch")
     made.loss(FEATURES[:3], torch.tensor([1, 4, 4])).backward()
-    touched = made.rows.grad.abs().sum(dim=1) > 0
+    touched = made.weight.grad.abs().sum(dim=1) > 0
     assert touched.nonzero()[:, 0].tolist() == [1, 4]
 
 
@@ -188,8 +188,10 @@ def test_only_rows_that_take_part_have_a_gradient_and_sparse_it_is_the_same():
         made.sparse_gradient = sparse
         made.draws.manual_seed(0)
         made.loss(FEATURES[:3], torch.tensor([4, 4, 6])).backward()
-        assert made.rows.grad.is_sparse == made.bias.grad.is_sparse == sparse
-        gradients.append([g.to_dense() if sparse else g for g in (made.rows.grad, made.bias.grad)])
+        assert made.weight.grad.is_sparse == made.bias.grad.is_sparse == sparse
+        gradients.append(
+            [g.to_dense() if sparse else g for g in (made.weight.grad, made.bias.grad)]
+        )
     part = {4, 6, *draw_distinct(2, 9, generator(0)).tolist()}
     for dense, sparse in zip(*gradients, strict=True):
         torch.testing.assert_close(dense, sparse)

@@ -32,7 +32,7 @@ from demix import (
 )
 from demix._support.process_group.group import Ranks
 from demix.losses import ring, shaped, streaming, tiles
-from demix.losses.pairs import Supervised
+from demix.losses.pairs import LatentMSE
 from demix.papers.zimmermann2021.slow_vae import SlowVAE
 from demix.processes.cluster_process import Labelled
 from forked_ranks import fork_ranks
@@ -148,20 +148,20 @@ def objectives() -> Iterator[tuple[str, Callable[[], Any], Any, Any]]:
         made = lambda include=include: Contrast(include)  # noqa: E731
         yield f"chosen positives {include=}", made, Box(4), CHOSEN
     yield "InfoNCE on a sphere", InfoNCE, Sphere(4), PAIRS
-    yield "Supervised", Supervised, Box(4), PAIRS
+    yield "LatentMSE", LatentMSE, Box(4), PAIRS
     for shape in (1.0, 2.5):
         yield f"shaped {shape}", lambda p=shape: ShapedInfoNCE(4, shape=p), Box(4), PAIRS
     yield "shape learnt", lambda: ShapedInfoNCE(4, learn_shape=True), Box(4), PAIRS
     for name, options in {
         "plain": {},
-        "unit rows": {"unit_rows": True},
+        "unit rows": {"unit_prototypes": True},
         "bias, prior": {"bias": True, "prior": PRIOR},
         "smoothing": {"smoothing": 0.3},
         "smoothing, noise, bias": {"smoothing": 0.3, "noise": 0.2, "bias": True},
         "noise": {"noise": 0.8},
         "sampled": {"sampled": 5, "bias": True},
         "sampled, all": {"sampled": 9, "noise": 0.1},
-        "rows of the batch": {"sampled": "batch", "unit_rows": True},
+        "rows of the batch": {"sampled": "batch", "unit_prototypes": True},
     }.items():
         made = lambda options=options: Classification(9, 4, **options)  # noqa: E731
         yield f"classes, {name}", made, Real(4), LABELLED
