@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from demix import Box, DemixError, LeakyMixing, Mixing
-from demix.processes.more_mixings import CouplingMixing, SpiralMixing
+from demix.processes.mixing import CouplingMixing, SpiralMixing
 
 MIXINGS = {
     **{f"leaky-{n}": lambda seed, n=n: LeakyMixing(n, seed=seed, draws=300) for n in (2, 5, 10)},
@@ -126,13 +126,13 @@ def test_a_spiral_makes_its_turns():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SpiralMixing(1), "at least 2 dimensions, but got 1"),
-        (lambda: CouplingMixing(1, seed=0), "at least 2 dimensions, but got 1"),
+        (lambda: SpiralMixing(1), "a dimension of at least 2, but got 1"),
+        (lambda: CouplingMixing(1, seed=0), "a dimension of at least 2, but got 1"),
         (lambda: LeakyMixing(3, seed=0, slope=0.0), r"slope in \(0, 1\], but got 0\.0"),
         (lambda: LeakyMixing(3, seed=0, slope=1.5), r"slope in \(0, 1\], but got 1\.5"),
         (lambda: LeakyMixing(3, seed=0, draws=2), "3 layers need at least 3 draws, but got 2"),
         (lambda: LeakyMixing(3, seed=0, layers=0), "at least 1 layer, but got 0"),
-        (lambda: LeakyMixing(0, seed=0, draws=5), "at least 1 dimension, but got 0"),
+        (lambda: LeakyMixing(0, seed=0, draws=5), "a dimension of at least 1, but got 0"),
     ],
 )
 def test_a_bad_argument_is_explained(make, message):

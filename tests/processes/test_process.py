@@ -21,7 +21,7 @@ from demix import (
     Uniform,
     VonMisesFisher,
 )
-from demix.processes.more_mixings import CouplingMixing, SpiralMixing
+from demix.processes.mixing import CouplingMixing, SpiralMixing
 
 
 class Padded(Mixing):

@@ -17,14 +17,14 @@ from demix.processes.mixing import Mixing
 from demix.processes.process import Pairs
 from demix.spaces.base import Space
 
-# Numbers that are held at once to compare samples with all classes.
+# Numbers that are held in memory at a time to compare samples with all classes.
 _BLOCK = 2**22
 
 
 class Labelled(NamedTuple):
     """Labelled samples: latents ``z`` ``(N, d)``, observations ``x``, ``labels`` and ``clusters``.
 
-    ``labels`` ``(N,)`` are what a learner sees, ``clusters`` ``(N,)`` where a sample comes from.
+    A learner sees ``labels`` ``(N,)``; ``clusters`` ``(N,)`` are those of the samples.
     """
 
     z: Tensor
@@ -52,7 +52,7 @@ class ClusterProcess:
         The injective map to observations.
     instances : int, optional
         How many samples there are, each with a label of its own (DIET): instance ``i`` is of class
-        ``i mod C`` and is seen with fresh noise every time. By default the classes are the labels.
+        ``i mod C`` and gets fresh noise in every draw. By default the classes are the labels.
     imbalance : float
         Ratio of the most to the least frequent class, geometric in between; 1 for equal.
     label_noise : float
@@ -87,14 +87,10 @@ class ClusterProcess:
                 f"have shape {tuple(self.vectors.shape)}."
             )
         if len(self.vectors) < 2:
-            raise DemixError("There must be at least 2 clusters, but got 1: nothing to tell apart.")
+            raise DemixError("There must be at least 2 clusters, but got 1.")
         if not bool(self.space.contains(self.vectors).all()):
             raise DemixError(f"Cluster vectors must lie in {self.space!r}, but some do not.")
-        if self.mixing.dim_in != self.space.dim:
-            raise DemixError(
-                f"The mixing takes {self.mixing.dim_in} latents, but the space has "
-                f"{self.space.dim} dimensions."
-            )
+        self.mixing.check_space(self.space)
         if self.instances is not None and self.instances < len(self.vectors):
             raise DemixError(
                 f"Every one of the {len(self.vectors)} clusters needs an instance, but there are "

@@ -1,4 +1,4 @@
-"""Cluster vectors: where they come from, and whether there are enough of them."""
+"""Cluster vectors: drawing them, and the rank conditions of Theorem 1 on them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def cluster_vectors(marginal: Marginal, count: int, *, seed: int, flat: bool = F
     seed : int
         Seed of the draw.
     flat : bool
-        Put all of them into one hyperplane, so that they are no affine generator system and
-        Theorem 1 does not hold, on purpose.
+        Put all of them into one hyperplane: no affine generator system, so that Theorem 1 does not
+        apply.
 
     Returns
     -------
@@ -51,10 +51,9 @@ def cluster_vectors(marginal: Marginal, count: int, *, seed: int, flat: bool = F
         # One coordinate is the same for all, the others keep their direction.
         size = vectors.norm(dim=1, keepdim=True)
         height = size.mean() / (2 * space.dim**0.5)
+        left = (size.square() - height**2).clamp_min(0).sqrt()
         rest = vectors[:, 1:]
-        rest = (
-            rest / rest.norm(dim=1, keepdim=True) * (size.square() - height**2).clamp_min(0).sqrt()
-        )
+        rest = rest / rest.norm(dim=1, keepdim=True) * left
         return torch.cat([height.expand(count, 1), rest], dim=1)
     rank = affine_generator_rank(vectors)
     if count > space.dim and rank < space.dim:

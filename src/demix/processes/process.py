@@ -57,11 +57,7 @@ class Process:
                 "Marginal and conditional must live on one space, but got "
                 f"{self.marginal.space!r} and {self.conditional.space!r}."
             )
-        if self.mixing.dim_in != self.space.dim:
-            raise DemixError(
-                f"The mixing takes {self.mixing.dim_in} latents, but the space has "
-                f"{self.space.dim} dimensions."
-            )
+        self.mixing.check_space(self.space)
 
     @property
     def space(self) -> Space:
