@@ -46,11 +46,11 @@ def test_any_view_of_a_map_is_read_as_numpy_reads_it(name, order, files):
     assert isinstance(rows, FileRows)
     last = len(view)
     for start, stop in ((0, last), (1, 3), (last - 1, last), (2, 2)):
-        np.testing.assert_array_equal(rows.read(start, stop), view[start:stop])
+        np.testing.assert_array_equal(rows[start:stop], view[start:stop])
     random = np.random.default_rng(1)
     for size in (0, 1, 5, 300):
         index = random.integers(last, size=size)
-        np.testing.assert_array_equal(rows.pick(index), view[index])
+        np.testing.assert_array_equal(rows[index], view[index])
 
 
 @given(data=st.data())
@@ -62,7 +62,7 @@ def test_shapes_and_types_of_all_kinds_are_read(data, tmp_path_factory):
     path = tmp_path_factory.mktemp("npy") / "x.npy"
     np.save(path, np.asarray(x, order=order))
     rows = array_rows(np.load(path, mmap_mode="r"))
-    np.testing.assert_array_equal(rows.read(0, len(x)), x)
+    np.testing.assert_array_equal(rows[:], x)
     assert rows.dtype == x.dtype
 
 

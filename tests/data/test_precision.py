@@ -68,7 +68,7 @@ def test_tables_keep_what_float32_would_lose(tmp_path):
     frame.to_parquet(tmp_path / "x.parquet")
     for name in ("x.csv", "x.parquet"):
         data = read_data(tmp_path / name)
-        assert data.rows.read(0, 3).tolist() == frame.to_numpy().tolist()
+        assert data.rows[:3].tolist() == frame.to_numpy().tolist()
         assert read_factors(tmp_path / name).values.tolist() == frame.to_numpy().tolist()
         assert read_data(tmp_path / name, columns=["b"]).rows.dtype == np.float32
 

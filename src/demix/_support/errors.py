@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -73,6 +74,20 @@ def shortened(text: str, most: int = 40) -> str:
     """
     shown = "".join(letter if letter.isprintable() else "?" for letter in text[: most + 1])
     return shown if len(shown) <= most else f"{shown[: most - 3]}..."
+
+
+@contextmanager
+def explained(sentence: Callable[[str], str]) -> Iterator[None]:
+    """Turn any exception of another library into a :class:`DemixError`.
+
+    ``sentence`` returns its message, given what the library says.
+    """
+    try:
+        yield
+    except DemixError:
+        raise
+    except Exception as error:  # formats and their libraries fail in many ways
+        raise DemixError(sentence(reason(error))) from error
 
 
 def listed(names: Sequence[str]) -> str:

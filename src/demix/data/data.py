@@ -15,30 +15,35 @@ from torch import Tensor
 from demix._support.errors import DemixError, listed, reason, warn
 from demix._support.validation import as_numpy, refuse_masked
 from demix.data.precision import narrowed
-from demix.data.rows import PickedColumns, PickedRows, Rows, ZarrRows, array_rows, as_float32
-from demix.data.zarr_files import check_zarr
+from demix.data.rows import PickedRows, Rows, array_rows, as_float32
 
 BLOCK = 2**22
 """Numbers of one block unless its size is asked for: 16 MB in float32."""
+
+_ADVICE = {
+    "c": "take real and imaginary part as columns",
+    "M": "subtract a first date and divide by a unit",
+    "m": "divide by a unit",
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
     """Rows ``(N, ...)`` of a user, in memory or on disk; made by ``read_data`` and ``as_data``.
 
-    Nothing is read before it is asked for, and whatever is read comes as float32, or as float64
-    where that is asked for: a matrix as ``(N, d)``, images as ``(N, C, H, W)``.
+    Rows are read when they are asked for. They come as float32, or as float64 if ``precise``: a
+    matrix as ``(N, d)``, images as ``(N, C, H, W)``.
 
     Parameters
     ----------
     rows : Rows
         Where the rows come from.
     source : str
-        The path they were read from, or a word that says what they are; messages begin with it.
+        The path they were read from, or what they are, for messages.
     names : tuple of str, optional
         Names of the columns.
     precise : bool
-        Hand out float64: columns may lie so far from zero that float32 loses what they tell.
+        Return float64: columns may lie so far from zero that float32 is too coarse.
 
     Examples
     --------
@@ -68,12 +73,9 @@ class Data:
         return self.rows.shape[0]
 
     def take(self, index: Tensor) -> Tensor:
-        """Return the rows at ``index`` ``(B,)`` of int64, in its order, as floats ``(B, ...)``.
-
-        From disk they are read in the order in which they lie there.
-        """
+        """Return the rows at ``index`` ``(B,)`` of int64, in its order, as floats ``(B, ...)``."""
         self._check(index)
-        return self._floats(self.rows.pick(index.cpu().numpy()), copy=False)
+        return self._floats(self.rows[index.cpu().numpy()], copy=False)
 
     def only(self, index: Tensor) -> Data:
         """Return the rows at ``index`` ``(B,)`` of int64 as data of their own; nothing is read."""
@@ -81,9 +83,9 @@ class Data:
         return replace(self, rows=PickedRows(self.rows, index.cpu().numpy()))
 
     def matching(self, names: Sequence[str] | None) -> Data:
-        """Return the columns of these names, in this order; refuse data that lack one.
+        """Return the columns of these names, in this order; raise if one is missing.
 
-        Where the names of either side are not known, columns are taken as they come.
+        If the names of either side are not known, all columns are returned in their order.
 
         Examples
         --------
@@ -113,14 +115,14 @@ class Data:
                 f"{self.source} {what}; give a table with these names."
             )
         columns = np.array([self.names.index(name) for name in names])
-        return replace(self, rows=PickedColumns(self.rows, columns), names=tuple(names))
+        return replace(self, rows=PickedRows(self.rows, columns=columns), names=tuple(names))
 
     def precisely(self, precise: bool = True) -> Data:
-        """Return the same rows, handed out as float64."""
+        """Return the same rows as float64."""
         return replace(self, precise=precise)
 
     def check_unchanged(self) -> None:
-        """Refuse data whose files were changed since they were opened."""
+        """Raise :class:`DemixError` if a file was changed since it was opened."""
         self.rows.check_unchanged()
 
     def blocks(self, size: int | None = None) -> Iterator[tuple[int, Tensor]]:
@@ -148,17 +150,16 @@ class Data:
         if size < 1:
             raise DemixError(f"A block must have at least 1 row, but size is {size}.")
         for start in range(0, len(self), size):
-            yield start, self.rows.read(start, min(start + size, len(self)))
+            yield start, self.rows[start : min(start + size, len(self))]
 
     def array(self) -> np.ndarray:
-        """Return all rows in memory: float32, or float64 where that would lose what they tell."""
-        return narrowed(self.rows.read(0, len(self)))
+        """Return all rows in memory: float32, or float64 where float32 is too coarse."""
+        return narrowed(self.rows[:])
 
     def digest(self) -> str:
-        """Return the SHA-256 of shape, type and content, to say later which data were used.
+        """Return the SHA-256 of shape, type and content.
 
-        It does not depend on where the rows are kept: an array, and the same array in an ``.npy``
-        file, have the same digest.
+        An array, and the same array in an ``.npy`` file, have the same digest.
         """
         digest = hashlib.sha256(f"{self.shape} {self.rows.dtype.str}".encode())
         for _, rows in self.raw_blocks():
@@ -186,13 +187,13 @@ class Data:
 
 
 def as_data(x: Any) -> Data:
-    """Return an array of any common library as :class:`Data`, without reading what is on disk.
+    """Return an array of any common library as :class:`Data`; what is on disk stays there.
 
     Parameters
     ----------
     x : array, np.memmap, Tensor, DataFrame, Series, zarr array, list of lists or Data
         Rows ``(N, d)`` or images ``(N, C, H, W)`` of real numbers. Names of a frame's columns are
-        kept. Whole numbers and booleans become float32 when they are taken, as all others do.
+        kept.
 
     Returns
     -------
@@ -207,60 +208,50 @@ def as_data(x: Any) -> Data:
     """
     if isinstance(x, Data):
         return x
-    # Nobody can have a frame or a zarr array without having imported the library it is from.
+    # A frame or a zarr array exists only if the library it is from was imported.
     pandas, zarr = sys.modules.get("pandas"), sys.modules.get("zarr")
     if pandas is not None and isinstance(x, pandas.DataFrame | pandas.Series):
         return _from_frame(x, pandas)
     if zarr is not None and isinstance(x, zarr.Array):
-        return zarr_data(x, "the zarr array")
+        from demix.data.zarr_files import ZarrRows
+
+        return checked_data(ZarrRows(x, "the zarr array"), "the zarr array")
     if torch.is_tensor(x):
-        return array_data(as_numpy(x, "rows"), "the tensor")
+        return checked_data(array_rows(as_numpy(x, "rows")), "the tensor")
     refuse_masked(x, "rows")
     if isinstance(x, np.ndarray):
-        return array_data(x, "the array")
+        return checked_data(array_rows(x), "the array")
+    kind = type(x).__name__
     try:
         array = np.asarray(x)
     except (TypeError, ValueError) as error:
         raise DemixError(
-            f"Expected rows of equally many numbers, but got a {type(x).__name__} that is no "
-            f"array: {reason(error)}."
+            f"Expected rows of equally many numbers, but got a {kind} that is no array: "
+            f"{reason(error)}."
         ) from error
     if array.ndim == 0:
         raise DemixError(
-            f"Expected an array, a tensor, a frame or a list of lists, but got "
-            f"{type(x).__name__}; files are read with read_data."
+            f"Expected an array, a tensor, a frame or a list of lists, but got {kind}; files are "
+            "read with read_data."
         )
-    return array_data(array, f"the {type(x).__name__}")
+    return checked_data(array_rows(array), f"the {kind}")
 
 
-def array_data(array: np.ndarray, source: str, names: tuple[str, ...] | None = None) -> Data:
-    """Return a numpy array as :class:`Data`, or say why it cannot be used."""
-    _check(array.shape, array.dtype, source)
-    return Data(array_rows(array), source, names)
-
-
-def zarr_data(array: Any, source: str) -> Data:
-    """Return a zarr array as :class:`Data`, or say why it cannot be used."""
-    check_zarr(array, source)
-    _check(array.shape, array.dtype, source)
-    return Data(ZarrRows(array, source), source)
-
-
-def _check(shape: tuple[int, ...], dtype: np.dtype[Any], source: str) -> None:
-    if dtype.kind not in "biuf":
-        advice = {
-            "c": "take real and imaginary part as columns",
-            "M": "subtract a first date and divide by a unit",
-            "m": "divide by a unit",
-        }.get(dtype.kind, "convert it, e.g. with .astype(float)")
-        raise DemixError(f"Expected real numbers, but {source} is of type {dtype}; {advice}.")
-    if len(shape) < 2:
+def checked_data(rows: Rows, source: str, names: tuple[str, ...] | None = None) -> Data:
+    """Return rows as :class:`Data`; raise if they are no real numbers or have no columns."""
+    if rows.dtype.kind not in "biuf":
+        advice = _ADVICE.get(rows.dtype.kind, "convert it, e.g. with .astype(float)")
+        raise DemixError(f"Expected real numbers, but {source} is of type {rows.dtype}; {advice}.")
+    if len(rows.shape) < 2:
         raise DemixError(
-            f"Expected rows (N, d) or images (N, C, H, W), but {source} has shape {shape}; "
+            f"Expected rows (N, d) or images (N, C, H, W), but {source} has shape {rows.shape}; "
             "reshape a single dimension with [:, None]."
         )
-    if 0 in shape:
-        raise DemixError(f"Expected at least one row and column, but {source} has shape {shape}.")
+    if 0 in rows.shape:
+        raise DemixError(
+            f"Expected at least one row and column, but {source} has shape {rows.shape}."
+        )
+    return Data(rows, source, names)
 
 
 def _from_frame(x: Any, pandas: Any) -> Data:
@@ -275,4 +266,4 @@ def _from_frame(x: Any, pandas: Any) -> Data:
                 f"type {dtype}; convert it or leave it out."
             )
     array = narrowed(frame.to_numpy(dtype=np.float64, na_value=np.nan))
-    return array_data(array, source, tuple(map(str, frame.columns)))
+    return checked_data(array_rows(array), source, tuple(map(str, frame.columns)))

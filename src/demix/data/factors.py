@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from demix._support.errors import DemixError, shortened
-from demix.data.csv_files import check_header, csv_delimiter, csv_lines, reads_as
+from demix.data.csv_files import check_header, csv_lines, reads_as, uneven
 from demix.data.npy_files import read_npy
-from demix.data.parquet_files import parquet_cells, parquet_text, read_parquet
 from demix.data.reading import read_data
 
 _BEGIN = 1000
@@ -42,8 +41,8 @@ def read_factors(path: str | Path, *, header: str = "auto") -> KnownFactors:
     Parameters
     ----------
     path : str or Path
-        Any file that :func:`read_data` opens; besides, an ``.npy`` file of text, and a
-        ``.parquet``, ``.csv`` or ``.tsv`` file some or all of whose columns are text.
+        Any file that :func:`read_data` opens; also an ``.npy`` file of text, and a ``.parquet``,
+        ``.csv`` or ``.tsv`` file some or all of whose columns are text.
     header : "auto", "yes" or "no"
         Whether the first line of a csv file names its columns. By default it does as in
         :func:`read_data`; above columns of text, if it holds text above numbers, or nothing that
@@ -69,50 +68,48 @@ def read_factors(path: str | Path, *, header: str = "auto") -> KnownFactors:
     path = Path(path)
     check_header(header)
     suffix = path.suffix.lower() if os.path.isfile(path) else None
+    found = None
     if suffix == ".npy" and (text := read_npy(path)).dtype.kind == "U":
-        return KnownFactors(np.array(text))
+        found = KnownFactors(np.array(text))
     if suffix in (".csv", ".tsv"):
-        found = _with_text(path, header)
-        if found is not None:
-            return found
+        found = _csv_with_text(path, header)
     if suffix == ".parquet":
-        is_text = parquet_text(path)
-        if any(is_text.values()):
-            return _parquet_with_text(path, is_text)
-    data = read_data(path, header=header)
-    return KnownFactors(data.array(), data.names)
+        found = _parquet_with_text(path)
+    if found is None:
+        data = read_data(path, header=header)
+        found = KnownFactors(data.array(), data.names)
+    return found
 
 
-def _parquet_with_text(path: Path, is_text: dict[str, bool]) -> KnownFactors:
+def _parquet_with_text(path: Path) -> KnownFactors | None:
+    """Read a parquet file with columns of text; None if there are none."""
+    from demix.data.parquet_files import parquet_cells, parquet_text, read_parquet
+
+    is_text = parquet_text(path)
+    if not any(is_text.values()):
+        return None
     numbers = [name for name, text in is_text.items() if not text]
     rows = dict(zip(numbers, read_parquet(path, numbers)[0].T, strict=True)) if numbers else {}
-    cells: dict[str, Any] = {
-        name: parquet_cells(path, name) if text else rows[name] for name, text in is_text.items()
-    }
-    values = np.empty((len(next(iter(cells.values()))), len(cells)), dtype=object)
-    if not len(values):
+    columns = [parquet_cells(path, name) if text else rows[name] for name, text in is_text.items()]
+    if not len(columns[0]):
         raise DemixError(f"Expected at least one row, but {path} has none.")
-    for place, column in enumerate(cells.values()):
-        values[:, place] = column
-    return KnownFactors(values, tuple(cells))
+    return KnownFactors(_mixed(columns), tuple(is_text))
 
 
-def _with_text(path: Path, header: str) -> KnownFactors | None:
+def _csv_with_text(path: Path, header: str) -> KnownFactors | None:
     """Read a csv file with columns of text; None if there are none among the first lines."""
-    delimiter = csv_delimiter(path)
-    # Most files are numbers, which numpy reads much faster.
-    begin = [cells for _, cells in itertools.islice(csv_lines(path, delimiter), 1, _BEGIN)]
+    # Most files are numbers, which take less memory as such.
+    begin = [cells for _, cells in itertools.islice(csv_lines(path), 1, _BEGIN)]
     if all(reads_as(float, cell) for cells in begin for cell in cells):
         return None
-    numbered = list(csv_lines(path, delimiter))
-    cells = [[cell.strip() for cell in line] for _, line in numbered]
+    numbered = list(csv_lines(path))
+    width = len(numbered[0][1])
     for line, found in numbered:
-        if len(found) != len(cells[0]):
-            raise DemixError(
-                f"Expected {len(cells[0])} cells in every line of {path}, but line {line} has "
-                f"{len(found)}."
-            )
-    columns = list(zip(*cells, strict=True))
+        if len(found) != width:
+            raise uneven(path, width, line, len(found))
+    columns = [
+        [cell.strip() for cell in column] for column in zip(*(c for _, c in numbered), strict=True)
+    ]
     is_number = [[reads_as(float, cell) for cell in column] for column in columns]
     numeric = [all(number[1:]) for number in is_number]
     if all(numeric):
@@ -120,39 +117,41 @@ def _with_text(path: Path, header: str) -> KnownFactors | None:
     if header != "auto":
         named = header == "yes"
     elif any(numeric):
-        named = any(
-            whole and not number[0] for whole, number in zip(numeric, is_number, strict=True)
-        )
+        named = any(all(number[1:]) and not number[0] for number in is_number)
     else:
         named = not any(column[0] in column[1:] for column in columns)
     start = 1 if named else 0
-    values = np.empty((len(cells) - start, len(columns)), dtype=object)
     for place, (column, number) in enumerate(zip(columns, is_number, strict=True)):
         wrong = _odd_one(column[start:], number[start:])
         if wrong is not None:
-            line = numbered[start + wrong][0]
             odd = column[start + wrong]
-            held = f"holds {shortened(odd)!r}" if odd else "is empty"
-            kind = "numbers" if not number[start + wrong] else "text"
-            name = shortened(column[0]) if named else place
             raise DemixError(
-                f"Expected a column of numbers or one of text, but line {line} of {path} {held} in "
-                f"column {name}, which is {kind} elsewhere; mend it or drop the line."
+                "Expected a column of numbers or one of text, but line "
+                f"{numbered[start + wrong][0]} of {path} "
+                f"{f'holds {shortened(odd)!r}' if odd else 'is empty'} in column "
+                f"{shortened(column[0]) if named else place}, which is "
+                f"{'text' if number[start + wrong] else 'numbers'} elsewhere; mend it or drop the "
+                "line."
             )
-        values[:, place] = (
-            [float(cell) for cell in column[start:]] if number[-1] else column[start:]
-        )
+    values = _mixed(
+        [float(cell) for cell in column[start:]] if number[-1] else column[start:]
+        for column, number in zip(columns, is_number, strict=True)
+    )
     return KnownFactors(values, tuple(column[0] for column in columns) if named else None)
+
+
+def _mixed(columns: Any) -> np.ndarray:
+    """Return columns of numbers and text as one array of objects."""
+    columns = list(columns)
+    values = np.empty((len(columns[0]), len(columns)), dtype=object)
+    for place, column in enumerate(columns):
+        values[:, place] = column
+    return values
 
 
 def _odd_one(cells: Sequence[str], number: Sequence[bool]) -> int | None:
     """Return the place of the first cell that is empty, or of the rarer kind; None if none is."""
     rarer = sum(number) * 2 < len(number)
-    return next(
-        (
-            place
-            for place, (cell, is_number) in enumerate(zip(cells, number, strict=True))
-            if not cell or (is_number == rarer and any(number) and not all(number))
-        ),
-        None,
-    )
+    mixed = any(number) and not all(number)
+    odd = (not cell or (mixed and kind == rarer) for cell, kind in zip(cells, number, strict=True))
+    return next(itertools.compress(itertools.count(), odd), None)

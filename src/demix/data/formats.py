@@ -1,4 +1,4 @@
-"""What a file is, whatever its name says, and the libraries that some formats need."""
+"""What a file is, whatever its name says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from demix._support.errors import DemixError, reason, shortened
-from demix._support.files import open_regular
+from demix._support.files import is_there, open_regular
 
 _BEGINNINGS = {
     b"\x93NUMPY": "a numpy array (.npy)",
@@ -19,7 +19,7 @@ _BEGINNINGS = {
     b"\xff\xfe": "a text file in UTF-16",
 }
 _EMPTY = "an empty file"
-# Control characters that no text holds, whatever its encoding; it has tabs and ends of lines.
+# Control characters that no text holds, whatever its encoding.
 _UNWRITTEN = set(range(32)) - set(b"\t\n\f\r")
 
 
@@ -41,7 +41,7 @@ def looks_like(path: Path) -> str:
 
 
 def check_kind(path: Path, kind: str) -> None:
-    """Refuse a file that does not look like what its name says it is."""
+    """Raise :class:`DemixError` if a file does not look like what its name says it is."""
     found = looks_like(path)
     if found == _EMPTY:
         raise DemixError(f"Expected {kind}, but {path} is empty; write it again.")
@@ -50,6 +50,15 @@ def check_kind(path: Path, kind: str) -> None:
             f"Expected {kind}, as its name says, but {path} looks like {found}; rename it or "
             "write it again."
         )
+
+
+def known_suffix(path: Path, expected: str, *known: str) -> str:
+    """Return the suffix of a file that exists; raise if it is not one of the known ones."""
+    suffix, there = path.suffix.lower(), is_there(path)
+    if not there or suffix not in known:
+        found = "is neither" if there else "is no such file"
+        raise DemixError(f"Expected {expected} file, but {path} {found}.")
+    return suffix
 
 
 def choose_array(names: Sequence[str], key: str | None, path: Path) -> str:
@@ -62,12 +71,12 @@ def choose_array(names: Sequence[str], key: str | None, path: Path) -> str:
 
 
 def find_column(column: str, known: Sequence[str], path: Path) -> int:
-    """Return the place of a column that is known by this name only."""
+    """Return the place of a column; raise unless exactly one has this name."""
     if known.count(column) != 1:
-        listed = ", ".join(map(shortened, known[:10])) + (", ..." if len(known) > 10 else "")
+        names = ", ".join(map(shortened, known[:10])) + (", ..." if len(known) > 10 else "")
         found = "there twice" if column in known else "not there"
         raise DemixError(
             f"Expected one column {shortened(column)!r} in {path}, but it is {found}; the columns "
-            f"are {listed}."
+            f"are {names}."
         )
     return known.index(column)

@@ -1,9 +1,9 @@
-"""Images, whoever made them, and a folder of them as rows ``(N, C, H, W)``."""
+"""Images of strangers, and a folder of images as rows ``(N, C, H, W)``."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from io import BytesIO
 from pathlib import Path
@@ -11,24 +11,16 @@ from pathlib import Path
 import numpy as np
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
-from demix._support.errors import DemixError, reason
+from demix._support.errors import DemixError, explained
 from demix._support.files import changed, open_regular, stamp_of
-from demix.data.data import Data
 from demix.data.formats import looks_like
+from demix.data.rows import Rows
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
 # Pillow opens many more, some of them with another program.
 _FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP")
 # What images are decoded to; 8 bits for each channel.
-_MODES = {
-    "1": "L",
-    "L": "L",
-    "P": "RGB",
-    "RGB": "RGB",
-    "RGBA": "RGBA",
-    "CMYK": "RGB",
-    "YCbCr": "RGB",
-}
+_MODES = {"1": "L", "L": "L", "RGBA": "RGBA"} | dict.fromkeys(("P", "RGB", "CMYK", "YCbCr"), "RGB")
 
 
 def open_image(source: Path | BytesIO, mode: str) -> Image.Image:
@@ -56,91 +48,88 @@ def open_image(source: Path | BytesIO, mode: str) -> Image.Image:
 
 @contextmanager
 def _opened(source: Path | BytesIO) -> Iterator[Image.Image]:
-    """Open an image, decoding no pixels; whatever fails until it is closed is told."""
+    """Open an image without decoding it; errors up to its close become one sentence."""
     name = source if isinstance(source, Path) else "one of the images"
-    try:
-        with (
-            open_regular(source) if isinstance(source, Path) else nullcontext(source) as file,
-            warnings.catch_warnings(),
-        ):
-            # Pillow warns of odd metadata, which change no pixel, and of sizes meant to exhaust.
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(file, formats=_FORMATS) as image:
+
+    def sentence(why: str) -> str:
+        return (
+            f"Expected a PNG, JPEG, WebP, TIFF or BMP image, but {name} {why}; remove it or write "
+            "it again."
+        )
+
+    # Pillow warns of odd metadata, which change no pixel, and of sizes meant to exhaust.
+    with explained(lambda why: sentence(f"cannot be decoded ({why})")), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        try:
+            with (
+                open_regular(source) if isinstance(source, Path) else nullcontext(source) as file,
+                Image.open(file, formats=_FORMATS) as image,
+            ):
                 # Some cameras put a second, smaller image behind the photograph (MPO).
                 if getattr(image, "is_animated", False) and image.format != "MPO":
                     raise ValueError("it has several pages")
                 yield image
-    except DemixError:
-        raise
-    except Exception as error:  # every format fails in its own way
-        found = f"cannot be decoded ({reason(error)})"
-        if isinstance(error, UnidentifiedImageError):
+        except UnidentifiedImageError as error:
             kind = looks_like(source) if isinstance(source, Path) else "something else"
-            found = f"looks like {kind}"
-        raise DemixError(
-            f"Expected a PNG, JPEG, WebP, TIFF or BMP image, but {name} {found}; remove it or "
-            "write it again."
-        ) from error
+            raise DemixError(sentence(f"looks like {kind}")) from error
 
 
-class ImageRows:
-    """Images of one size, decoded when they are asked for, as float32 in ``[0, 1]``."""
+class ImageRows(Rows):
+    """All images of a folder ``(N, C, H, W)``, sorted by name, as float32 in ``[0, 1]``.
 
-    def __init__(self, paths: Sequence[Path], mode: str, width: int, height: int) -> None:
-        self._paths = paths
-        self._looks = mode, width, height
-        self.shape = (len(paths), len(mode), height, width)
+    They are decoded when they are asked for; at first only their sizes and channels are read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._paths = sorted(
+            path
+            for path in folder.iterdir()
+            if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+        )
+        if not self._paths:
+            raise DemixError(
+                "Expected a folder of .png, .jpg, .webp, .tif or .bmp images or a zarr store, but "
+                f"{folder} is neither."
+            )
+        self._format = _format(self._paths[0])
+        for path in self._paths[1:]:
+            self._check(_format(path), path)
+        mode, width, height = self._format
+        self.shape = (len(self._paths), len(mode), height, width)
         self.dtype = np.dtype(np.float32)
-        self._stamp = stamp_of(paths)
+        self._stamp = stamp_of(self._paths)
 
-    def read(self, start: int, stop: int) -> np.ndarray:
-        """Return images ``start..stop - 1``."""
-        return self.pick(np.arange(start, stop))
-
-    def pick(self, index: np.ndarray) -> np.ndarray:
-        """Return the images at ``index``."""
-        images = np.empty((len(index), *self.shape[1:]), dtype=np.float32)
-        for place, row in enumerate(index):
-            images[place] = self._decode(self._paths[row])
+    def __getitem__(self, index: slice | np.ndarray) -> np.ndarray:
+        numbers = np.arange(len(self._paths))[index]
+        images = np.empty((len(numbers), *self.shape[1:]), dtype=np.float32)
+        for place, number in enumerate(numbers):
+            images[place] = self._decode(self._paths[number])
         images /= 255
         return images
 
     def check_unchanged(self) -> None:
-        """Refuse images that were changed."""
+        """Raise :class:`DemixError` if an image was changed."""
         if stamp_of(self._paths) != self._stamp:
             raise changed(self._paths[0].parent)
 
     def _decode(self, path: Path) -> np.ndarray:
-        image = open_image(path, self._looks[0])
-        _check_looks((image.mode, *image.size), self._looks, path, self._paths[0])
+        image = open_image(path, self._format[0])
+        self._check((image.mode, *image.size), path)
         pixels = np.asarray(image)
         # One channel comes as (H, W), several as (H, W, C).
         return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
-
-def image_data(folder: Path) -> Data:
-    """Return all images of a folder, sorted by name, as :class:`Data` ``(N, C, H, W)``.
-
-    Only the beginning of each file is read here, for its size and its channels.
-    """
-    paths = sorted(
-        path
-        for path in folder.iterdir()
-        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
-    )
-    if not paths:
-        raise DemixError(
-            f"Expected a folder of .png, .jpg, .webp, .tif or .bmp images or a zarr store, but "
-            f"{folder} is neither."
-        )
-    first = _looks(paths[0])
-    for path in paths[1:]:
-        _check_looks(_looks(path), first, path, paths[0])
-    return Data(ImageRows(paths, *first), str(folder))
+    def _check(self, found: tuple[str, int, int], path: Path) -> None:
+        if found != self._format:
+            first, other = (f"{w} x {h} pixels in {mode}" for mode, w, h in (self._format, found))
+            raise DemixError(
+                f"Expected images of one size, {first} as {self._paths[0].name}, but {path} is "
+                f"{other}; convert or remove it."
+            )
 
 
-def _looks(path: Path) -> tuple[str, int, int]:
+def _format(path: Path) -> tuple[str, int, int]:
     """Return mode, width and height of an image when it is upright."""
     with _opened(path) as image:
         mode, (width, height) = image.mode, image.size
@@ -155,18 +144,3 @@ def _looks(path: Path) -> tuple[str, int, int]:
             "convert it to grey (L) or RGB."
         )
     return _MODES[mode], width, height
-
-
-def _check_looks(
-    looks: tuple[str, int, int], first: tuple[str, int, int], path: Path, like: Path
-) -> None:
-    if looks != first:
-        raise DemixError(
-            f"Expected images of one size, {_words(first)} as {like.name}, but {path} is "
-            f"{_words(looks)}; convert or remove it."
-        )
-
-
-def _words(looks: tuple[str, int, int]) -> str:
-    mode, width, height = looks
-    return f"{width} x {height} pixels in {mode}"

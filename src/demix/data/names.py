@@ -10,26 +10,23 @@ from typing import NamedTuple
 import numpy as np
 
 from demix._support.errors import DemixError, listed, reason
-from demix._support.files import is_there
-from demix.data.csv_files import csv_layout
+from demix.data.csv_files import csv_cells, csv_names
+from demix.data.formats import known_suffix
 from demix.data.npy_files import read_npy
 from demix.data.parquet_files import parquet_cells, parquet_names
-from demix.data.supervision import csv_cells
-
-_KNOWN = ".txt, .csv, .parquet or .npy"
 
 
 def table_names(path: Path, header: str = "auto") -> list[str] | None:
     """Return the names of the columns of a table; None if it has none, or is no table.
 
-    ``header`` says whether the first line of a csv file names them; see :func:`csv_layout`.
+    ``header`` says whether the first line of a csv file names them; see :func:`read_data`.
     """
     suffix = path.suffix.lower()
     if not os.path.isfile(path) or suffix not in (".csv", ".tsv", ".parquet"):
         return None
     if suffix == ".parquet":
         return parquet_names(path)
-    names = csv_layout(path, header).names
+    names = csv_names(path, header)
     return None if names is None else list(names)
 
 
@@ -44,13 +41,8 @@ def read_names(path: Path, column: str | None = None) -> list[str]:
     column : str, optional
         Which column of a table, if there are several.
     """
-    suffix = path.suffix.lower()
-    there = is_there(path)
-    if not there or suffix not in (".csv", ".tsv", ".parquet", ".txt", ".npy"):
-        found = "is neither" if there else "is no such file"
-        raise DemixError(
-            f"Expected names in a .txt, .csv, .parquet or .npy file, but {path} {found}."
-        )
+    known = (".csv", ".tsv", ".parquet", ".txt", ".npy")
+    suffix = known_suffix(path, "names in a .txt, .csv, .parquet or .npy", *known)
     if suffix in (".csv", ".tsv"):
         return csv_cells(path, column, "name")
     if suffix == ".parquet":
@@ -66,25 +58,8 @@ def read_names(path: Path, column: str | None = None) -> list[str]:
     return [str(name) for name in array]
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DemixError(
-            f"Expected names in UTF-8, but {path} cannot be read as such ({reason(error)}); write "
-            "it again."
-        ) from error
-    names = [line.strip() for line in lines]
-    while names and not names[-1]:
-        names.pop()
-    if not names or "" in names:
-        where = f"line {names.index('') + 1} is empty" if names else "it is empty"
-        raise DemixError(f"Expected a name in every line of {path}, but {where}.")
-    return names
-
-
 class Matched(NamedTuple):
-    """Which rows belong together.
+    """Which rows of two files belong together.
 
     Attributes
     ----------
@@ -125,7 +100,10 @@ def match_rows(
         _check_names(names, words)
     found = _matched(first, second)
     if len(found.first) == 0:
-        short = [[_file_name(name) for name in names] for names in (first, second)]
+        short = [
+            [PurePosixPath(name.replace("\\", "/")).name for name in names]
+            for names in (first, second)
+        ]
         if all(len(set(names)) == len(names) for names in short):
             found = _matched(*short)
     if len(found.first) == 0:
@@ -136,13 +114,30 @@ def match_rows(
     return found
 
 
+def _lines(path: Path) -> list[str]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DemixError(
+            f"Expected names in UTF-8, but {path} cannot be read as such ({reason(error)}); write "
+            "it again."
+        ) from error
+    names = [line.strip() for line in lines]
+    while names and not names[-1]:
+        names.pop()
+    if not names or "" in names:
+        where = f"line {names.index('') + 1} is empty" if names else "it is empty"
+        raise DemixError(f"Expected a name in every line of {path}, but {where}.")
+    return names
+
+
 def _matched(first: Sequence[str], second: Sequence[str]) -> Matched:
     places = {name: place for place, name in enumerate(second)}
-    pairs = [(place, places[name]) for place, name in enumerate(first) if name in places]
+    both = [place for place, name in enumerate(first) if name in places]
     known = set(first)
     return Matched(
-        np.array([a for a, _ in pairs], dtype=np.int64),
-        np.array([b for _, b in pairs], dtype=np.int64),
+        np.array(both, dtype=np.int64),
+        np.array([places[first[place]] for place in both], dtype=np.int64),
         [name for name in first if name not in places],
         [name for name in second if name not in known],
     )
@@ -151,13 +146,8 @@ def _matched(first: Sequence[str], second: Sequence[str]) -> Matched:
 def _check_names(names: Sequence[str], called: str) -> None:
     places: dict[str, int] = {}
     for place, name in enumerate(names):
-        if name in places:
+        if places.setdefault(name, place) != place:
             raise DemixError(
                 f"Expected a name of its own for each row of {called}, but rows {places[name]} and "
                 f"{place} (counted from 0) are both called {name!r}."
             )
-        places[name] = place
-
-
-def _file_name(name: str) -> str:
-    return PurePosixPath(name.replace("\\", "/")).name

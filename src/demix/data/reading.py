@@ -9,14 +9,13 @@ from pathlib import Path
 from demix._support.errors import DemixError
 from demix._support.files import check_regular
 from demix.data.csv_files import check_header, read_csv
-from demix.data.data import Data, array_data, zarr_data
-from demix.data.images import image_data
+from demix.data.data import Data, checked_data
 from demix.data.npy_files import read_npy, read_npz
-from demix.data.parquet_files import read_parquet
 from demix.data.precision import narrowed
-from demix.data.zarr_files import open_zarr
+from demix.data.rows import Rows, array_rows
 
 _KNOWN = ".npy, .npz, .csv, .tsv, .parquet, .zarr, or a folder of images (.png, .jpg, ...)"
+_TABLES = (".csv", ".tsv", ".parquet")
 
 
 def read_data(
@@ -70,21 +69,31 @@ def read_data(
     kind = _kind(path)
     if key is not None and kind not in (".npz", ".zarr"):
         raise DemixError(f"A key chooses from an .npz or .zarr file, but {path} is neither.")
-    if columns is not None and kind not in (".csv", ".tsv", ".parquet"):
+    if columns is not None and kind not in _TABLES:
         raise DemixError(f"Columns are chosen from a .csv or .parquet file; {path} is neither.")
     if columns is not None and len(columns) == 0:
         raise DemixError(f"Expected at least one column of {path} to be chosen, but got none.")
+    if kind not in _TABLES:
+        return checked_data(_rows(path, kind, key), str(path))
+    if kind == ".parquet":
+        from demix.data.parquet_files import read_parquet
+
+        table, names = read_parquet(path, columns)
+        return checked_data(array_rows(narrowed(table)), str(path), names)
+    numbers, known = read_csv(path, columns, header=header)
+    return checked_data(array_rows(narrowed(numbers)), str(path), known)
+
+
+def _rows(path: Path, kind: str, key: str | None) -> Rows:
     if kind == "folder":
-        return image_data(path)
-    if kind == ".npy":
-        return array_data(read_npy(path), str(path))
-    if kind == ".npz":
-        return array_data(read_npz(path, key), str(path))
+        from demix.data.images import ImageRows
+
+        return ImageRows(path)
     if kind == ".zarr":
-        return zarr_data(open_zarr(path, key), str(path))
-    csv = kind != ".parquet"
-    table = read_csv(path, columns, header=header) if csv else read_parquet(path, columns)
-    return array_data(narrowed(table[0]), str(path), table[1])
+        from demix.data.zarr_files import open_zarr
+
+        return open_zarr(path, key)
+    return array_rows(read_npy(path) if kind == ".npy" else read_npz(path, key))
 
 
 def _kind(path: Path) -> str:
@@ -99,6 +108,6 @@ def _kind(path: Path) -> str:
         return ".zarr" if store else "folder"
     check_regular(path)
     suffix = path.suffix.lower()
-    if suffix not in (".npy", ".npz", ".csv", ".tsv", ".parquet", ".zarr"):
+    if suffix not in (".npy", ".npz", ".zarr", *_TABLES):
         raise DemixError(f"Expected {_KNOWN}, but got {path}; convert it to one of them.")
     return suffix

@@ -12,16 +12,33 @@ from torch import Tensor
 
 from demix._support.errors import DemixError, reason, shortened, warn
 from demix._support.validation import as_numpy
-from demix.data.csv_files import csv_delimiter, csv_lines, read_csv, reads_as
-from demix.data.formats import find_column
-from demix.data.npy_files import is_table, read_npy
+from demix.data.csv_files import csv_cells, read_csv, reads_as
+from demix.data.formats import known_suffix
+from demix.data.npy_files import read_npy
 
 _MOST = 2**63
 
 
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """The class of each row.
+
+    Parameters
+    ----------
+    values : ndarray (N,) of int64
+        Whole numbers; text is numbered from 0 in alphabetical order.
+    names : tuple of str, optional
+        The text behind each number, if labels were text.
+    """
+
+    values: np.ndarray
+    names: tuple[str, ...] | None = None
+
+
 def read_pairs(path: str | Path, rows: int) -> Tensor:
     """Read pairs of row numbers from an ``.npy`` or ``.csv`` file; see :func:`check_pairs`."""
-    return check_pairs(_read(Path(path), np.int64), rows)
+    path = Path(path)
+    return check_pairs(read_csv(path, whole=True)[0] if _is_csv(path) else read_npy(path), rows)
 
 
 def read_time(path: str | Path) -> np.ndarray:
@@ -29,18 +46,66 @@ def read_time(path: str | Path) -> np.ndarray:
 
     It stays float64: seconds of a clock do not fit into float32.
     """
-    time = _read(Path(path), np.float64)
+    path = Path(path)
+    time = read_csv(path)[0] if _is_csv(path) else read_npy(path)
     if time.ndim == 2 and time.shape[1] == 1:
         time = time[:, 0]
     check_time(time)
     return np.array(time)
 
 
-def check_pairs(pairs: Any, rows: int) -> Tensor:
-    """Return pairs of row numbers as an int64 Tensor ``(P, 2)``, or say what is wrong with them.
+def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
+    r"""Read one label for each row.
 
-    A :class:`DemixWarning` says when more than one in a hundred pairs is a row with itself, which
-    says nothing of what may change between positives; more than half are refused.
+    Parameters
+    ----------
+    path : str or Path
+        An ``.npy`` file ``(N,)`` of whole numbers or text, or a ``.csv`` or ``.tsv`` file. The
+        first line of the latter is a header if it is no number and stands nowhere below.
+    column : str, optional
+        Which column of a csv file with a header, if there are several.
+
+    Returns
+    -------
+    Labels
+        Numbers, and names if the labels were text.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from demix import read_labels
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "animals.csv"
+    ...     _ = path.write_text("animal\ndog\ncat\ndog\n")
+    ...     labels = read_labels(path)
+    >>> labels.values.tolist(), labels.names
+    ([1, 0, 1], ('cat', 'dog'))
+    """
+    path = Path(path)
+    if _is_csv(path):
+        return _from_cells(csv_cells(path, column, "label"), path)
+    if column is not None:
+        raise DemixError(f"A column is chosen from a .csv file, but {path} is an .npy file.")
+    array = read_npy(path)
+    if array.ndim != 1 or len(array) == 0:
+        raise DemixError(
+            f"Expected one label for each row, (N,), but {path} has shape {array.shape}."
+        )
+    if array.dtype.kind == "U":
+        return _numbered(array)
+    if array.dtype.kind not in "biu":
+        raise DemixError(
+            f"Expected labels that are whole numbers or text, but {path} is of type {array.dtype}."
+        )
+    return Labels(array.astype(np.int64))
+
+
+def check_pairs(pairs: Any, rows: int) -> Tensor:
+    """Return pairs of row numbers as an int64 Tensor ``(P, 2)``; raise if one cannot be used.
+
+    A :class:`DemixWarning` says when more than 1 % of the pairs are a row with itself, from which
+    nothing can be learnt about the differences of positives; more than half are refused.
 
     Parameters
     ----------
@@ -88,7 +153,7 @@ def check_pairs(pairs: Any, rows: int) -> Tensor:
 
 
 def check_time(time: Any) -> None:
-    """Refuse time that is not one finite moment for each row, or that runs backwards.
+    """Raise :class:`DemixError` unless time is one finite moment for each row, in order.
 
     Parameters
     ----------
@@ -123,8 +188,8 @@ def check_time(time: Any) -> None:
         )
 
 
-def _read(path: Path, dtype: type[np.generic]) -> np.ndarray:
-    return read_csv(path, dtype=dtype)[0] if is_table(path) else read_npy(path)
+def _is_csv(path: Path) -> bool:
+    return known_suffix(path, "an .npy or .csv", ".npy", ".csv", ".tsv") != ".npy"
 
 
 def _array(values: Any, name: str) -> np.ndarray:
@@ -132,104 +197,6 @@ def _array(values: Any, name: str) -> np.ndarray:
         return np.asarray(as_numpy(values, name))
     except (TypeError, ValueError) as error:
         raise DemixError(f"Expected {name} as an array, but {reason(error)}.") from error
-
-
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """The class of each row.
-
-    Parameters
-    ----------
-    values : ndarray (N,) of int64
-        Whole numbers; text is numbered from 0 in alphabetical order.
-    names : tuple of str, optional
-        The text behind each number, if labels were text.
-    """
-
-    values: np.ndarray
-    names: tuple[str, ...] | None = None
-
-
-def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
-    r"""Read one label for each row.
-
-    Parameters
-    ----------
-    path : str or Path
-        An ``.npy`` file ``(N,)`` of whole numbers or text, or a ``.csv`` or ``.tsv`` file. The
-        first line of the latter is a header if it is no number and stands nowhere below.
-    column : str, optional
-        Which column of a csv file with a header, if there are several.
-
-    Returns
-    -------
-    Labels
-        Numbers, and names if the labels were text.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from demix import read_labels
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "animals.csv"
-    ...     _ = path.write_text("animal\ndog\ncat\ndog\n")
-    ...     labels = read_labels(path)
-    >>> labels.values.tolist(), labels.names
-    ([1, 0, 1], ('cat', 'dog'))
-    """
-    path = Path(path)
-    if is_table(path):
-        return _from_cells(csv_cells(path, column, "label"), path)
-    if column is not None:
-        raise DemixError(f"A column is chosen from a .csv file, but {path} is an .npy file.")
-    array = read_npy(path)
-    if array.ndim != 1 or len(array) == 0:
-        raise DemixError(
-            f"Expected one label for each row, (N,), but {path} has shape {array.shape}."
-        )
-    if array.dtype.kind == "U":
-        return _numbered(array)
-    if array.dtype.kind not in "biu":
-        raise DemixError(
-            f"Expected labels that are whole numbers or text, but {path} is of type {array.dtype}."
-        )
-    return Labels(array.astype(np.int64))
-
-
-def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
-    """Return what stands in one column of a csv file, as it is written.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    column : str, optional
-        Which column, if there are several; the first line is then a header.
-    what : str
-        What a message calls one of them.
-    """
-    lines = csv_lines(path, csv_delimiter(path))
-    first = [cell.strip() for cell in next(lines)[1]]
-    if column is None and len(first) > 1:
-        raise DemixError(
-            f"Expected one column of {what}s, but {path} has {len(first)} columns; choose one of "
-            f"{', '.join(map(shortened, first[:10]))}."
-        )
-    place = 0 if column is None else find_column(column, first, path)
-    cells = []
-    for line, found in lines:
-        cell = found[place].strip() if len(found) == len(first) else ""
-        if not cell:
-            raise DemixError(
-                f"Expected a {what} in every line, but line {line} of {path} has none."
-            )
-        cells.append(cell)
-    if column is None and (reads_as(float, first[0]) or first[0] in cells):
-        cells.insert(0, first[0])
-    if not cells:
-        raise DemixError(f"Expected {what}s, but {path} has only a header.")
-    return cells
 
 
 def _from_cells(cells: list[str], path: Path) -> Labels:
@@ -242,9 +209,7 @@ def _from_cells(cells: list[str], path: Path) -> Labels:
                 "write them as text."
             )
         return Labels(np.array(numbers, dtype=np.int64))
-    broken = next(
-        (cell for cell in cells if reads_as(float, cell) and not reads_as(int, cell)), None
-    )
+    broken = next((c for c in cells if reads_as(float, c) and not reads_as(int, c)), None)
     if broken is not None:
         raise DemixError(
             f"Expected labels that are whole numbers or text, but {path} holds "

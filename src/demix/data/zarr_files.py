@@ -1,4 +1,4 @@
-"""Arrays from zarr stores, whoever wrote them."""
+"""Rows of zarr arrays, whoever wrote them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from demix._support.errors import DemixError, need, reason, shortened
-from demix._support.files import check_regular, kind_of, open_regular
+from demix._support.errors import DemixError, explained, need, reason, shortened
+from demix._support.files import changed, check_regular, kind_of, open_regular, stamp_of
 from demix._support.memory import check_memory
 from demix.data.formats import choose_array
+from demix.data.rows import StoredRows
 
 # Codecs that turn bytes into numbers and do nothing else. Others unpickle what a chunk holds, or
 # are plugins that zarr imports because a file names them; zfpy crashes over a damaged chunk.
@@ -33,17 +34,21 @@ _CODECS = {
 }
 # Where a codec says what it decodes to; text of any length would be a way to fill the memory.
 _TYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")
+# Bytes of a shard for each chunk, to say where it lies.
 _INDEX = 16
-"""Bytes of a shard for each chunk, to say where it lies."""
 
 
-def open_zarr(path: Path, key: str | None) -> Any:
+def open_zarr(path: Path, key: str | None) -> ZarrRows:
     """Open one array of a zarr store, reading none of its chunks.
 
     Its metadata are read here first: zarr loads any installed codec that they name.
     """
     zarr = need("zarr", "Reading a .zarr store", "files")
-    try:
+    with explained(
+        lambda why: (
+            f"Expected a zarr store, but {path} cannot be read as one ({why}); write it again."
+        )
+    ):
         folder, metadata = path, _metadata(path)
         if not metadata:
             raise ValueError("it has no zarr.json, .zarray or .zgroup")
@@ -58,33 +63,60 @@ def open_zarr(path: Path, key: str | None) -> Any:
         attributes = folder / ".zattrs"
         if attributes.exists():
             check_regular(attributes)
-        return zarr.open_array(folder, mode="r", zarr_format=metadata["zarr_format"])
-    except DemixError:
-        raise
-    except Exception as error:  # which one depends on what is missing
-        raise DemixError(
-            f"Expected a zarr store, but {path} cannot be read as one ({reason(error)}); "
-            "write it again."
-        ) from error
-
-
-def check_zarr(array: Any, source: str) -> None:
-    """Refuse an array that cannot be decoded safely, or of which a part is missing.
-
-    None of its chunks is read. Those of an array that is not on a disk are not counted.
-    """
-    _check_codecs(array.metadata.to_dict(), source)
-    if 0 in array.chunks:
-        raise DemixError(
-            f"Expected chunks that hold something, but those of {source} have shape "
-            f"{array.chunks}; write the store again."
+        return ZarrRows(
+            zarr.open_array(folder, mode="r", zarr_format=metadata["zarr_format"]), str(path)
         )
-    size = math.prod(array.chunks) * array.dtype.itemsize
-    if array.shards is not None:
-        size += _INDEX * math.prod(array.shards) // math.prod(array.chunks)
-    check_memory(size, f"Reading a chunk of {source}", "write the store again in smaller chunks")
-    if isinstance(array.store, need("zarr.storage", "Reading a zarr array", "files").LocalStore):
-        _check_chunks(array, array.store.root / array.path, source)
+
+
+class ZarrRows(StoredRows):
+    """Rows of a zarr array; each access reads and decodes only the chunks that it needs.
+
+    An array that cannot be decoded safely, or of which a part is missing, is refused before any
+    chunk is read. Chunks that are not on a local disk are not counted.
+    """
+
+    def __init__(self, array: Any, source: str) -> None:
+        self._array, self._source = array, source
+        self.shape: tuple[int, ...] = array.shape
+        self.dtype: np.dtype[Any] = array.dtype
+        root = getattr(array.store, "root", None)
+        self._folder = Path(root) / array.path if isinstance(root, str | Path) else None
+        _check_codecs(array.metadata.to_dict(), source)
+        if 0 in array.chunks:
+            raise DemixError(
+                f"Expected chunks that hold something, but those of {source} have shape "
+                f"{array.chunks}; write the store again."
+            )
+        size = math.prod(array.chunks) * array.dtype.itemsize
+        if array.shards is not None:
+            size += _INDEX * math.prod(array.shards) // math.prod(array.chunks)
+        advice = "write the store again in smaller chunks"
+        check_memory(size, f"Reading a chunk of {source}", advice)
+        storage = need("zarr.storage", "Reading a zarr array", "files")
+        if isinstance(array.store, storage.LocalStore):
+            _check_chunks(array, array.store.root / array.path, source)
+        self._stamp = self._now()
+
+    def check_unchanged(self) -> None:
+        """Raise :class:`DemixError` if files of the store were changed."""
+        if self._now() != self._stamp:
+            raise changed(self._source)
+
+    def _now(self) -> str | None:
+        """Return the stamp of all files, if they are local files."""
+        if self._folder is None:
+            return None
+        inside = os.walk(self._folder)
+        return stamp_of(os.path.join(folder, file) for folder, _, names in inside for file in names)
+
+    def _read(self, index: slice | np.ndarray) -> np.ndarray:
+        with explained(
+            lambda why: (
+                f"Expected readable chunks in {self._source}, but one of them is damaged "
+                f"({why}); write the store again."
+            )
+        ):
+            return np.asarray(self._array.oindex[index])
 
 
 def _metadata(folder: Path) -> dict[str, Any]:

@@ -186,7 +186,7 @@ class ContrastiveDemixer(Demixer):
                 f"positives must be row numbers (P, 2), or a positive for each row, of shape "
                 f"{data.shape}, but got {array.dtype} of shape {tuple(array.shape)}."
             )
-        both = np.concatenate([data.rows.read(0, len(data)), np.asarray(array)])
+        both = np.concatenate([data.rows[:], np.asarray(array)])
         rows = torch.arange(len(data))
         return as_data(both), torch.stack([rows, rows + len(data)], dim=1)
 

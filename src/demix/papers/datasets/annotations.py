@@ -13,7 +13,7 @@ import numpy as np
 
 from demix._support.errors import DemixError, reason, shortened
 from demix._support.files import is_there
-from demix.data.csv_files import csv_delimiter, csv_lines, reads_as
+from demix.data.csv_files import csv_lines, reads_as, uneven
 from demix.data.formats import check_kind, find_column
 
 FACTORS = (
@@ -132,14 +132,14 @@ def imagenet_x(
 def class_labels(path: str | Path) -> dict[str, int]:
     """Read class indices by file name from a csv file with columns ``file_name`` and ``label``."""
     path = Path(path)
-    lines = csv_lines(path, csv_delimiter(path))
+    lines = csv_lines(path)
     header = [cell.strip() for cell in next(lines)[1]]
     places = [find_column(name, header, path) for name in ("file_name", "label")]
     names, labels = [], []
     for line, cells in lines:
         where = f"line {line} of {path}"
         if len(cells) != len(header):
-            raise DemixError(f"Expected {len(header)} cells, but {where} has {len(cells)}.")
+            raise uneven(path, len(header), line, len(cells))
         name, label = (cells[place].strip() for place in places)
         names.append(name)
         labels.append(_checked_class(int(label) if reads_as(int, label) else label, where))

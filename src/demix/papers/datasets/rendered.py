@@ -100,12 +100,12 @@ class RenderedPairs:
                 return Pairs(z, z, self._views(x), self._views(x))
         assert self._positives is not None
         assert self.rendered.positive_latents is not None
-        other = as_floats(self._positives.pick(rows))
+        other = as_floats(self._positives[rows])
         return Pairs(z, torch.from_numpy(self.rendered.positive_latents[rows]), x, other)
 
     def images(self, rows: np.ndarray) -> Tensor:
         """Return the images at ``rows``, ``(B, 3, H, W)`` of float32 in [0, 1]."""
-        return as_floats(self._images.pick(rows))
+        return as_floats(self._images[rows])
 
     def rows(self, part: Literal["train", "test"], most: int) -> np.ndarray:
         """Return at most so many row numbers of a part."""

@@ -39,7 +39,7 @@ class ArrayPixels:
 
     def read(self, rows: np.ndarray) -> np.ndarray:
         """Return the images at ``rows``, times the gain."""
-        picked = self._rows.pick(rows).astype(np.uint8).reshape(len(rows), *self.shape[1:])
+        picked = self._rows[rows].astype(np.uint8).reshape(len(rows), *self.shape[1:])
         return picked if self._gain == 1 else np.multiply(picked, self._gain, out=picked)
 
 
