@@ -89,7 +89,7 @@ def test_files_that_are_none(tmp_path):
     [
         ("name,label\na,1\n", "one column 'file_name'"),
         ("file_name,label\na,1\na,2\n", "a is there twice"),
-        ("file_name,label\na,1\nb\n", "line 3 of {} has 1"),
+        ("file_name,label\na,1\nb\n", "2 cells in every line of {}, but line 3 has 1"),
         ("file_name,label\na,cat\n", "line 2 of {} has 'cat'"),
         ("file_name,label\na,-1\n", "line 2 of {} has -1"),
     ],
