@@ -15,7 +15,7 @@ from benchmarks.timing import Say
 from demix.encoders.encoder import Encoder
 from demix.metrics.correlation import mean_correlation
 from demix.metrics.regression import affine_r2
-from demix.papers.runner.declaration import Experiment, Row
+from demix.papers.runner.experiment import Experiment
 from demix.papers.runner.scales import scale_named
 from demix.papers.zimmermann2021.pairs import PairRow
 from demix.training.loop import Record, train
@@ -69,7 +69,7 @@ def measure_convergence(sizes: Sizes, dense: Sequence[float | None], say: Say) -
     return {"seeds": list(sizes.seeds), "looks": sizes.looks, "entries": entries}
 
 
-def _targets(experiment: Experiment[Row], row: PairRow) -> list[float]:
+def _targets(experiment: Experiment, row: PairRow) -> list[float]:
     """Return the paper's score in percent, and for R² the round one below it."""
     published = row.paper["unsupervised"]
     assert published is not None  # both rows have one
@@ -77,7 +77,7 @@ def _targets(experiment: Experiment[Row], row: PairRow) -> list[float]:
 
 
 def history(
-    experiment: Experiment[Row], row: PairRow, seed: int, sizes: Sizes, say: Say
+    experiment: Experiment, row: PairRow, seed: int, sizes: Sizes, say: Say
 ) -> list[dict[str, float | None]]:
     """Train ``row`` and return its looks; their seconds leave out the looking."""
     scale = scale_named(sizes.scale)

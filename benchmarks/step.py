@@ -17,7 +17,7 @@ from demix._support.memory import available_memory
 from demix.encoders.encoder import Encoder
 from demix.losses.objective import Objective
 from demix.papers.experiments import experiment_named
-from demix.papers.runner.declaration import Experiment, Row
+from demix.papers.runner.experiment import Experiment
 from demix.papers.runner.scales import scale_named
 from demix.papers.zimmermann2021.pairs import PairRow
 from demix.processes.process import Pairs, Process
@@ -31,7 +31,7 @@ ROWS = (("clica-table1", 2), ("clica-table2", 1))
 _STEPS = {"ours": 2, "laptop": 10}
 
 
-def row_of(name: str, number: int) -> tuple[Experiment[Row], PairRow]:
+def row_of(name: str, number: int) -> tuple[Experiment, PairRow]:
     """Return an experiment of pairs and one of its rows."""
     experiment = experiment_named(name)
     row = experiment.rows[number - 1]

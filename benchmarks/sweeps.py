@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # it waits for torch
 
 WORKERS = 2
 # As `demix reproduce` does.
-_LOADED = ("demix.papers.runner.runner", "torch._dynamo")
+_LOADED = ("demix.papers.experiments", "demix.papers.runner.reproduce", "torch._dynamo")
 
 
 def measure_sweep(sizes: Sizes, say: Say) -> dict[str, Any]:
@@ -57,8 +57,8 @@ def sweep(workers: int, cells: int, steps: int, folder: str) -> None:
     with nullcontext() if workers == 0 else open_executor(name, preload=_LOADED) as executor:
         # Only now, as the command does it: the workers import at the same time.
         from demix.papers.experiments import experiment_named
-        from demix.papers.runner.declaration import Experiment
-        from demix.papers.runner.runner import reproduce
+        from demix.papers.runner.experiment import Experiment
+        from demix.papers.runner.reproduce import reproduce
         from demix.papers.runner.scales import Scale
         from demix.papers.zimmermann2021.pairs import PairRow
 

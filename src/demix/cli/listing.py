@@ -8,7 +8,6 @@ from rich.table import Table
 
 from demix.cli.console import console
 from demix.papers.experiments import EXPERIMENTS
-from demix.papers.runner.declaration import varying
 
 
 def run_list(*, as_json: bool) -> None:
@@ -32,7 +31,7 @@ def run_list(*, as_json: bool) -> None:
     terminal = console()
     for experiment in EXPERIMENTS.values():
         table = Table(title=f"{experiment.name} · {experiment.title}", title_justify="left")
-        shown = varying(experiment)
+        shown = experiment.varying()
         for name in ("row", *shown, "paper [%]"):
             table.add_column(name, justify="right" if name in ("row", "paper [%]") else "left")
         for row in experiment.rows:
@@ -43,7 +42,7 @@ def run_list(*, as_json: bool) -> None:
                 for model, figure in zip(row.main, figures, strict=True)
                 if figure is not None
             ]
-            described = [row.cells()[name] for name in shown]
+            described = [row.columns()[name] for name in shown]
             table.add_row(str(row.number), *described, ", ".join(published) or "–")
         terminal.print(table)
     terminal.print("Run one with:  demix reproduce NAME --rows 1,2 --out DIR")

@@ -12,7 +12,7 @@ from demix.cli.app import AsJson, Overwrite, app
 from demix.cli.numbers import numbers
 
 # What the jobs of a sweep import; torch's optimisers would import the second one by themselves.
-PRELOAD = ("demix.papers.runner.runner", "torch._dynamo")
+PRELOAD = ("demix.papers.experiments", "demix.papers.runner.reproduce", "torch._dynamo")
 
 
 @app.command(epilog="Example:  demix demo --out demo-output")
@@ -54,7 +54,7 @@ def reproduce(
     executor: Annotated[
         str | None,
         typer.Option(
-            help="Run cells at once: local, local:N (processes) or dask:ADDRESS (a cluster)."
+            help="Run jobs at once: local, local:N (processes) or dask:ADDRESS (a cluster)."
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder; default: ./EXPERIMENT-SCALE.")] = None,
@@ -63,7 +63,7 @@ def reproduce(
     """Run a table or figure of a paper beside its published numbers.
 
     Writes results.json, table.md and table.html. An interrupted run goes on where it stopped:
-    finished cells are never run twice.
+    finished jobs are never run twice.
     """
     chosen = None if rows is None else numbers(rows, "--rows")
     counted = numbers(seeds, "--seeds")

@@ -15,7 +15,7 @@ from demix.cli.console import console
 from demix.cli.table_bars import TableBars
 from demix.cli.warning import warnings_to
 from demix.papers.experiments import experiment_named
-from demix.papers.runner.runner import reproduce
+from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.scales import scale_named
 
 
@@ -41,7 +41,7 @@ def run_reproduce(
             leads = ranks.leads
             terminal = console(errors=as_json, quiet=not leads)
             with warnings_to(terminal), training_bar(terminal) as progress:
-                watcher = TableBars(progress, experiment.score)
+                callback = TableBars(progress, experiment.score)
                 records = reproduce(
                     experiment,
                     folder,
@@ -50,7 +50,7 @@ def run_reproduce(
                     scale=size,
                     data=data,
                     executor=executor,
-                    watcher=watcher,
+                    callback=callback,
                 )
     except KeyboardInterrupt:
         console(errors=True).print("Interrupted; what was finished is kept.")

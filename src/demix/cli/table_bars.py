@@ -1,4 +1,4 @@
-"""Progress bars for the cells of a table."""
+"""Progress bars for the jobs of a table."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rich.text import Text
 from demix._support.errors import DemixError
 from demix.cli.bars import Bar
 from demix.cli.console import print_warning
-from demix.papers.runner.declaration import Row
-from demix.papers.runner.table import SCORES
-from demix.papers.runner.watcher import Cell, Watcher
+from demix.papers.runner.experiment import Row
+from demix.papers.runner.job import Job, JobCallback
+from demix.papers.runner.score_rows import SCORES
 from demix.training.loop import Record
 
 
-class TableBars(Watcher):
-    """A bar for each running cell of a table, a line when it is finished, and a bar for all."""
+class TableBars(JobCallback):
+    """A bar for each running job of a table, a line when it is finished, and a bar for all."""
 
     def __init__(self, progress: Progress, score: str) -> None:
         self.progress, self.score = progress, score
@@ -36,46 +36,45 @@ class TableBars(Watcher):
             self.reading = None
         self.progress.refresh()
 
-    def plan(self, cells: Sequence[Cell]) -> None:
+    def plan(self, jobs: Sequence[Job], finished: int) -> None:
         """Say how much is to be done."""
-        done = sum(cell.done for cell in cells)
-        self.progress.console.print(f"{len(cells)} cells, {done} of them finished already.")
-        if len(cells) > done + 1:
+        self.progress.console.print(f"{len(jobs)} jobs, {finished} of them finished already.")
+        if len(jobs) > finished + 1:
             self.all = self.progress.add_task(
-                "all cells", total=len(cells), completed=done, numbers=""
+                "all jobs", total=len(jobs), completed=finished, numbers=""
             )
 
     def warn(self, row: Row, warning: str) -> None:
         """Say for which rows theory promises nothing."""
         print_warning(self.progress.console, f"row {row.number}: {warning}")
 
-    def step(self, cell: Cell, step: int, steps: int, record: Record) -> None:
-        """Move the cell's bar."""
-        title = str(cell)
+    def step(self, job: Job, step: int, steps: int, record: Record) -> None:
+        """Move the job's bar."""
+        title = str(job)
         if title not in self.bars:
             self.bars[title] = Bar(self.progress, title, steps, SCORES[self.score])
         self.bars[title].step(step, record)
 
-    def finish(self, cell: Cell, record: dict[str, Any]) -> None:
+    def finish(self, job: Job, record: dict[str, Any]) -> None:
         """Replace the bar by a line with ours and the paper's score."""
-        self._end(cell)
+        self._end(job)
         paper = record["paper_mean"]
         beside = "" if paper is None else f" (paper {100 * paper:.2f})"
         value = record[self.score]
         told = "not testable" if value is None else f"{100 * value:.2f}"
         self.progress.console.print(
-            f"row {cell.row.number:2d}  seed {cell.seed}  {cell.model:12s} "
+            f"row {job.row.number:2d}  seed {job.seed}  {job.model:12s} "
             f"{SCORES[self.score]} {told}{beside}  {record['seconds']:.0f} s"
         )
 
-    def fail(self, cell: Cell, error: DemixError) -> None:
+    def fail(self, job: Job, error: DemixError) -> None:
         """Replace the bar by a line that says why."""
-        self._end(cell)
-        line = Text.assemble(("failed", "red"), f"   {cell}: {error}")
+        self._end(job)
+        line = Text.assemble(("failed", "red"), f"   {job}: {error}")
         self.progress.console.print(line, soft_wrap=True)
 
-    def _end(self, cell: Cell) -> None:
-        bar = self.bars.pop(str(cell), None)
+    def _end(self, job: Job) -> None:
+        bar = self.bars.pop(str(job), None)
         if bar is not None:
             self.progress.remove_task(bar.task)
         if self.all is not None:

@@ -1,26 +1,21 @@
 """The papers' tables and figures, declared as data."""
 
 from demix._support.errors import DemixError
-from demix.papers.reizinger2024.dislib import DISLIB
-from demix.papers.reizinger2024.imagenet_x import FIGURE_3
 from demix.papers.reizinger2024.tables import (
     BATCH_CLUSTERS_TAILS,
     CLUSTER_VECTORS,
     DIET,
+    DISLIB,
+    FIGURE_3,
     GENEALOGY,
     GENNORM,
     LABEL_NOISE,
     SUPERVISED,
 )
-from demix.papers.runner.declaration import (
-    Experiment,
-    Row,
-)
-from demix.papers.zimmermann2021.kitti import TABLE_3
-from demix.papers.zimmermann2021.tables import MARGINAL, TABLE_1, TABLE_2
-from demix.papers.zimmermann2021.three_d_ident import TABLES_4_5
+from demix.papers.runner.experiment import Experiment
+from demix.papers.zimmermann2021.tables import MARGINAL, TABLE_1, TABLE_2, TABLE_3, TABLES_4_5
 
-EXPERIMENTS: dict[str, Experiment[Row]] = {
+EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
         TABLE_1,
@@ -41,7 +36,7 @@ EXPERIMENTS: dict[str, Experiment[Row]] = {
 }
 
 
-def experiment_named(name: str) -> Experiment[Row]:
+def experiment_named(name: str) -> Experiment:
     """Return the experiment called ``name``."""
     if name not in EXPERIMENTS:
         known = ", ".join(EXPERIMENTS)

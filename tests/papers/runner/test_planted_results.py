@@ -41,7 +41,7 @@ def victim(tmp_path):
 
 @pytest.fixture
 def out(tmp_path):
-    """A folder of results that holds one finished cell, and what was kept of others."""
+    """A folder of results that holds one finished job, and what was kept of others."""
     folder = tmp_path / "out"
     (folder / "unfinished" / "2-0-supervised").mkdir(parents=True)
     (folder / "results.json").write_text(json.dumps([RECORD]))
@@ -75,13 +75,13 @@ def snapshot(folder):
         {"seed": 2**40},
     ],
 )
-def test_a_record_of_no_cell_is_refused_before_anything_is_removed(tmp_path, out, victim, change):
+def test_a_record_of_no_job_is_refused_before_anything_is_removed(tmp_path, out, victim, change):
     # Folders that old names would have led through.
     for name in ("1-0-x", "1-0-", "x", "1-0"):
         (out / "unfinished" / name).mkdir()
     (out / "results.json").write_text(json.dumps([RECORD, RECORD | change]))
     before = snapshot(tmp_path)
-    with pytest.raises(DemixError, match=r"^Expected results of cells .*, but found row .*\.$"):
+    with pytest.raises(DemixError, match=r"^Expected results of jobs .*, but found row .*\.$"):
         Store(out, TABLE, SMOKE)
     assert snapshot(tmp_path) == before
 
@@ -104,7 +104,7 @@ def test_results_of_real_runs_are_taken(tmp_path, path):
     assert store.records == records
 
 
-def test_what_was_kept_of_a_finished_cell_is_removed_and_nothing_else(out):
+def test_what_was_kept_of_a_finished_job_is_removed_and_nothing_else(out):
     (out / "unfinished" / "1-0-identity").mkdir()
     Store(out, TABLE, SMOKE)
     assert [path.name for path in (out / "unfinished").iterdir()] == ["2-0-supervised"]
@@ -129,7 +129,7 @@ def test_results_that_are_no_file_or_too_large_end_in_a_sentence(out, plant):
     plant(out / "results.json")
     with pytest.raises(DemixError, match=r"results\.json.*\.$"):
         Store(out, TABLE, SMOKE)
-    # So does one that takes its place while cells run.
+    # So does one that takes its place while jobs run.
     with pytest.raises(DemixError, match=r"is not a list of demix results .*\.$"):
         store.add(RECORD | {"row": 2, "model": "unsupervised"})
 

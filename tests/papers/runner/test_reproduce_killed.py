@@ -1,4 +1,4 @@
-"""A run that is interrupted, then killed, then let be ends with every cell, none run twice."""
+"""A run that is interrupted, then killed, then let be ends with every job, none run twice."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def read(folder):
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
 
 
-def stop(demix, command, folder, cells: int, how: int):
-    """Start the command, and send a signal once so many cells are finished."""
+def stop(demix, command, folder, jobs: int, how: int):
+    """Start the command, and send a signal once so many jobs are finished."""
     demix.start(*command)
 
-    def in_the_next_cell() -> bool:
-        finished = len(read(folder)) >= cells
+    def in_the_next_job() -> bool:
+        finished = len(read(folder)) >= jobs
         time.sleep(0.1 if finished else 0.02)
         return finished
 
-    demix.send(how, in_the_next_cell)
+    demix.send(how, in_the_next_job)
     done = demix.wait()
     return SimpleNamespace(
         code=done.returncode,
@@ -58,16 +58,16 @@ def test_an_interrupt_leaves_tables_of_what_was_finished(stages):
     assert {"results.json", "table.md", "table.html"} <= stages.interrupted.files
 
 
-def test_a_kill_loses_no_finished_cell(stages):
+def test_a_kill_loses_no_finished_job(stages):
     before, after = stages.interrupted.records, stages.killed.records
     assert stages.killed.code == -signal.SIGKILL
     assert len(before) + 2 <= len(after) < 6
     assert [record for record in after if record in before] == before
 
 
-def test_the_same_command_finishes_the_rest_and_changes_no_finished_cell(stages):
+def test_the_same_command_finishes_the_rest_and_changes_no_finished_job(stages):
     assert stages.done.returncode == 0, stages.done
-    assert f"6 cells, {len(stages.killed.records)} of them finished" in stages.done.stdout
+    assert f"6 jobs, {len(stages.killed.records)} of them finished" in stages.done.stdout
     found = {(r["seed"], r["model"]) for r in stages.records}
     models = ("identity", "supervised", "unsupervised")
     assert found == {(seed, model) for seed in range(2) for model in models}

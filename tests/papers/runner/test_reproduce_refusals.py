@@ -8,7 +8,7 @@ import pytest
 
 from demix import DemixError
 from demix.papers.experiments import experiment_named
-from demix.papers.runner.runner import reproduce
+from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.scales import scale_named
 from demix.papers.runner.store import Store
 
@@ -80,7 +80,7 @@ def test_a_seed_that_meets_held_out_draws_is_refused_before_anything_is_written(
     assert snapshot(tmp_path) == {}
 
 
-def test_finished_cells_of_two_runs_into_one_folder_are_all_kept(tmp_path):
+def test_finished_jobs_of_two_runs_into_one_folder_are_all_kept(tmp_path):
     first, second = (
         Store(tmp_path, TABLE, scale_named("smoke")),
         Store(tmp_path, TABLE, scale_named("smoke")),
@@ -108,7 +108,7 @@ def test_results_of_another_scale_are_refused(tmp_path):
         run(tmp_path)
 
 
-def test_records_that_make_no_table_are_refused_before_cells_are_run(demix, tmp_path):
+def test_records_that_make_no_table_are_refused_before_jobs_are_run(demix, tmp_path):
     record = {"experiment": "clica-table1", "row": 1, "seed": 0, "scale": "smoke"}
     record |= {"model": "identity"}
     (tmp_path / "results.json").write_text(json.dumps([record]))

@@ -12,12 +12,12 @@ import pytest
 from demix import DemixWarning
 from demix.papers.experiments import EXPERIMENTS, experiment_named
 from demix.papers.reizinger2024.labels import LabelRow
-from demix.papers.runner.cell import run_cell
-from demix.papers.runner.declaration import Distribution, Experiment
-from demix.papers.runner.runner import reproduce
+from demix.papers.runner.distribution import Distribution
+from demix.papers.runner.experiment import Experiment
+from demix.papers.runner.job import Job, JobCallback
+from demix.papers.runner.reproduce import reproduce
+from demix.papers.runner.run import Monitor
 from demix.papers.runner.scales import Scale, scale_named
-from demix.papers.runner.trial import Report
-from demix.papers.runner.watcher import Watcher
 
 SMOKE = scale_named("smoke")
 # The first row of each, whose optimum is known except in ce-gennorm, and another one or two.
@@ -62,30 +62,30 @@ DOCUMENTED = {
 }
 
 
-class Diary(Watcher):
-    """Remembers what a run told."""
+class Diary(JobCallback):
+    """Remembers the calls."""
 
     def __init__(self):
         self.planned, self.done, self.ran, self.last = 0, 0, [], {}
 
-    def plan(self, cells):
-        self.planned, self.done = len(cells), sum(cell.done for cell in cells)
+    def plan(self, jobs, finished):
+        self.planned, self.done = len(jobs), finished
 
-    def step(self, cell, step, steps, record):
-        self.last[cell.row.number, cell.seed, cell.model] = (step, steps)
+    def step(self, job, step, steps, record):
+        self.last[job.key] = (step, steps)
 
     def warn(self, row, warning):
         self.warned = warning
 
-    def finish(self, cell, record):
-        self.ran.append((cell.row.number, cell.seed, cell.model))
+    def finish(self, job, record):
+        self.ran.append(job.key)
 
 
 def read(folder):
     return json.loads((folder / "results.json").read_text(encoding="utf-8"))
 
 
-def cells(records):
+def keys(records):
     return [(r["row"], r["seed"], r["model"]) for r in records]
 
 
@@ -97,7 +97,7 @@ def finished(tmp_path_factory):
     def folder(name):
         folder = tmp_path_factory.mktemp("runs") / "new" / name
         experiment = experiment_named(name)
-        reproduce(experiment, folder, rows=ROWS[name], scale=SMOKE, watcher=Diary())
+        reproduce(experiment, folder, rows=ROWS[name], scale=SMOKE, callback=Diary())
         return folder
 
     return folder
@@ -115,7 +115,7 @@ every_experiment = pytest.mark.parametrize(
 def test_records_have_the_documented_keys_and_scores_as_fractions(finished, name):
     records = read(finished(name))
     rows = [experiment_named(name).rows[number - 1] for number in ROWS[name]]
-    assert cells(records) == [(row.number, 0, m) for row in rows for m in sorted(row.models)]
+    assert keys(records) == [(row.number, 0, m) for row in rows for m in sorted(row.models)]
     for record in records:
         assert set(record) >= DOCUMENTED
         assert (record["experiment"], record["seed"], record["scale"]) == (name, 0, "smoke")
@@ -142,8 +142,8 @@ def test_the_distance_to_the_optimum_is_told_where_it_is_known(finished, name):
 def test_histories_go_with_the_trained_models(finished, name):
     for record in read(finished(name)):
         if record["model"] != "identity":
-            assert [look["step"] for look in record["history"]] == list(range(3, 61, 3))
-            assert all(-10 < look["score"] <= 100 for look in record["history"])
+            assert [each["step"] for each in record["history"]] == list(range(3, 61, 3))
+            assert all(-10 < each["score"] <= 100 for each in record["history"])
 
 
 @every_experiment
@@ -175,26 +175,26 @@ def test_a_second_run_runs_nothing(finished, name):
     assert set(before) == {"results.json", "table.md", "table.html"} | figure
     diary = Diary()
     experiment, rows = experiment_named(name), ROWS[name]
-    reproduce(experiment, finished(name), rows=rows, scale=SMOKE, watcher=diary)
+    reproduce(experiment, finished(name), rows=rows, scale=SMOKE, callback=diary)
     assert diary.planned == diary.done == len(json.loads(before["results.json"]))
     assert diary.ran == []
     assert diary.last == {}
     assert {path.name: path.read_bytes() for path in finished(name).iterdir()} == before
 
 
-def test_new_rows_and_seeds_join_the_finished_cells(finished, tmp_path):
+def test_new_rows_and_seeds_join_the_finished_keys(finished, tmp_path):
     folder = shutil.copytree(finished("clica-table2"), tmp_path / "copy")
     before, diary = read(folder), Diary()
     experiment = experiment_named("clica-table2")
     returned = reproduce(
-        experiment, folder, rows=[4, 9, 4], seeds=[1, 0, 1], scale=SMOKE, watcher=diary
+        experiment, folder, rows=[4, 9, 4], seeds=[1, 0, 1], scale=SMOKE, callback=diary
     )
     after = read(folder)
     new = [(4, 1, "unsupervised"), (9, 0, "unsupervised"), (9, 1, "unsupervised")]
     assert sorted(diary.ran) == new
     assert set(diary.last.values()) == {(60, 60)}
-    assert [record for record in after if cells([record])[0] not in new] == before
-    assert cells(after) == sorted({*cells(before), *new})
+    assert [record for record in after if keys([record])[0] not in new] == before
+    assert keys(after) == sorted({*keys(before), *new})
     assert returned == after
     # Two seeds have a spread, in the table, too.
     scores = [100 * r["mcc"] for r in after if r["row"] == 4]
@@ -220,25 +220,25 @@ def test_at_paper_scale_too_the_seed_settles_the_weights_that_training_starts_fr
 
     for seed in (0, 0, 1):
         experiment = experiment_named("clica-table1")
-        cell = experiment, experiment.rows[1], seed, small, "unsupervised"
-        assert run_cell(*cell, Report(first_step)) is None
+        job = Job(experiment, experiment.rows[1], seed, small, "unsupervised")
+        assert job.run(monitor=Monitor(first_step)) is None
     assert losses[0] == losses[1] != losses[2]
 
 
-def test_what_theory_forbids_is_said_before_the_cell_starts(tmp_path):
+def test_what_theory_forbids_is_said_before_the_job_starts(tmp_path):
     """Three clusters in three dimensions; at smoke scale no declared row has too few."""
     row = LabelRow(1, dim=3, clusters=3, instances=30, paper={"free": {}, "normalised": {}})
     experiment = Experiment("forbidden", "Too few clusters", ("r2",), (row,), "a test")
     told = []
 
-    class Ear(Watcher):
+    class Ear(JobCallback):
         def warn(self, row, warning):
             told.append((row.number, warning))
 
-        def step(self, cell, step, steps, record):
-            told.append(cell.model)
+        def step(self, job, step, steps, record):
+            told.append(job.model)
 
-    [free, unit] = reproduce(experiment, tmp_path / "new", scale=SMOKE, watcher=Ear())
+    [free, unit] = reproduce(experiment, tmp_path / "new", scale=SMOKE, callback=Ear())
     assert told[0][0] == 1
     assert "span 2 of 3 dimensions affinely, but Theorem 1 needs" in told[0][1]
     assert told[1] == "free"
@@ -260,7 +260,7 @@ def test_rows_of_one_setting_are_run_once(tmp_path):
     """Table 3 prints d = 5, |C| = 100 and kappa = 10 as three rows."""
     experiment, diary = experiment_named("ce-supervised"), Diary()
     first, fifth, eighth, ninth = reproduce(
-        experiment, tmp_path / "new", rows=[1, 5, 9, 8], scale=SMOKE, watcher=diary
+        experiment, tmp_path / "new", rows=[1, 5, 9, 8], scale=SMOKE, callback=diary
     )
     assert [r["row"] for r in (first, fifth, eighth, ninth)] == [1, 5, 8, 9]
     assert first["r2"] == fifth["r2"] == ninth["r2"] != eighth["r2"]

@@ -24,28 +24,29 @@ from demix import DemixError
 from demix._support.workers.environment import cores
 from demix._support.workers.pool import Workers
 from demix.cli.bars import training_bar
+from demix.cli.papers import PRELOAD
 from demix.cli.table_bars import TableBars
 from demix.papers.experiments import experiment_named
-from demix.papers.runner.declaration import Distribution, Experiment
+from demix.papers.runner.distribution import Distribution
+from demix.papers.runner.experiment import Experiment
+from demix.papers.runner.job import Job, JobCallback, Task, run_task
 from demix.papers.runner.progress import Board
-from demix.papers.runner.runner import reproduce
+from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.scales import scale_named
-from demix.papers.runner.task import Task, run_task
-from demix.papers.runner.watcher import Cell, Watcher
 
 TABLE = experiment_named("ce-supervised")
 # Rows 1, 5 and 9 have one setting.
 SMOKE = scale_named("smoke")
-CELLS = {"rows": [1, 5, 8, 9], "scale": SMOKE}
+JOBS = {"rows": [1, 5, 8, 9], "scale": SMOKE}
 FILES = {"results.json", "table.md", "table.html"}
-# Looks are so many steps apart at smoke scale.
-LOOK = 3
+# Evaluations are so many steps apart at smoke scale.
+EVERY = 3
 
 
 def stripped(record):
     """Return all of a record that a clock has no part in."""
-    looks = [{k: v for k, v in look.items() if k != "seconds"} for look in record["history"]]
-    return record | {"history": looks, "seconds": None}
+    history = [{k: v for k, v in each.items() if k != "seconds"} for each in record["history"]]
+    return record | {"history": history, "seconds": None}
 
 
 def read(folder):
@@ -57,31 +58,31 @@ def files(folder):
     return {path.name for path in folder.iterdir()}
 
 
-class Diary(Watcher):
-    """Remembers all that it is told."""
+class Diary(JobCallback):
+    """Remembers every call."""
 
     def __init__(self):
         self.steps, self.ran, self.failed = {}, [], []
 
-    def step(self, cell, step, steps, record):
-        self.steps.setdefault(str(cell), []).append(step)
+    def step(self, job, step, steps, record):
+        self.steps.setdefault(str(job), []).append(step)
 
-    def finish(self, cell, record):
-        self.ran.append(str(cell))
+    def finish(self, job, record):
+        self.ran.append(str(job))
 
-    def fail(self, cell, error):
-        self.failed.append(str(cell))
+    def fail(self, job, error):
+        self.failed.append(str(job))
 
 
 class Killer(Diary):
-    """Ends all workers as soon as a cell is seen to be running."""
+    """Ends all workers as soon as a job is seen to be running."""
 
     killed: str | None = None
 
-    def step(self, cell, step, steps, record):
-        super().step(cell, step, steps, record)
+    def step(self, job, step, steps, record):
+        super().step(job, step, steps, record)
         if self.killed is None:
-            self.killed = str(cell)
+            self.killed = str(job)
             for process in active_children():
                 process.kill()
 
@@ -96,13 +97,13 @@ class Useless(Executor):
 @pytest.fixture(scope="module")
 def serial(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sweeps") / "serial"
-    reproduce(TABLE, folder, **CELLS)
+    reproduce(TABLE, folder, **JOBS)
     return folder
 
 
 @pytest.fixture(scope="module")
 def workers():
-    with Workers(2, preload=["demix.papers.runner", "torch._dynamo"]) as workers:
+    with Workers(2, preload=PRELOAD) as workers:
         yield workers
 
 
@@ -110,7 +111,7 @@ def workers():
 def killed(workers, tmp_path_factory):
     """A folder that two workers filled, both of which were killed on the way."""
     folder, watcher = tmp_path_factory.mktemp("sweeps") / "killed", Killer()
-    reproduce(TABLE, folder, **CELLS, executor=workers, watcher=watcher)
+    reproduce(TABLE, folder, **JOBS, executor=workers, callback=watcher)
     return folder, watcher
 
 
@@ -121,16 +122,16 @@ def test_killed_workers_change_no_bit_and_leave_nothing_behind(serial, killed):
     assert files(folder) == FILES
 
 
-def test_a_killed_cell_goes_on_from_its_last_look(killed):
+def test_a_killed_job_continues_from_its_last_evaluation(killed):
     _, watcher = killed
     steps = watcher.steps[watcher.killed]
     assert max(steps) <= 60
-    assert all(later > step - LOOK for step, later in pairwise(steps))
+    assert all(later > step - EVERY for step, later in pairwise(steps))
 
 
 def test_rows_of_one_setting_are_run_once_by_many_workers_too(killed):
     folder, watcher = killed
-    assert sorted(watcher.ran) == [f"row {row}, seed 0, supervised" for row in CELLS["rows"]]
+    assert sorted(watcher.ran) == [f"row {row}, seed 0, supervised" for row in JOBS["rows"]]
     assert set(watcher.steps) <= {"row 1, seed 0, supervised", "row 8, seed 0, supervised"}
     copied = {r["row"]: r.get("same_run_as_row") for r in read(folder)}
     assert copied == {1: None, 5: 1, 8: None, 9: 1}
@@ -144,7 +145,7 @@ def test_a_worker_computes_on_its_share_of_the_cores(workers):
 def test_a_second_run_asks_nobody(killed):
     folder, _ = killed
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    reproduce(TABLE, folder, **CELLS, executor=Useless())
+    reproduce(TABLE, folder, **JOBS, executor=Useless())
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -166,33 +167,36 @@ def test_ctrl_c_keeps_what_is_finished_and_ends_what_is_running(
     serial, workers, tmp_path, monkeypatch
 ):
     class Impatient(Diary):
-        def finish(self, cell, record):
-            super().finish(cell, record)
+        def finish(self, job, record):
+            super().finish(job, record)
             signal.raise_signal(signal.SIGINT)
 
     folder = Path("out")
     [*workers.map(abs, 2 * [-1])]  # both are there
     monkeypatch.chdir(tmp_path)  # where workers are not
     with pytest.raises(KeyboardInterrupt):
-        reproduce(TABLE, folder, **CELLS, executor=workers, watcher=Impatient())
+        reproduce(TABLE, folder, **JOBS, executor=workers, callback=Impatient())
     [kept] = read(folder)
     assert files(folder) >= FILES
     assert not [*folder.glob("unfinished/sweep-*")]
     # Both workers are free again.
     assert [*workers.map(abs, 2 * [-1])] == [1, 1]
-    reproduce(TABLE, folder, **CELLS, executor=workers)
+    reproduce(TABLE, folder, **JOBS, executor=workers)
     assert kept in read(folder)
     assert read(folder) == read(serial)
     assert files(folder) == FILES
 
 
-def task(row, folder, tell):
+def job(row, seed=0):
+    return Job(TABLE, TABLE.rows[row - 1], seed, SMOKE, "supervised")
+
+
+def task(row, folder, callback):
     folder.mkdir()
-    which = TABLE, TABLE.rows[row - 1], 0, SMOKE, "supervised"
-    return Task(*which, data=(), folder=folder, tell=tell, sweep="a test")
+    return Task(job(row), data=(), folder=folder, callback=callback, sweep="a test")
 
 
-def test_cells_in_threads_of_one_process_take_turns(serial, tmp_path):
+def test_jobs_in_threads_of_one_process_take_turns(serial, tmp_path):
     """Torch has one generator and one number of threads for all of them."""
     told = []
     with ThreadPoolExecutor(2) as executor:
@@ -202,20 +206,20 @@ def test_cells_in_threads_of_one_process_take_turns(serial, tmp_path):
     assert [*map(stripped, records)] == [r for r in read(serial) if r["row"] in (1, 8)]
 
 
-def test_an_interrupted_cell_goes_on_to_the_same_bits(serial, tmp_path):
+def test_an_interrupted_job_continues_to_the_same_bits(serial, tmp_path):
     class Impatient(Diary):
-        def step(self, cell, step, steps, record):
-            super().step(cell, step, steps, record)
+        def step(self, job, step, steps, record):
+            super().step(job, step, steps, record)
             if step == 31:
                 raise KeyboardInterrupt
 
     folder, first, second = tmp_path / "out", Impatient(), Diary()
-    cell = CELLS | {"rows": [1]}
+    one = JOBS | {"rows": [1]}
     with pytest.raises(KeyboardInterrupt):
-        reproduce(TABLE, folder, **cell, watcher=first)
+        reproduce(TABLE, folder, **one, callback=first)
     assert files(folder) == {"results.json", "unfinished"}
-    reproduce(TABLE, folder, **cell, watcher=second)
-    # How many looks were kept depends on what keeping one costs.
+    reproduce(TABLE, folder, **one, callback=second)
+    # How many checkpoints were kept depends on what keeping one costs.
     (steps,) = second.steps.values()
     assert 1 < steps[0] <= 31
     assert steps == [*range(steps[0], 61)]
@@ -223,31 +227,31 @@ def test_an_interrupted_cell_goes_on_to_the_same_bits(serial, tmp_path):
     assert files(folder) == FILES
 
 
-def test_a_checkpoint_of_another_cell_is_refused(tmp_path):
+def test_a_checkpoint_of_another_job_is_refused(tmp_path):
     with suppress(KeyboardInterrupt):
-        reproduce(TABLE, tmp_path, **CELLS | {"rows": [8]}, watcher=Stop())
+        reproduce(TABLE, tmp_path, **JOBS | {"rows": [8]}, callback=Stop())
     kept = tmp_path / "unfinished"
     (kept / "8-0-supervised").rename(kept / "1-0-supervised")
     with pytest.raises(DemixError, match="is the checkpoint of another training; remove it"):
-        reproduce(TABLE, tmp_path, **CELLS | {"rows": [1]})
+        reproduce(TABLE, tmp_path, **JOBS | {"rows": [1]})
 
 
-class Stop(Watcher):
-    """Interrupts after the first look."""
+class Stop(JobCallback):
+    """Interrupts after the first evaluation."""
 
-    def step(self, cell, step, steps, record):
-        if step > LOOK:
+    def step(self, job, step, steps, record):
+        if step > EVERY:
             raise KeyboardInterrupt
 
 
-def test_a_cell_that_fails_keeps_no_other_from_running(tmp_path):
+def test_a_job_that_fails_keeps_no_other_from_running(tmp_path):
     good = replace(experiment_named("clica-table1").rows[8], paper={"identity": None})
     bad = replace(good, number=1, space="box", conditional=Distribution("vmf", 1.0))
     table = Experiment("mixed", "One good row", ("r2",), (bad, good), "a test")
     diary, both = Diary(), {"seeds": [0, 1], "scale": SMOKE}
     told = r"^Row 1, seed 0, identity failed: .* sphere.*\. So did 1 more\.$"
     with pytest.raises(DemixError, match=told):
-        reproduce(table, tmp_path, **both, watcher=diary)
+        reproduce(table, tmp_path, **both, callback=diary)
     assert diary.failed == ["row 1, seed 0, identity", "row 1, seed 1, identity"]
     assert diary.ran == ["row 9, seed 0, identity", "row 9, seed 1, identity"]
     assert files(tmp_path) >= FILES
@@ -264,7 +268,7 @@ def test_a_worker_that_cannot_see_the_folder_says_so(tmp_path):
         run_task(replace(task(1, tmp_path / "here", print), folder=tmp_path / "elsewhere"))
 
 
-def test_a_cell_that_nobody_waits_for_is_interrupted(tmp_path):
+def test_a_job_that_nobody_waits_for_is_interrupted(tmp_path):
     board = Board(tmp_path / "unfinished", "first")
     note = board.note("1-0-free")
     note(1, 60, {"loss": 0.5})
@@ -276,21 +280,20 @@ def test_a_cell_that_nobody_waits_for_is_interrupted(tmp_path):
         note(2, 60, {"loss": 0.5})
 
 
-def test_all_running_cells_are_shown_at_once():
+def test_all_running_jobs_are_shown_at_once():
     console = Console(file=StringIO(), force_terminal=True, width=120, height=20)
-    row, other = TABLE.rows[0], TABLE.rows[7]
-    cells = [Cell(r, seed, "supervised", False) for r in (row, other) for seed in (0, 1)]
+    jobs = [job(row, seed) for row in (1, 8) for seed in (0, 1)]
     with training_bar(console) as progress:
         bars = TableBars(progress, "r2")
-        bars.plan(cells)
+        bars.plan(jobs, 0)
         for step in (10, 40):
-            for cell in cells[1:3]:
-                bars.step(cell, step, 60, {"loss": 1.25, "score": 87.5})
-                bars.bars[str(cell)].drawn = 0.0
-        bars.finish(cells[0], {"paper_mean": 0.9, "r2": 0.88, "seconds": 3.0})
+            for each in jobs[1:3]:
+                bars.step(each, step, 60, {"loss": 1.25, "score": 87.5})
+                bars.bars[str(each)].drawn = 0.0
+        bars.finish(jobs[0], {"paper_mean": 0.9, "r2": 0.88, "seconds": 3.0})
     shown = Text.from_ansi(console.file.getvalue()).plain
     last = shown[shown.rindex("row  1  seed 0  supervised") :]
     assert "R² 88.00 (paper 90.00)" in last
     for title in ("row 1, seed 1, supervised", "row 8, seed 0, supervised"):
         assert re.search(rf"{title} \S+ 40/60 loss 1\.250 · R² 87\.50 % \d:\d\d:\d\d", last)
-    assert re.search(r"all cells +\S+ +1/4", last)
+    assert re.search(r"all jobs +\S+ +1/4", last)

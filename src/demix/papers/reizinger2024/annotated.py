@@ -13,7 +13,7 @@ from demix._support.outputs import read_marker
 from demix.data.names import match_rows
 from demix.papers.datasets.annotations import imagenet_x
 from demix.papers.reizinger2024.extraction import Features, read_features
-from demix.papers.runner.declaration import Model
+from demix.papers.runner.experiment import Reading
 
 ABOUT = "about.json"
 MODELS = ("trained", "random", "pixels")
@@ -35,27 +35,31 @@ class AnnotatedFeatures:
         self.paths = (features.resolve(), *([annotations.resolve()] if annotations else []))
         self.annotations = imagenet_x(annotations)
         self._files = feature_files(features)
-        self._read: dict[Model, Features] = {}
+        self._read: dict[str, Features] = {}
         self._pairs: dict[tuple[str, ...], tuple[np.ndarray, np.ndarray]] = {}
 
     @property
-    def models(self) -> tuple[Model, ...]:
+    def models(self) -> tuple[str, ...]:
         """The models of which there are features."""
         return tuple(self._files)
 
-    def rows(self, model: Model) -> tuple[np.ndarray, np.ndarray]:
+    def encoded(self, folder: Path, reading: Reading) -> AnnotatedFeatures:
+        """Return itself: the features are encoded already."""
+        return self
+
+    def rows(self, model: str) -> tuple[np.ndarray, np.ndarray]:
         """Return features ``(N, d)`` and targets ``(N, 17)`` of images that have both.
 
         A :class:`DemixWarning` counts and names those that have one of them only.
         """
         found = self._features(model)
-        # Models of the same images are joined once, so that what is left out is told once.
+        # strs of the same images are joined once, so that what is left out is told once.
         if found.names not in self._pairs:
             self._pairs[found.names] = self._joined(found.names)
         mine, theirs = self._pairs[found.names]
         return found.values[mine], self.annotations.targets[theirs]
 
-    def about(self, model: Model) -> dict[str, Any]:
+    def about(self, model: str) -> dict[str, Any]:
         """Return facts for the record of a cell."""
         path, found = self._files[model], self._features(model)
         told = told_of(path.parent)
@@ -67,7 +71,7 @@ class AnnotatedFeatures:
             "encoded": len(found),
         }
 
-    def _features(self, model: Model) -> Features:
+    def _features(self, model: str) -> Features:
         if model not in self._read:
             self._read[model] = read_features(self._files[model])
         return self._read[model]
@@ -86,7 +90,7 @@ class AnnotatedFeatures:
         return found.first, found.second
 
 
-def feature_files(path: Path) -> dict[Model, Path]:
+def feature_files(path: Path) -> dict[str, Path]:
     """Return the files of features by model."""
     if path.is_file():
         return {"trained": path}

@@ -70,7 +70,7 @@ def balanced_readout(
     *,
     repeats: int = 10,
     seed: int = 0,
-    report: Callable[[], None] = lambda: None,
+    callback: Callable[[], None] = lambda: None,
 ) -> BalancedReadout:
     """Read a factor of two values out of features, by logistic regression on balanced rows.
 
@@ -90,7 +90,7 @@ def balanced_readout(
     seed : int
         Draws rows and splits. They do not depend on the features, so that models are compared on
         the same rows.
-    report : callable, optional
+    callback : callable, optional
         Called after each of ``repeats + 1`` fits.
 
     Returns
@@ -129,7 +129,7 @@ def balanced_readout(
     for number in range(repeats + 1):
         fit, test = _split(second, np.random.default_rng([seed, number]))
         outcomes.append((two_classes(values[fit], second[fit])(values[test]), second[test]))
-        report()
+        callback()
     accuracies = np.array([(told == true).mean() for told, true in outcomes])
     told, true = outcomes[0]
     return BalancedReadout(

@@ -51,7 +51,7 @@ def features(
     model: nn.Module | Callable[[Tensor], Tensor] | str | Path,
     *,
     batch: int = 32,
-    report: Callable[[int, int], None] = lambda done, total: None,
+    callback: Callable[[int, int], None] = lambda done, total: None,
 ) -> Features:
     """Encode photographs, or read features that were made elsewhere.
 
@@ -67,8 +67,8 @@ def features(
         the file ``names.txt`` beside it has the file name of each row in a line of its own.
     batch : int
         Images that are decoded and encoded at a time.
-    report : callable, optional
-        ``report(done, total)`` after every batch.
+    callback : callable, optional
+        ``callback(done, total)`` after every batch.
 
     Returns
     -------
@@ -102,10 +102,10 @@ def features(
             values = np.empty((len(images), rows.shape[1]), dtype=np.float32)
         values[len(names) : len(names) + len(rows)] = rows
         names += found.names
-        report(len(names), len(images))
+        callback(len(names), len(images))
     damaged = sorted(set(images.names) - set(names))
     if damaged:
-        report(len(images), len(images))
+        callback(len(images), len(images))
         warn(
             f"{len(damaged)} of {len(images)} images in {images.source} cannot be decoded and are "
             f"left out: {listed(damaged)}."

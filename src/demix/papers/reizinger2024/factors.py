@@ -1,47 +1,52 @@
-"""Rows of Figure 3 of the second paper: factors that a classifier's features tell of."""
+"""Rows of Figure 3: factors of photographs, read out of the features of a classifier."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
 
-from demix.papers.runner.declaration import Figure, Model, Row
+import numpy as np
+
+from demix._support.process_group.group import Ranks
+from demix.papers.datasets.annotations import ImageNetX
+from demix.papers.pages.grouped import GroupedBars, write_grouped_bars
+from demix.papers.reizinger2024.annotated import MODELS, AnnotatedFeatures
+from demix.papers.reizinger2024.balanced import LEVEL, balanced_readout, is_testable
+from demix.papers.reizinger2024.photographs import Photographs, open_photographs
+from demix.papers.runner.experiment import Experiment, Reading, Records, Results, Row
+from demix.papers.runner.run import UNTRAINED, Run
 from demix.papers.runner.scales import Scale
+from demix.report.blocks import Picture
 
 _IMAGES = 256  # at smoke scale
+_NAMES = {
+    "trained": "{encoder}",
+    "random": "the same net at random initialisation",
+    "pixels": "pixels, randomly projected",
+}
 
 
 @dataclass(frozen=True)
 class FactorRow(Row):
-    """One factor of photographs, read out of three representations."""
+    """One factor of photographs, read out of three representations.
+
+    A trained net, the same net at random initialisation, and projected pixels. The paper shows
+    bars without numbers.
+    """
 
     factor: str
 
     @property
-    def models(self) -> tuple[Model, ...]:
-        """A trained net, the same net at random initialisation, and projected pixels."""
-        return ("trained", "random", "pixels")
+    def models(self) -> tuple[str, ...]:
+        """The representations; each has its bar."""
+        return MODELS
 
-    @property
-    def main(self) -> tuple[Model, ...]:
-        """All of them: each has its bar."""
-        return self.models
-
-    def label(self, model: Model) -> str:
-        """Name the row in a few words, for a figure."""
-        return self.factor.replace("_", " ")
-
-    def published(self, model: Model, score: str) -> Figure | None:
-        """Return nothing: the paper shows bars without numbers."""
-        return None
-
-    def cells(self) -> dict[str, str]:
+    def columns(self) -> dict[str, str]:
         """Describe the factor for the columns of a table."""
-        return {"factor": self.label("trained")}
-
-    def setting(self) -> Row:
-        """Return the row without number."""
-        return replace(self, number=0)
+        return {"factor": self.factor.replace("_", " ")}
 
     def facts(self) -> dict[str, Any]:
         """Describe the factor for a machine."""
@@ -51,6 +56,191 @@ class FactorRow(Row):
         """Return how often rows are resampled; nothing is trained, so laptop and paper agree."""
         return 3 if scale.smoke else 10
 
-    def images(self, scale: Scale) -> int | None:
-        """Return how many photographs are encoded; None for all."""
-        return _IMAGES if scale.smoke else None
+    @classmethod
+    def inputs(
+        cls,
+        experiment: Experiment,
+        data: Sequence[str | Path],
+        scale: Scale,
+        reading: Reading,
+        *,
+        verify: bool,
+    ) -> Photographs | AnnotatedFeatures:
+        """Open photographs, or features of them."""
+        return open_photographs(data, _IMAGES if scale.smoke else None)
+
+    @classmethod
+    def prepare(
+        cls,
+        inputs: Photographs | AnnotatedFeatures,
+        data: tuple[Path, ...],
+        folder: Path,
+        reading: Reading,
+    ) -> tuple[AnnotatedFeatures, tuple[Path, ...]]:
+        """Encode photographs once for all jobs, into ``folder``."""
+        features = inputs.encoded(folder / "features", reading)
+        return features, features.paths
+
+    def available(self, inputs: Photographs | AnnotatedFeatures) -> tuple[str, ...]:
+        """Return the models of which there are features, or can be."""
+        return inputs.models
+
+    def run(self, run: Run) -> dict[str, Any] | None:
+        """Read one factor out; None if Ctrl-C ended it, and on ranks other than 0.
+
+        A factor that is too rare to be tested has no accuracy. Seconds are those of the processor.
+        """
+        if not Ranks.current().leads:
+            return None  # there is nothing to share
+        features: AnnotatedFeatures = run.inputs
+        repeats, done = self.repeats(run.scale), 0
+
+        def fitted() -> None:
+            nonlocal done
+            done += 1
+            run.monitor(done, repeats + 1, {})
+
+        begun = time.process_time()
+        values, targets = features.rows(run.model)
+        factor = targets[:, ImageNetX.target_names.index(self.factor)]
+        positives = int(factor.sum())
+        testable = is_testable(min(positives, len(factor) - positives))
+        measured: dict[str, Any] = {"accuracy": None}
+        if testable:
+            try:
+                found = balanced_readout(
+                    values, factor, repeats=repeats, seed=run.seed, callback=fitted
+                )
+            except KeyboardInterrupt:
+                return None
+            measured = {
+                "accuracy": found.accuracy,
+                "sem": found.sem,
+                "accuracies": found.accuracies.tolist(),
+                "p_resampled": found.p_resampled,
+                "held_accuracy": found.held_accuracy,
+                "held_interval": list(found.held_interval),
+                "held_rows": found.held_rows,
+                "p_held": found.p_held,
+            }
+        return {
+            **measured,
+            "testable": testable,
+            "factor": self.factor,
+            "positives": positives,
+            "images": len(factor),
+            **features.about(run.model),
+            **UNTRAINED,
+            "seconds": round(time.process_time() - begun, 2),
+        }
+
+    @classmethod
+    def table(
+        cls, experiment: Experiment, results: Results[Self]
+    ) -> tuple[list[str], list[list[str]]]:
+        """Return header and lines: for each model the resampled and the held-out accuracy."""
+        models = _models(results)
+        header = ["row", "factor", "with", "without", *models]
+        header += [f"{model}, held out" for model in models]
+        lines = []
+        for row, by_model in results:
+            first = next(records[0] for records in by_model.values() if records)
+            line = [str(row.number), *row.columns().values(), str(first["positives"])]
+            line.append(str(first["images"] - first["positives"]))
+            line += [_resampled(by_model[model]) for model in models]
+            line += [_held(by_model[model]) for model in models]
+            lines.append(line)
+        return header, lines
+
+    @classmethod
+    def figure(cls, experiment: Experiment, results: Results[Self], folder: Path) -> Picture:
+        """Draw the bars, also into files."""
+        panel = experiment.panels[0]
+        bars = []
+        for model in _models(results):
+            each = [by_model[model] for _, by_model in results]
+            first = next(records[0] for records in each if records)
+            bars.append(
+                GroupedBars(
+                    _NAMES[model].format(encoder=first["encoder"]),
+                    [100 * _mean(records) if _known(records) else None for records in each],
+                    [100 * _sem(records) if _known(records) else None for records in each],
+                    [_known(records) and _starred(records) for records in each],
+                )
+            )
+        labels = [row.columns()["factor"] for row, _ in results]
+        svg, _ = write_grouped_bars(panel.title, panel.y_label, labels, bars, folder, chance=50.0)
+        return Picture(
+            svg.read_text(encoding="utf-8"),
+            f"{experiment.title}. Mean over balanced resamplings; bars reach one standard error to "
+            "either side, the dashed line is chance. Stars: significant on held-out images, at the "
+            "paper's level.",
+            alt=f"{experiment.title}: accuracy of each factor for {len(bars)} representations.",
+        )
+
+    @classmethod
+    def cost(cls, minutes: float, cores: str) -> str:
+        """Say what all records took."""
+        return f"{minutes:.0f} minutes of read-outs in all on one of {cores} cores"
+
+    @classmethod
+    def notes(cls, results: Results[Self]) -> tuple[str, ...]:
+        """Say what was encoded, by what, and how well that knows its classes."""
+        records = [r for _, by_model in results for each in by_model.values() for r in each]
+        trained = next((r for r in records if r["model"] == "trained"), records[0])
+        note = f"Trained: {trained['encoder']}, {trained['width']} features of {trained['encoded']}"
+        note += " images"
+        if trained["feature_seconds"] is not None:
+            note += f" in {trained['feature_seconds']:.0f} seconds of one core"
+        if trained["top1"]:
+            note += (
+                f"; it names the class of {100 * trained['top1']['share']:.1f} % of "
+                f"{trained['top1']['images']} labelled ones"
+            )
+        return (f"{note}. {trained['images']} of them are annotated.",)
+
+
+def _models(results: Results[FactorRow]) -> list[str]:
+    return [model for model in MODELS if any(by_model[model] for _, by_model in results)]
+
+
+def _known(records: Records) -> bool:
+    """Return whether a factor could be tested."""
+    return bool(records) and records[0]["accuracy"] is not None
+
+
+def _all(records: Records) -> np.ndarray:
+    return np.concatenate([record["accuracies"] for record in records])
+
+
+def _mean(records: Records) -> float:
+    return float(_all(records).mean())
+
+
+def _sem(records: Records) -> float:
+    values = _all(records)
+    return float(values.std(ddof=1) / len(values) ** 0.5)
+
+
+def _p(records: Records, name: str) -> float:
+    """Return one p-value; of several, twice the median, which holds whatever their dependence."""
+    values = [record[name] for record in records]
+    return float(values[0]) if len(values) == 1 else min(1.0, 2 * float(np.median(values)))
+
+
+def _starred(records: Records) -> bool:
+    return _p(records, "p_held") < LEVEL
+
+
+def _resampled(records: Records) -> str:
+    if not _known(records):
+        return "too rare" if records else "–"
+    above = _mean(records) > 0.5 and _p(records, "p_resampled") < LEVEL
+    return f"{100 * _mean(records):.1f} ± {100 * _sem(records):.1f}{'*' if above else ''}"
+
+
+def _held(records: Records) -> str:
+    if not _known(records):
+        return "–"
+    value = 100 * float(np.mean([record["held_accuracy"] for record in records]))
+    return f"{value:.1f}{'*' if _starred(records) else ''}"

@@ -1,30 +1,49 @@
-"""Rows of the second paper's tables: labels, and an encoder under a table of rows."""
+"""Rows of Tables 2, 3, 5 and Figures 4 to 6: labels, and an encoder under a classifier."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+import torch
+from sklearn.linear_model import LinearRegression
+
 from demix.encoders.encoder import Encoder, paper_encoder
 from demix.losses.auxiliary import GeneralizedContrastive, TimeContrastive
 from demix.losses.classification import Classification, InstanceDiscrimination, Sampled
 from demix.losses.objective import Objective
 from demix.losses.pairs import InfoNCE
-from demix.papers.runner.declaration import Distribution, Figure, Model, Point, Row
+from demix.metrics.correlation import mean_correlation
+from demix.metrics.prototypes import prototypes_r2
+from demix.metrics.regression import affine_r2, orthogonality_error
+from demix.papers.runner.distribution import Distribution
+from demix.papers.runner.experiment import Published
+from demix.papers.runner.run import EVALUATED, Run, trained_facts
 from demix.papers.runner.scales import Scale
+from demix.papers.runner.score_rows import ScoreRow
 from demix.processes.cluster_process import ClusterProcess
 from demix.processes.clusters import cluster_vectors
 from demix.processes.mixing import LeakyMixing
 from demix.spaces.base import Space
 from demix.spaces.real import Real
 from demix.spaces.sphere import Sphere
+from demix.theory.optimum import optimum_error
 from demix.theory.setting import Equivalence, Setting, identified
+from demix.training.loop import Record
 from demix.training.recipe import Recipe, paper_recipe
 
 # Seeds of the cluster vectors, apart from those of the mixing, of training and of held-out draws.
 _VECTORS = 2**41
 _PAPER_BATCH = 1024
 _INSTANCES = ("free", "normalised", "diet")
+_METHODS = {
+    **dict.fromkeys(_INSTANCES, "DIET"),
+    "corrected": "supervised",
+    "tcl": "TCL",
+    "gcl": "GCL",
+    "infonce": "InfoNCE",
+}
 UNIFORM = Distribution("uniform")
 VMF = Distribution("vmf", 10.0)
 
@@ -46,11 +65,11 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class LabelRow(Row):
+class LabelRow(ScoreRow):
     """Latents around cluster vectors, and classifiers of their labels.
 
-    The models: ``"free"`` and ``"normalised"`` discriminate instances with free or unit rows,
-    ``"supervised"`` tells classes, ``"corrected"`` does so knowing the label noise, and ``"gcl"``,
+    The models: ``"free"`` and ``"normalised"`` discriminate instances with free or unit prototypes,
+    ``"supervised"`` classifies, ``"corrected"`` does so knowing the label noise, and ``"gcl"``,
     ``"tcl"``, ``"infonce"``, ``"diet"`` are the methods of the genealogy. ``batch`` is given where
     it is what an experiment varies. ``paper`` holds what the paper reports of each model that the
     row runs, in percent, by score.
@@ -64,35 +83,23 @@ class LabelRow(Row):
     label_noise: float = 0.0
     batch: int | None = None
     laptop: Budget = field(default_factory=Budget)
-    paper: dict[Model, dict[str, float]] = field(default_factory=dict)
-    points: tuple[Point, ...] = ()
 
-    @property
-    def models(self) -> tuple[Model, ...]:
-        """The models that the row runs."""
-        return tuple(self.paper)
-
-    @property
-    def main(self) -> tuple[Model, ...]:
-        """All of them."""
-        return self.models
-
-    def label(self, model: Model) -> str:
+    def label(self, model: str) -> str:
         """Name the row in a few words, for a figure."""
         return (
             f"{self.conditional}, d={self.dim}, {self.clusters} clusters"
             f"{'' if self.vectors == UNIFORM else f', vectors {self.vectors}'}, {model}"
         )
 
-    def published(self, model: Model, score: str) -> Figure | None:
+    def published(self, model: str, score: str) -> Published | None:
         """Return the paper's figure, which comes without a spread."""
         if score == "r2_rows" and self.instances == self.clusters:
-            # With one row for each cluster, a split over rows is one over clusters.
+            # With one prototype for each cluster, a split over them is one over clusters.
             score = "r2_rows_seen"
         figure = self.paper.get(model, {}).get(score)
         return None if figure is None else (figure, None)
 
-    def cells(self) -> dict[str, str]:
+    def columns(self) -> dict[str, str]:
         """Describe the process for the columns of a table."""
         return {
             "N": str(self.instances) if self._by_instance else "–",
@@ -104,10 +111,6 @@ class LabelRow(Row):
             "batch": str(self.batch or "–"),
             "method": ", ".join(dict.fromkeys(_METHODS.get(m, m) for m in self.models)),
         }
-
-    def setting(self) -> Row:
-        """Return the row without number and figures."""
-        return replace(self, number=0, paper={}, points=())
 
     def facts(self) -> dict[str, Any]:
         """Describe the process for a machine."""
@@ -138,21 +141,19 @@ class LabelRow(Row):
             laptop=Budget(steps=60, batch=256, width=32, depth=2),
         )
 
-    def process(self, scale: Scale, model: Model, *, seed: int) -> ClusterProcess:
+    def process(self, scale: Scale, model: str, *, seed: int) -> ClusterProcess:
         """Build the generating process; each seed has its own mixing and vectors."""
         row = self.at(scale)
-        sphere = Sphere(row.dim)
-        instances = row.instances if model in _INSTANCES else None
         return ClusterProcess(
             row._vectors(seed),
-            row.conditional.conditional(sphere),
+            row.conditional.conditional(Sphere(row.dim)),
             LeakyMixing(row.dim, seed=seed, layers=4, draws=scale.draws),
-            instances=instances,
+            instances=row.instances if model in _INSTANCES else None,
             label_noise=row.label_noise,
         )
 
-    def theory(self, scale: Scale, model: Model, *, seed: int) -> Equivalence:
-        """Say what Theorem 1 promises for a model, with reasons where it is less than all."""
+    def theory(self, scale: Scale, model: str, *, seed: int) -> Equivalence:
+        """Return what Theorem 1 promises for a model, with reasons where it is less than all."""
         row = self.at(scale)
         setting = Setting(
             "labels",
@@ -170,12 +171,12 @@ class LabelRow(Row):
         )
 
     def warnings(self, scale: Scale, seed: int) -> tuple[str, ...]:
-        """Say for which models theory promises nothing, before anything is run."""
+        """Return why theory promises nothing for some models."""
         found = [self.theory(scale, model, seed=seed) for model in self.models]
         reasons = [reason for theory in found if theory.name == "none" for reason in theory.reasons]
         return tuple(dict.fromkeys(reasons))
 
-    def plan(self, scale: Scale, model: Model) -> tuple[Encoder, Objective[Any], Recipe]:
+    def plan(self, scale: Scale, model: str) -> tuple[Encoder, Objective[Any], Recipe]:
         """Return encoder, objective and recipe of a model."""
         row = self.at(scale)
         space, budget = row._space(model), row.laptop
@@ -195,7 +196,7 @@ class LabelRow(Row):
             hidden=(budget.width,) * budget.depth,
             activation="leaky_relu",
             # On a sphere the radius is the inverse temperature, which has to grow otherwise.
-            scale=3.0 if isinstance(space, Sphere) else 1.0,
+            scale=3.0 if model == "infonce" else 1.0,
         )
         recipe = Recipe(steps=budget.steps, batch=row.batch or budget.batch, rate=budget.rate)
         return encoder, row._objective(model, budget.sampled), recipe
@@ -204,17 +205,15 @@ class LabelRow(Row):
         marginal = self.vectors.marginal(Sphere(self.dim))
         return cluster_vectors(marginal, self.clusters, seed=_VECTORS + seed)
 
-    def _space(self, model: Model) -> Space:
+    def _space(self, model: str) -> Space:
         return Sphere(self.dim) if model == "infonce" else Real(self.dim)
 
-    def _objective(self, model: Model, sampled: Sampled) -> Objective[Any]:
+    def _objective(self, model: str, sampled: Sampled) -> Objective[Any]:
         match model:
             case "free" | "normalised" | "diet":
+                unit = model == "normalised"
                 return InstanceDiscrimination(
-                    self.instances,
-                    self.dim,
-                    unit_prototypes=model == "normalised",
-                    sampled=sampled,
+                    self.instances, self.dim, unit_prototypes=unit, sampled=sampled
                 )
             case "supervised":
                 return Classification(self.clusters, self.dim, sampled=sampled)
@@ -227,13 +226,103 @@ class LabelRow(Row):
             case _:
                 return InfoNCE()
 
+    def run(self, run: Run) -> dict[str, Any] | None:
+        """Train and score one model; None if Ctrl-C ended it.
 
-_METHODS = {
-    "free": "DIET",
-    "normalised": "DIET",
-    "diet": "DIET",
-    "corrected": "supervised",
-    "tcl": "TCL",
-    "gcl": "GCL",
-    "infonce": "InfoNCE",
-}
+        Returns
+        -------
+        dict
+            Besides the scores of latents: ``r2_rows`` with clusters held out and ``r2_rows_seen``
+            with prototypes held out (None if there are no prototypes, too few clusters, or one for
+            each), ``orthogonality``, ``optimum_error`` and ``singular_mae`` (vMF only),
+            ``logit_size``, the root mean square of the centred logits, ``bayes``, the smallest
+            cross-entropy (None if no density is known), and ``theory``: what Theorem 1 says.
+        """
+        model, scale = run.model, run.scale
+        # Latents and prototypes of a classifier have an optimum; GCL and InfoNCE have another loss.
+        classifies, has_prototypes = model not in ("gcl", "infonce"), model != "infonce"
+        kappa = self.conditional.width if self.conditional.kind == "vmf" else None
+        process = self.process(scale, model, seed=run.seed)
+        objective: Any
+        encoder, objective, recipe = plan = run.plan(self.plan)
+        generator = run.held_out()
+        evaluated = process.sample(EVALUATED, generator=generator)
+        bayes = None
+        if process.conditional.similarity.exact:  # noise projected on the sphere has no density
+            bayes = -float(process.log_posterior(evaluated.z, evaluated.labels).mean())
+
+        def evaluate(encoder: Encoder) -> Record:
+            latents = encoder(evaluated.x)
+            above = None
+            if classifies and bayes is not None:
+                above = float(objective.exact_loss(latents, evaluated.labels)) - bayes
+            score = 100 * float(affine_r2(latents, evaluated.z))
+            return {"score": score, "nats_above_optimum": above}
+
+        sample = process.sample_pairs if model == "infonce" else process.sample
+        training = run.train(plan, sample, evaluate)
+        if training is None:
+            return None
+        batch = process.sample(scale.samples, generator=generator)
+        with torch.no_grad():
+            latents = encoder(batch.x)
+        theory = self.theory(scale, model, seed=run.seed)
+        prototypes: Any = objective.prototypes() if has_prototypes else None
+        classes = process.classes_of_labels
+        error = None
+        if classifies and kappa is not None:
+            error = optimum_error(
+                prototypes,
+                latents[:EVALUATED],
+                process.vectors[classes],
+                batch.z[:EVALUATED],
+                kappa=kappa,
+            )
+        return {
+            "r2": float(affine_r2(latents, batch.z)),
+            "mcc": float(mean_correlation(latents, batch.z)),
+            **_prototype_scores(prototypes, process),
+            "orthogonality": float(orthogonality_error(latents, batch.z)),
+            "optimum_error": error,
+            "singular_mae": None if kappa is None else _singular_mae(latents, batch.z, kappa),
+            "logit_size": None if prototypes is None else _logit_size(prototypes, latents),
+            **trained_facts(training),
+            "nats_above_optimum": training.history[-1]["nats_above_optimum"],
+            "bayes": bayes,
+            "theory": {
+                "case": theory.case,
+                "latents": theory.name,
+                "rows": theory.prototypes,
+                "reasons": list(theory.reasons),
+            },
+            "batch": recipe.batch,
+            "history": training.history,
+        }
+
+
+def _prototype_scores(
+    prototypes: torch.Tensor | None, process: ClusterProcess
+) -> dict[str, float | None]:
+    """Return the R² of prototypes, with clusters held out and with prototypes held out."""
+    found: dict[str, float | None] = {"r2_rows": None, "r2_rows_seen": None}
+    if prototypes is None:
+        return found
+    vectors, classes = process.vectors, process.classes_of_labels
+    # Few clusters leave too little to fit on once one of them is held out.
+    if len(vectors) > process.space.dim + 1:
+        found["r2_rows"] = float(prototypes_r2(prototypes, vectors, classes))
+    if len(prototypes) > len(vectors):
+        found["r2_rows_seen"] = float(affine_r2(prototypes, vectors[classes]))
+    return found
+
+
+def _logit_size(prototypes: torch.Tensor, latents: torch.Tensor) -> float:
+    centred = prototypes.detach() - prototypes.detach().mean(dim=0)
+    square = (latents @ (centred.T @ centred / len(centred)) * latents).sum(dim=1)
+    return float(square.mean().sqrt())
+
+
+def _singular_mae(latents: torch.Tensor, factors: torch.Tensor, kappa: float) -> float:
+    linear = LinearRegression().fit(latents.numpy(), factors.numpy()).coef_
+    values = np.linalg.svd(linear, compute_uv=False)
+    return float(np.abs(values - 1 / kappa).mean())

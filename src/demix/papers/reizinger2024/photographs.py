@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,7 @@ from demix.papers.reizinger2024.efficientnet import (
 )
 from demix.papers.reizinger2024.extraction import Features, features, read_features, write_features
 from demix.papers.reizinger2024.projection import RandomProjection
-from demix.papers.runner.declaration import Model
-
-Report = Callable[[int, int, str], None]
-"""Told how much is encoded, of how much, and by what."""
+from demix.papers.runner.experiment import Reading
 
 # A net that names fewer of its own classes was loaded wrongly, or the labels are of other images.
 _LEAST_TOP1 = 0.5
@@ -81,7 +78,7 @@ class Photographs:
             efficientnet_lite0_file()  # which tells now if it is missing
 
     @property
-    def models(self) -> tuple[Model, ...]:
+    def models(self) -> tuple[str, ...]:
         """The models that can be had: only of our own net is there a random initialisation."""
         own = not (self._files or self._onnx)
         made = {"trained", "pixels", *self._files, *(["random"] if own else [])}
@@ -94,7 +91,7 @@ class Photographs:
             return self._onnx.name
         return self._files["trained"].name if self._files else "EfficientNet-Lite0"
 
-    def encoded(self, folder: Path, report: Report) -> AnnotatedFeatures:
+    def encoded(self, folder: Path, reading: Reading) -> AnnotatedFeatures:
         """Encode the images into a folder, by every model of which it has no features yet.
 
         The folder can be given in place of the images from then on.
@@ -110,7 +107,7 @@ class Photographs:
             kept = folder / f"{model}.npy"
             if not kept.exists():
                 begun = time.process_time()  # which other programs do not lengthen
-                found = self._features(model, folder, report)
+                found = self._features(model, folder, reading)
                 seconds = {model: round(time.process_time() - begun, 1)}
                 told = told | origin | {"seconds": told.get("seconds", {}) | seconds}
                 if model == "trained" and self.encoder == "EfficientNet-Lite0":
@@ -119,7 +116,7 @@ class Photographs:
                 write_features(found, kept)
         return AnnotatedFeatures(folder, self._annotations)
 
-    def _features(self, model: Model, folder: Path, report: Report) -> Features:
+    def _features(self, model: str, folder: Path, reading: Reading) -> Features:
         if model in self._files:
             return read_features(self._files[model])
         encode: Any
@@ -130,8 +127,11 @@ class Photographs:
         else:
             width = read_features(folder / "trained.npy").values.shape[1]
             encode = RandomProjection((3, self.images.side, self.images.side), width)
-        words = f"encoding, {model}"
-        return features(self.images, encode, report=lambda done, all_: report(done, all_, words))
+
+        def encoded(done: int, total: int) -> None:
+            reading(done, total, f"encoding, {model}")
+
+        return features(self.images, encode, callback=encoded)
 
     def _origin(self) -> dict[str, Any]:
         """Return what kept features must have been made of."""

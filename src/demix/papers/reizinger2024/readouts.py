@@ -1,33 +1,61 @@
-"""Rows of Table 4 of the second paper: classifiers of one factor, and what else they tell."""
+"""Rows of Table 4: classifiers of one factor of images, and what their features tell of others."""
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
-from demix._support.errors import DemixWarning
+import numpy as np
+
+from demix._support.errors import DemixError, DemixWarning
 from demix.encoders.encoder import Encoder
 from demix.losses.classification import Classification
-from demix.papers.runner.declaration import Figure, Model, Row
+from demix.metrics.probes.factor import Factor, Indicators
+from demix.metrics.probes.readouts import read_out_within, read_outs
+from demix.metrics.probes.result import ProbeSplit, ReadOut
+from demix.papers.datasets.dislib.factor_images import FactorImages
+from demix.papers.datasets.dislib.opening import open_factor_images
+from demix.papers.datasets.dislib.pixels import H5Pixels
+from demix.papers.pages.series import Series, Subplot
+from demix.papers.reizinger2024.labelled_images import LabelledImages
+from demix.papers.runner.experiment import Experiment, Reading, Records, Results, Row
+from demix.papers.runner.run import Run
 from demix.papers.runner.scales import Scale
+from demix.papers.runner.score_rows import panels_picture
+from demix.report.blocks import Picture
 from demix.spaces.real import Real
-from demix.training.recipe import Recipe
+from demix.training.recipe import Recipe, paper_recipe
 
+_MODELS = {
+    "input": "input",
+    "untrained mlp": "untrained MLP",
+    "mlp": "MLP",
+    "untrained cnn": "untrained CNN",
+    "cnn": "CNN",
+}
 _BODIES = {"mlp": "perceptron", "cnn": "compact"}
 _FEATURES = {"mlp": 512, "cnn": 256}
 _PAPER_BODIES = {"mlp": "perceptron", "cnn": "resnet18_linear"}
 _PAPER_FEATURES = 512
 _PAPER_EPOCHS, _PAPER_BATCH = 100, 4096
-# Larger data sets are thinned out at random.
+_LAPTOP = {
+    "mlp": Recipe(steps=500, batch=256, optimizer="adam", rate=1e-3),
+    # Gently: at larger rates it learns to tell shapes wherever they are, and forgets where.
+    "cnn": Recipe(steps=400, batch=128, optimizer="adam", rate=3e-4, bf16=True),
+}
+# Larger data sets are thinned out at random, and larger images reduced.
 _MOST = {"smoke": 400, "laptop": 20_000}
 _SIDES = {"smoke": 32, "laptop": 64}
+_ORDERS = 200  # of the null
 
 
 @dataclass(frozen=True)
 class ReadOutRow(Row):
-    """A data set, and the category that a classifier learns to tell.
+    """A data set, and the category that a classifier learns.
 
     Parameters
     ----------
@@ -39,44 +67,28 @@ class ReadOutRow(Row):
         The same in words.
     trained_on : str
         The category.
-    paper : mapping of str to mapping of Model to float
+    paper : mapping of str to mapping of str to float
         For some factors, Pearson's r of the paper's models.
     """
 
     dataset: str
     title: str
     trained_on: str
-    paper: Mapping[str, Mapping[Model, float]] = field(default_factory=dict)
+    paper: Mapping[str, Mapping[str, float]] = field(default_factory=dict, repr=False)
 
     @property
-    def models(self) -> tuple[Model, ...]:
+    def models(self) -> tuple[str, ...]:
         """The pixels, both networks, and the same networks before training."""
-        return ("input", "untrained mlp", "mlp", "untrained cnn", "cnn")
+        return tuple(_MODELS)
 
     @property
-    def main(self) -> tuple[Model, ...]:
+    def main(self) -> tuple[str, ...]:
         """The classifiers."""
         return ("mlp", "cnn")
 
-    def label(self, model: Model) -> str:
-        """Name the row in a few words, for a figure."""
-        return f"{self.title}, {model}"
-
-    def published(self, model: Model, score: str) -> Figure | None:
-        """Return nothing: the paper has a figure for each factor, see :meth:`figure`."""
-        return None
-
-    def figure(self, factor: str, model: Model) -> float | None:
-        """Return the paper's r of a factor."""
-        return self.paper.get(factor, {}).get(model)
-
-    def cells(self) -> dict[str, str]:
+    def columns(self) -> dict[str, str]:
         """Describe data and task for the columns of a table."""
         return {"data": self.title, "trained on": self.trained_on}
-
-    def setting(self) -> Row:
-        """Return the row without number and figures."""
-        return replace(self, number=0, paper={})
 
     def facts(self) -> dict[str, Any]:
         """Describe data and task for a machine."""
@@ -86,17 +98,8 @@ class ReadOutRow(Row):
             "published": {factor: dict(figures) for factor, figures in self.paper.items()},
         }
 
-    def lacks(self, material: Any) -> str | None:
-        """Say which data the row would need, if they were not given."""
-        return None if self.dataset in material else f"the data set {self.dataset}"
-
     def plan(
-        self,
-        scale: Scale,
-        model: Model,
-        shape: tuple[int, int, int],
-        classes: int,
-        images: int,
+        self, scale: Scale, model: str, shape: tuple[int, int, int], classes: int, images: int
     ) -> tuple[Encoder, Classification, Recipe]:
         """Return encoder, objective and recipe for so many classes and images to train on."""
         network, paper = model.removeprefix("untrained "), scale.name == "paper"
@@ -104,37 +107,207 @@ class ReadOutRow(Row):
         body = (_PAPER_BODIES if paper else _BODIES)[network]
         encoder = Encoder(shape, Real(width), body=body)
         with warnings.catch_warnings():
-            # There are fewer classes than features, on purpose; the table says so below.
+            # There are fewer classes than features, on purpose; a note below the table says so.
             warnings.simplefilter("ignore", DemixWarning)
             objective = Classification(classes, width, bias=True)
         if paper:
-            recipe = Recipe(
-                steps=max(1, _PAPER_EPOCHS * images // _PAPER_BATCH),
-                batch=_PAPER_BATCH,
-                optimizer="adam",
-                rate=1e-3,
-                warmup=0.0,
-                decay=False,
-                whiten=False,
-                initialise=False,
-            )
+            steps = max(1, _PAPER_EPOCHS * images // _PAPER_BATCH)
+            recipe = replace(paper_recipe(), steps=steps, batch=_PAPER_BATCH, rate=1e-3)
         else:
             recipe = _LAPTOP[network]
         return encoder, objective, replace(recipe, steps=10, batch=16) if scale.smoke else recipe
 
+    @classmethod
+    def inputs(
+        cls,
+        experiment: Experiment,
+        data: Sequence[str | Path],
+        scale: Scale,
+        reading: Reading,
+        *,
+        verify: bool,
+    ) -> dict[str, FactorImages]:
+        """Open the data sets by name, of large ones as many images as a scale takes."""
+        sets = [row.facts()["dataset"] for row in experiment.rows]
+        found: dict[str, FactorImages] = {}
+        for path in data:
+            known = open_factor_images(path, report=reading)
+            if known.name not in sets or known.name in found:
+                again = "again" if known.name in found else "which has no row"
+                raise DemixError(
+                    f"{experiment.name} takes one of each of {', '.join(sets)}, but {path} holds "
+                    f"{known.name}, {again}."
+                )
+            most = _MOST.get(scale.name, len(known))
+            if most < len(known):
+                chosen = np.random.default_rng(0).choice(len(known), most, replace=False)
+                known = known.only(np.sort(chosen), report=reading)
+            elif isinstance(known.pixels, H5Pixels):
+                # Stored in chunks: rows at random take as long as all of them, at every step.
+                known = known.only(np.arange(len(known)), report=reading)
+            found[known.name] = known
+        return found
 
-_LAPTOP = {
-    "mlp": Recipe(steps=500, batch=256, optimizer="adam", rate=1e-3),
-    # Gently: at larger rates it learns to tell shapes wherever they are, and forgets where.
-    "cnn": Recipe(steps=400, batch=128, optimizer="adam", rate=3e-4, bf16=True),
-}
+    def lacks(self, inputs: Any) -> str | None:
+        """Return which data set the row needs if it was not given."""
+        return None if self.dataset in inputs else f"the data set {self.dataset}"
+
+    def run(self, run: Run) -> dict[str, Any] | None:
+        """Train a classifier and read all factors out of its features; None if Ctrl-C ended it.
+
+        Returns
+        -------
+        dict
+            ``readouts``: for each factor its ``kind``, ``r`` and ``r2`` (value and both ends of the
+            interval), ``chance`` and ``p``; a factor that is compared ``within`` another one is
+            read out both across and within its values. ``left_out`` says which factors could not
+            be read out, and why. ``r`` and ``r2`` are means over all factors but the one that was
+            trained on, and over those compared within another one only within it.
+            ``accuracy`` is that of the classifier on the test set.
+        """
+        begun = time.perf_counter()
+        known: FactorImages = run.inputs[self.dataset]
+        images = LabelledImages(known, self.trained_on, run.seed, _SIDES.get(run.scale.name))
+        learnt: dict[str, Any] | None = {"accuracy": None, "steps": 0}
+        encode = images.reduced()
+        if run.model != "input":
+            plan = run.plan(
+                self.plan,
+                shape=images.shape,
+                classes=int(images.labels.max()) + 1,
+                images=len(images.split.train),
+            )
+            encode = plan[0]
+            if run.model in self.main:
+                learnt = images.train(run, plan)
+            else:
+                images.initialise(plan, run.seed)
+        if learnt is None:
+            return None
+        features = images.encoded(encode)
+        found, left_out = _read_out(features, known, images.split, run.seed)
+        # Across objects whose angles have nothing in common, none is to be expected.
+        idle = {self.trained_on, *(column.name for column in known.columns if column.within)}
+        others = [each for name, each in found.items() if name not in idle]
+        return {
+            **{score: float(np.mean([each[score][0] for each in others])) for score in ("r", "r2")},
+            **learnt,
+            "readouts": found,
+            "left_out": left_out,
+            "nats_above_optimum": None,
+            "seconds": round(time.perf_counter() - begun, 2),
+            "images": {part: len(rows) for part, rows in images.split._asdict().items()},
+            "size": images.shape[1],
+            "features": features.shape[1],
+        }
+
+    @classmethod
+    def table(
+        cls, experiment: Experiment, results: Results[Self]
+    ) -> tuple[list[str], list[list[str]]]:
+        """Return header and lines: r of each model, the paper's in brackets, R² of the networks."""
+        models = [model for model in _MODELS if any(by_model[model] for _, by_model in results)]
+        mains = [model for model in models if any(model in row.main for row, _ in results)]
+        header = ["row", "data", "factor", "kind"]
+        for model in models:
+            printed = any(model in figures for row, _ in results for figures in row.paper.values())
+            header.append(f"{_MODELS[model]} r" + (" (paper)" if printed else ""))
+        header += [f"{_MODELS[model]} R²" for model in mains]
+        lines = []
+        for row, by_model in results:
+            for factor, kind in row._kinds(by_model).items():
+                paper = row.paper.get(factor, {})
+                line = [str(row.number), row.title, factor, kind]
+                line += [_entry(by_model[m], factor, "r", paper.get(m)) for m in models]
+                line += [_entry(by_model[m], factor, "r2") for m in mains]
+                lines.append(line)
+        return header, lines
+
+    @classmethod
+    def figure(cls, experiment: Experiment, results: Results[Self], folder: Path) -> Picture:
+        """Draw a panel for each data set: r of all factors, with its interval, for each model."""
+        panels = []
+        for row, by_model in results:
+            factors, series = list(row._kinds(by_model)), []
+            for model, name in _MODELS.items():
+                found = {f: _mean(by_model[model], f, "r") for f in factors}
+                points = {factor: ends for factor, ends in found.items() if ends is not None}
+                if points:
+                    sides = [max(high - r, r - low) for r, low, high in points.values()]
+                    heights = [r for r, _, _ in points.values()]
+                    series.append(Series(name, list(points), heights, sides))
+            title = f"{row.title}, trained on {row.trained_on}"
+            panels.append(Subplot(title, "", "Pearson's r", series))
+        words = (
+            "Pearson's r of linear read-outs, with 95 % intervals over the images that are scored."
+        )
+        return panels_picture(experiment, panels, words, folder)
+
+    @classmethod
+    def notes(cls, results: Results[Self]) -> tuple[str, ...]:
+        """Say how accurate the classifiers are."""
+        rows = []
+        for row, by_model in results:
+            shares = [
+                f"{_MODELS[model]} {100 * np.mean([r['accuracy'] for r in by_model[model]]):.1f} %"
+                for model in row.main
+                if by_model[model]
+            ]
+            rows.append(f"{row.title} {', '.join(shares)}")
+        return (f"Accuracy of the classifiers on images held out: {'; '.join(rows)}.",)
+
+    def _kinds(self, by_model: Mapping[str, Records]) -> dict[str, str]:
+        """Return the kinds of all factors, the one that was trained on first."""
+        kinds = {
+            factor: found["kind"]
+            for records in by_model.values()
+            for record in records
+            for factor, found in record["readouts"].items()
+        }
+        first = {self.trained_on: f"{kinds[self.trained_on]}, trained on"}
+        return first | {factor: kind for factor, kind in kinds.items() if factor not in first}
 
 
-def most_images(scale: Scale) -> int | None:
-    """Return how many images of a data set are used at a scale; None for all."""
-    return _MOST.get(scale.name)
+def _read_out(
+    features: np.ndarray, known: FactorImages, split: ProbeSplit, seed: int
+) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Return what was read out of each factor, and why others were left out."""
+    factors, left_out = {}, {}
+    for column in known.columns:
+        kind = Indicators if column.kind == "categorical" else Factor
+        factor = kind(column.name, known.factor(column.name), column.kind, column.period)
+        if factor.untestable:
+            left_out[column.name] = factor.untestable
+        else:
+            factors[column.name] = factor
+    across = read_outs(features, list(factors.values()), split, permutations=_ORDERS, seed=seed)
+    found = {name: _record(each) for name, each in zip(factors, across, strict=True)}
+    for column in known.columns:
+        if column.within is not None and column.name in factors:
+            blocks = known.factor(column.within)
+            each = read_out_within(
+                features, factors[column.name], blocks, split, permutations=_ORDERS, seed=seed
+            )
+            found[f"{column.name} within {column.within}"] = _record(each)
+    return found, left_out
 
 
-def largest_side(scale: Scale) -> int | None:
-    """Return the height and width that larger images are reduced to at a scale; None for none."""
-    return _SIDES.get(scale.name)
+def _record(each: ReadOut) -> dict[str, Any]:
+    ends = {name: list(estimate) for name, estimate in each.scores.items()}
+    return {"kind": each.kind, **ends, "chance": each.chance.value, "p": each.p}
+
+
+def _entry(records: Records, factor: str, score: str, paper: float | None = None) -> str:
+    """Return value and interval, means over seeds, and the paper's in brackets."""
+    found = _mean(records, factor, score)
+    if found is None:
+        return "–"
+    value, low, high = found
+    text = f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    return text if paper is None else f"{text} ({paper:.2f})"
+
+
+def _mean(records: Records, factor: str, score: str) -> np.ndarray | None:
+    """Return value, lower and upper end of a score, means over seeds."""
+    found = [r["readouts"][factor][score] for r in records if factor in r["readouts"]]
+    return np.mean(found, axis=0) if found else None

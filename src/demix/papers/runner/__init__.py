@@ -1,1 +1,1 @@
-"""Running the papers' experiments: cells, their store, and tables beside the published figures."""
+"""Running experiments: rows, jobs, their store, and tables next to the published figures."""

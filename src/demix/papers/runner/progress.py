@@ -1,4 +1,4 @@
-"""How cells are going that run elsewhere, through files, which any executor's workers can write."""
+"""Progress of jobs in other processes, in files, which the workers of any executor can write."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOTES = "[0-9]*-[0-9]*-*.json"
 
 
 class Board:
-    """A folder of notes, one for each cell that is running.
+    """A folder of notes, one for each running job.
 
     Parameters
     ----------
@@ -36,29 +36,29 @@ class Board:
     def __init__(self, folder: Path, name: str) -> None:
         self.folder = made_folder(folder, f"sweep-{name}")
 
-    def note(self, cell: str) -> Note:
-        """Return what the cell is to be told with."""
-        return Note(self.folder / f"{cell}.json")
+    def note(self, job: str) -> Note:
+        """Return the callback that writes the note of a job."""
+        return Note(self.folder / f"{job}.json")
 
     def read(self) -> Iterator[tuple[str, int, int, Record]]:
-        """Yield name, step, steps and latest record of every running cell."""
+        """Yield name, step, steps and latest record of every running job."""
         for file in sorted(self.folder.glob("*.json")):
             match read_marker(file):  # None of one that is being written
                 case [int(step), int(steps), dict(record)]:
                     yield file.stem, step, steps, record
 
-    def wipe(self, cell: str) -> None:
-        """Remove the note of a cell that is finished."""
+    def wipe(self, job: str) -> None:
+        """Remove the note of a finished job."""
         with suppress(OSError):
-            (self.folder / f"{cell}.json").unlink()
+            (self.folder / f"{job}.json").unlink()
 
     def close(self) -> None:
-        """Take the board away; cells that are still running end when they miss it."""
+        """Remove the board; jobs that are still running end when they do not find it."""
         remove_boards(self.folder.parent)
 
 
 def made_folder(parent: Path, name: str) -> Path:
-    """Return the folder ``name`` in a folder of our own; both are made."""
+    """Make and return the folder ``name`` in a folder of our own."""
     folder = parent / name
     check_folder(parent)
     check_folder(folder)
@@ -73,28 +73,28 @@ def made_folder(parent: Path, name: str) -> Path:
 
 
 def remove_boards(folder: Path) -> None:
-    """Take away all boards in a folder: of a sweep that ends, and of earlier ones that were killed.
+    """Remove all boards in a folder: that of a sweep that ends, and those of killed ones.
 
-    Whoever still writes on one has nobody to read it. Links that bear their names lead nowhere.
+    Links with the name of a board are not followed.
     """
     check_folder(folder)
     for board in folder.glob("sweep-*"):
         gone = board.with_name(f"gone-{board.name}")
         with suppress(OSError):
             if board.is_dir():
-                board.rename(gone)  # at one stroke, whoever is writing on it
+                board.rename(gone)  # atomic, even while a job writes on it
     for gone in folder.glob("gone-*"):
         if not gone.is_symlink():
             remove_only(gone, _NOTES)
-    with suppress(OSError):  # it may hold unfinished cells
+    with suppress(OSError):  # it may hold unfinished jobs
         folder.rmdir()
 
 
 @dataclass
 class Note:
-    """Writes down how a cell is going, a few times a second.
+    """Writes the progress of a job to a file, a few times a second.
 
-    Where the board is gone, nobody waits for the cell any more, and it is interrupted.
+    If the board is gone, nobody waits for the job any more, and the note interrupts it.
     """
 
     file: Path
@@ -110,7 +110,7 @@ class Note:
         except DemixError as error:
             if is_trouble(error, errno.ENOENT):
                 raise KeyboardInterrupt from None
-            return  # a full disk, for example: the cell goes on unseen
+            return  # a full disk, for example: the job goes on without a note
         with suppress(OSError), os.fdopen(opened, "w", encoding="utf-8") as file:
             file.truncate()
             file.write(json.dumps([step, steps, record]))

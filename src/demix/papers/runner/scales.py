@@ -36,10 +36,10 @@ class Scale:
 
     @property
     def threads(self) -> int | None:
-        """On how many threads a cell runs; None for all that it is given.
+        """Threads of a job; None for all that it is given.
 
-        One, except in the paper's size: then a sweep fills the cores with cells, and no bit depends
-        on how many run at once.
+        One, except at paper scale: then a sweep fills the cores with jobs, and no bit depends on
+        how many run at once.
         """
         return None if self.name == "paper" else 1
 

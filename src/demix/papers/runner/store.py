@@ -1,4 +1,4 @@
-"""The results of an experiment on disk; finished cells are never lost or run twice."""
+"""The results of an experiment on disk; finished jobs are never lost or run twice."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from demix._support.errors import DemixError, reason, shortened
 from demix._support.files import open_regular, write_atomic
 from demix._support.outputs import check_folder, claim_folder, refuse_other, remove_only
 from demix._support.validation import check_seed
-from demix.papers.runner.declaration import Experiment, Model, Row
+from demix.papers.runner.experiment import Experiment
 from demix.papers.runner.progress import made_folder
 from demix.papers.runner.scales import Scale
 from demix.report.page import MARK
 
 FILE = "results.json"
 TABLES = ("table.html", "table.md", "figure.svg", "figure.png")
-"""What is made of the results."""
+"""The files that are made of the results."""
 
 _UNFINISHED = "unfinished"
-# What results are at the most, in bytes; a stranger's file may be any size.
+# The largest file of results in bytes; a stranger's file may be any size.
 _MOST = 2**24
 
 
 class Store:
-    """``results.json`` in a folder: a list of records, one per finished cell.
+    """``results.json`` in a folder: a list of records, one per finished job.
 
-    What unfinished cells need to go on is kept beside it, in ``unfinished``, until they are.
+    The folder ``unfinished`` in it holds the checkpoints of the other jobs.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Store:
         At which scale.
     """
 
-    def __init__(self, folder: str | Path, experiment: Experiment[Row], scale: Scale) -> None:
+    def __init__(self, folder: str | Path, experiment: Experiment, scale: Scale) -> None:
         self.folder = claim_folder(folder, FILE)
         self.path = self.folder / FILE
         # Absolute: workers may have been started in another folder.
@@ -55,7 +55,7 @@ class Store:
         self._refuse_others()
         check_folder(self.unfinished)
         if self.unfinished.exists():
-            for record in self.records:  # one that was killed in between may have left some
+            for record in self.records:  # a killed run may have left some
                 self._tidy(record)
 
     def _refuse_others(self) -> None:
@@ -63,7 +63,7 @@ class Store:
         page = self.folder / TABLES[0]
         refuse_other(page, MARK)
         there = [name for name in TABLES[1:] if (self.folder / name).exists()]
-        # A run that was killed may have written one without the page, of cells that it knows.
+        # A killed run may have written one without the page, with records of its own.
         if there and not page.exists() and not self.records:
             raise DemixError(
                 f"{self.folder} holds a {there[0]} that demix did not write; choose another folder."
@@ -80,7 +80,7 @@ class Store:
                 raise TypeError(f"it holds {type(records).__name__}")
             held = {f"{record['experiment']} at {record['scale']} scale" for record in records}
             json.dumps(records, allow_nan=False)  # as they are to be written again
-            strange = [record for record in records if not self._is_cell(*_key(record))]
+            strange = [record for record in records if not self._is_job(*_key(record))]
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise DemixError(
                 f"{self.path} is not a list of demix results ({reason(error)}); choose a new "
@@ -94,49 +94,45 @@ class Store:
         if strange:
             named = shortened("row {}, seed {}, model {}".format(*_key(strange[0])), 100)
             raise DemixError(
-                f"Expected results of cells of {self.content} in {self.path}, but found {named}; "
+                f"Expected results of jobs of {self.content} in {self.path}, but found {named}; "
                 "choose another folder."
             )
         return records
 
-    def _is_cell(self, row: Any, seed: Any, model: Any) -> bool:
-        """Whether a record names a cell of the experiment; folders are made of these names."""
+    def _is_job(self, row: Any, seed: Any, model: Any) -> bool:
+        """Return whether a record names a job of the experiment; its names become folders."""
         with suppress(DemixError):
             whole = type(row) is int and type(seed) is int
             return whole and check_seed(seed) == seed and model in self._models.get(row, ())
         return False
 
-    def has(self, row: int, seed: int, model: Model) -> bool:
-        """Tell whether a cell is finished."""
-        return self.get(row, seed, model) is not None
-
-    def get(self, row: int, seed: int, model: Model) -> dict[str, Any] | None:
-        """Return the record of a cell, if it is finished."""
+    def get(self, row: int, seed: int, model: str) -> dict[str, Any] | None:
+        """Return the record of a job, if it is finished."""
         key = (row, seed, model)
         return next((record for record in self.records if _key(record) == key), None)
 
     def add(self, record: dict[str, Any]) -> None:
-        """Keep a finished cell; the file is replaced as a whole.
+        """Keep the record of a finished job, and remove its checkpoint.
 
-        What was kept until then is removed.
+        The file is replaced as a whole.
         """
-        # Another run into the same folder may have finished cells meanwhile.
+        # Another run into the same folder may have finished jobs meanwhile.
         known = self._read() if self.path.exists() else self.records
         self.records = sorted([*known, record], key=_key)
         self._write()
         self._tidy(record)
 
-    def begin(self, row: int, seed: int, model: Model) -> Path:
-        """Return the folder, which is made, for what is kept of a cell until it is finished."""
+    def begin(self, row: int, seed: int, model: str) -> Path:
+        """Make and return the folder for the checkpoint of a job."""
         return made_folder(self.unfinished, _name(row, seed, model))
 
     def _tidy(self, record: dict[str, Any]) -> None:
-        """Remove what was kept of a cell until it was finished."""
+        """Remove the checkpoint of a finished job."""
         check_folder(self.unfinished)
         kept = self.unfinished / _name(*_key(record))
         if kept.is_symlink():
             return
-        # Nothing but what is kept there: a folder that holds more stays, with the rest of it.
+        # Nothing but the checkpoint: a folder that holds more stays, with the rest of it.
         remove_only(kept, "checkpoint*.safetensors")
         with suppress(OSError):  # others are kept there
             self.unfinished.rmdir()
@@ -149,5 +145,5 @@ def _key(record: dict[str, Any]) -> tuple[int, int, str]:
     return record["row"], record["seed"], record["model"]
 
 
-def _name(row: int, seed: int, model: Model) -> str:
+def _name(row: int, seed: int, model: str) -> str:
     return f"{row}-{seed}-{model}"

@@ -1,23 +1,41 @@
-"""Rows of the first paper's tables: positive pairs, and an encoder that contrasts them."""
+"""Rows of Tables 1 and 2: positive pairs of a known process, and encoders that contrast them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Self
 
+import numpy as np
+import torch
+
+from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder, paper_encoder
 from demix.losses.asymptotics import AlignmentUniformity
+from demix.losses.contrast import contrast
 from demix.losses.objective import Objective
 from demix.losses.pairs import InfoNCE, LatentMSE
 from demix.losses.similarities import SimilarityName
-from demix.papers.runner.declaration import Distribution, Figure, Model, Row
-from demix.papers.runner.scales import Scale
+from demix.metrics.correlation import mean_correlation
+from demix.metrics.regression import affine_r2
+from demix.papers.pages.curves import concentration_curve
+from demix.papers.runner.distribution import Distribution
+from demix.papers.runner.experiment import Experiment, Published, Results
+from demix.papers.runner.run import EVALUATED, UNTRAINED, Run, held_out, trained_facts
+from demix.papers.runner.scales import Scale, scale_named
+from demix.papers.runner.score_rows import ScoreRow
 from demix.processes.mixing import LeakyMixing
 from demix.processes.process import Pairs, Process
+from demix.report.blocks import Figure, Picture
 from demix.spaces.names import space_named
+from demix.spaces.sphere import Sphere
+from demix.theory.optimum import is_matched, latent_loss
+from demix.training.loop import Record
 from demix.training.recipe import Recipe, paper_recipe
 
-_SPACES = {"sphere": "Sphere", "box": "Box", "real": "Unbounded"}
+SPACES = {"sphere": "Sphere", "box": "Box", "real": "Unbounded"}
+_CONTRAST = 1024
+_SCORES = {"r2": affine_r2, "mcc": mean_correlation}
 
 
 @dataclass(frozen=True)
@@ -35,11 +53,11 @@ class Laptop:
 
 
 @dataclass(frozen=True)
-class PairRow(Row):
+class PairRow(ScoreRow):
     """A process of pairs and a model of it: ``"unsupervised"``, ``"supervised"``, ``"identity"``.
 
     ``limit`` chooses :class:`demix.AlignmentUniformity` over :class:`demix.InfoNCE`, for pairs
-    that carry more information than a batch can tell apart. ``paper`` holds the figure of the
+    that carry more information than a batch can distinguish. ``paper`` holds the figure of the
     experiment's score for each model.
     """
 
@@ -51,40 +69,26 @@ class PairRow(Row):
     laptop: Laptop
     limit: bool = False
     matched: bool = False
-    paper: dict[Model, Figure | None] = field(default_factory=dict)
 
     @property
-    def models(self) -> tuple[Model, ...]:
-        """The models that the row runs."""
-        return tuple(self.paper)
-
-    @property
-    def main(self) -> tuple[Model, ...]:
+    def main(self) -> tuple[str, ...]:
         """The contrastive model."""
         return ("unsupervised",)
 
-    def label(self, model: Model) -> str:
+    def label(self, model: str) -> str:
         """Name the row in a few words, for a figure."""
         return (
-            f"{_SPACES[self.space]}, {self.conditional} → {_SPACES[self.model_space]}, "
-            f"{self.assumed}"
+            f"{SPACES[self.space]}, {self.conditional} → {SPACES[self.model_space]}, {self.assumed}"
         )
 
-    def published(self, model: Model, score: str) -> Figure | None:
+    def published(self, model: str, score: str) -> Published | None:
         """Return the paper's figure; it gives one score."""
         return self.paper.get(model)
 
-    def cells(self) -> dict[str, str]:
+    def columns(self) -> dict[str, str]:
         """Describe process and model for the columns of a table."""
-        return {
-            "process": f"{_SPACES[self.space]}: {self.marginal}, {self.conditional}",
-            "model": f"{_SPACES[self.model_space]}: {self.assumed}",
-            "matched": "yes" if self.matched else "no",
-        }
-
-    def setting(self) -> Row:
-        """Return the row without number and figures."""
-        return replace(self, number=0, paper={})
+        process = f"{SPACES[self.space]}: {self.marginal}, {self.conditional}"
+        return {"process": process, **model_columns(self.model_space, self.assumed, self.matched)}
 
     def facts(self) -> dict[str, Any]:
         """Describe process and model for a machine."""
@@ -109,24 +113,22 @@ class PairRow(Row):
     @property
     def assumed(self) -> str:
         """The model's conditional, in the paper's words."""
-        if self.similarity == "dot":
-            return "vMF"
-        return {1: "Laplace", 2: "Normal"}.get(
-            int(self.similarity), f"GenNorm(β={self.similarity:g})"
-        )
+        return assumed(self.similarity)
 
-    def plan(self, scale: Scale, model: Model) -> tuple[Encoder, Objective[Pairs], Recipe]:
+    def plan(self, scale: Scale, model: str) -> tuple[Encoder, Objective[Pairs], Recipe]:
         """Return encoder, objective and recipe of a trained model."""
-        supervised = model == "supervised"
+        supervised, paper = model == "supervised", scale.name == "paper"
         space = space_named(self.model_space, scale.dim)
-        objective: Objective[Pairs] = InfoNCE(self.similarity, within=self.laptop.within)
+        objective: Objective[Pairs]
         if supervised:
             objective = LatentMSE()
         elif self.limit:
             objective = AlignmentUniformity(self.similarity)
-        if scale.name == "paper":
-            if isinstance(objective, InfoNCE):
-                objective = InfoNCE(self.similarity, two_sided=False)
+        elif paper:
+            objective = InfoNCE(self.similarity, two_sided=False)
+        else:
+            objective = InfoNCE(self.similarity, within=self.laptop.within)
+        if paper:
             return paper_encoder(scale.dim, space), objective, paper_recipe(supervised=supervised)
         if supervised:
             # The true latents have unit size, so nothing has to grow.
@@ -137,3 +139,103 @@ class PairRow(Row):
         if scale.smoke:
             recipe = replace(recipe, steps=60, batch=256)
         return encoder, objective, recipe
+
+    def run(self, run: Run) -> dict[str, Any] | None:
+        """Train and score one model on fresh samples; None if Ctrl-C ended it."""
+        process = self.process(run.scale.dim, seed=run.seed, draws=run.scale.draws)
+        generator = run.held_out()
+        if run.model == "identity":
+            pairs = process.sample(run.scale.samples, generator=generator)
+            return _scores(pairs.x, pairs.z) | UNTRAINED
+        encoder, objective, recipe = plan = run.plan(self.plan)
+        evaluated = process.sample(EVALUATED, generator=generator)
+
+        def evaluate(encoder: Encoder) -> Record:
+            value = float(_SCORES[run.score](encoder(evaluated.x), evaluated.z))
+            return {"score": 100 * value, "nats_above_optimum": above(encoder)}
+
+        def above(encoder: Encoder) -> float | None:
+            if run.model == "supervised":
+                return None
+            return nats_above_optimum(process, self.similarity, encoder)
+
+        training = run.train(plan, process.sample, evaluate)
+        if training is None:
+            return None
+        pairs = process.sample(run.scale.samples, generator=generator)
+        with torch.no_grad():
+            latents = encoder(pairs.x)
+        return {
+            **_scores(latents, pairs.z),
+            **trained_facts(training),
+            "nats_above_optimum": above(encoder),
+            "objective": repr(objective),
+            "batch": recipe.batch,
+            "history": training.history,
+        }
+
+
+@dataclass(frozen=True)
+class MarginalRow(PairRow):
+    """A point of the marginal figure: a vMF marginal, more and more concentrated."""
+
+    @classmethod
+    def figure(
+        cls, experiment: Experiment, results: Results[Self], folder: Path
+    ) -> Figure | Picture | None:
+        """Draw score and distance from uniform against the concentration of the marginal."""
+        points = []
+        for row, by_model in results:
+            records, kappa = by_model["unsupervised"], row.marginal.width
+            sphere = Sphere(scale_named(records[0]["scale"]).dim)
+            points.append(
+                {
+                    "kappa": kappa,
+                    "score": 100 * np.mean([record["r2"] for record in records]),
+                    "difference": VonMisesFisher(sphere, kappa).mass_difference() if kappa else 0.0,
+                }
+            )
+        return Figure(
+            concentration_curve(points, results[-1][0].conditional.width),
+            "Score against the concentration of the marginal, and the probability mass by which "
+            "the marginal differs from uniform. Dotted: the concentration of the conditional.",
+            alt="Score and mass difference against the concentration of the marginal.",
+        )
+
+
+@torch.no_grad()
+def nats_above_optimum(
+    process: Process, similarity: SimilarityName, encoder: Encoder, *, batches: int = 4
+) -> float | None:
+    """Return the InfoNCE of ``encoder`` less that of the true latents, on the same pairs.
+
+    None if the optimum is not known: a marginal that is not uniform, or another similarity than
+    the process implies.
+    """
+    if not is_matched(process, similarity):
+        return None
+    generator = held_out(0, part=2)
+    gaps = []
+    for _ in range(batches):
+        pairs = process.sample(_CONTRAST, generator=generator)
+        found = contrast(
+            encoder(pairs.x), encoder(pairs.x_tilde), similarity=similarity, two_sided=True
+        )
+        gaps.append(float(found - latent_loss(process, pairs, similarity)))
+    return float(np.mean(gaps))
+
+
+def assumed(similarity: SimilarityName) -> str:
+    """Return the conditional that a similarity assumes, in the paper's words."""
+    if similarity == "dot":
+        return "vMF"
+    return {1: "Laplace", 2: "Normal"}.get(int(similarity), f"GenNorm(β={similarity:g})")
+
+
+def model_columns(space: str, assumed: str, matched: bool) -> dict[str, str]:
+    """Describe a contrastive model for the columns of a table."""
+    return {"model": f"{SPACES[space]}: {assumed}", "matched": "yes" if matched else "no"}
+
+
+def _scores(latents: torch.Tensor, factors: torch.Tensor) -> dict[str, float]:
+    return {name: float(measure(latents, factors)) for name, measure in _SCORES.items()}

@@ -1,38 +1,53 @@
-"""Rows of Tables 4 and 5 of the first paper: rendered scenes, and encoders of their pairs."""
+"""Rows of Tables 4 and 5: rendered scenes with known latents, and encoders of their pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+import torch
+from torch import Tensor
+
+from demix._support.errors import DemixError
 from demix.encoders.encoder import Encoder
 from demix.losses.objective import Objective
 from demix.losses.pairs import InfoNCE, LatentMSE
 from demix.losses.similarities import SimilarityName
-from demix.papers.runner.declaration import Figure, Model, Row
+from demix.metrics.correlation import mean_correlation
+from demix.metrics.regression import affine_r2
+from demix.papers.datasets.rendered import RenderedPairs
+from demix.papers.runner.experiment import Experiment, Reading
+from demix.papers.runner.run import UNTRAINED, Run, trained_facts
 from demix.papers.runner.scales import Scale
+from demix.papers.runner.score_rows import ScoreRow
+from demix.papers.scenes.opening import Rendered, open_rendered
+from demix.papers.zimmermann2021.pairs import SPACES, assumed, model_columns
 from demix.spaces.base import Space
 from demix.spaces.box import Box
 from demix.spaces.real import Real
 from demix.spaces.sphere import Sphere
-from demix.training.recipe import Recipe
+from demix.training.loop import Record
+from demix.training.recipe import Recipe, paper_recipe
 
-_SPACES = {"sphere": "Sphere", "box": "Box", "real": "Unbounded"}
-_POSITIVES = {"normal": "Normal", "laplace": "Laplace", "augmentations": "Augmentations"}
 LATENTS = 10
 # What is hard to see, the rotations and the hue of the spotlight, is most of what positives have in
-# common: with equal widths easy latents tell a batch apart, and rotations are not found at all.
+# common: with equal widths easy latents distinguish a batch, and rotations are not found at all.
 # Each for all that is easy, the rotations, and the hue of the spotlight.
 _FREE, _BOUND = (0.6, 0.2, 0.3), (0.3, 0.25, 0.3)
 # With as many outputs as latents, a rotation that is found drives others out. Once all are found,
 # widths are to be alike: the harmonics of a narrow latent are slower than a wide one itself.
 _FREE_OUTPUTS = 32
 Widths = float | tuple[float, ...]
+# Images that are scored during training and in the end, and that are encoded at a time.
+_EVALUATED, _SCORED, _AT_ONCE = 1000, 25_000, 500
+_SMALL = 16
 
 
 @dataclass(frozen=True)
-class SceneRow(Row):
+class SceneRow(ScoreRow):
     """Positives of a kind, and a model of them.
 
     ``paper`` holds, for each model, the figures of ``r2``, ``mcc`` on the test set (Table 4) and
@@ -43,57 +58,36 @@ class SceneRow(Row):
     model_space: Literal["sphere", "box", "real"]
     similarity: SimilarityName
     matched: bool = False
-    paper: Mapping[Model, Mapping[str, Figure]] = field(default_factory=dict)
 
     @property
-    def models(self) -> tuple[Model, ...]:
-        """The models that the row runs."""
-        return tuple(self.paper)
-
-    @property
-    def main(self) -> tuple[Model, ...]:
+    def main(self) -> tuple[str, ...]:
         """The contrastive model."""
         return ("unsupervised",)
 
-    @property
-    def assumed(self) -> str:
-        """The model's conditional, in the paper's words."""
-        return "vMF" if self.similarity == "dot" else "Normal"
-
-    def label(self, model: Model) -> str:
+    def label(self, model: str) -> str:
         """Name the row in a few words, for a figure."""
-        return f"{_POSITIVES[self.positives]} → {_SPACES[self.model_space]}, {self.assumed}"
+        space = SPACES[self.model_space]
+        return f"{self.positives.capitalize()} → {space}, {assumed(self.similarity)}"
 
-    def published(self, model: Model, score: str) -> Figure | None:
-        """Return the paper's figure."""
-        return self.paper.get(model, {}).get(score)
-
-    def cells(self) -> dict[str, str]:
+    def columns(self) -> dict[str, str]:
         """Describe pairs and model for the columns of a table."""
-        return {
-            "positives": _POSITIVES[self.positives],
-            "model": f"{_SPACES[self.model_space]}: {self.assumed}",
-            "matched": "yes" if self.matched else "no",
-        }
-
-    def setting(self) -> Row:
-        """Return the row without number and figures."""
-        return replace(self, number=0, paper={})
+        model = model_columns(self.model_space, assumed(self.similarity), self.matched)
+        return {"positives": self.positives.capitalize(), **model}
 
     def facts(self) -> dict[str, Any]:
         """Describe pairs and model for a machine."""
         return {
             "positives": self.positives,
             "model_space": self.model_space,
-            "model_conditional": self.assumed,
+            "model_conditional": assumed(self.similarity),
             "matched": self.matched,
         }
 
     def threads(self, scale: Scale) -> int | None:
-        """Use all cores for one training: an hour of two is more than a sweep has cells for."""
+        """Use all cores for one training: an hour of two is more than a sweep has jobs for."""
         return scale.threads if scale.smoke else None
 
-    def stages(self, scale: Scale, model: Model) -> list[tuple[Widths, int]]:
+    def stages(self, scale: Scale, model: str) -> list[tuple[Widths, int]]:
         """Return widths and steps for positives that are drawn, from images without pairs.
 
         The last stage is that of :meth:`plan`. Another one before it is that of :meth:`free`.
@@ -111,43 +105,136 @@ class SceneRow(Row):
         return Encoder(shape, Real(outputs), body="compact"), InfoNCE(2)
 
     def plan(
-        self, scale: Scale, model: Model, shape: tuple[int, int, int], *, drawn: bool
+        self, scale: Scale, model: str, shape: tuple[int, int, int], *, drawn: bool
     ) -> tuple[Encoder, Objective[Any], Recipe]:
         """Return encoder, objective and recipe for images of a shape, with pairs drawn or not."""
         supervised, paper = model == "supervised", scale.name == "paper"
-        space: Space = {
-            "sphere": Sphere(LATENTS),
-            "box": Box(LATENTS, low=-1.0, high=1.0),
-            "real": Real(LATENTS),
-        }["real" if supervised else self.model_space]
+        space: Space
+        # A space that starts too small has no time to grow in few steps. One that takes over
+        # latents is to fit them: in a larger box they would turn away from its axes.
+        match "real" if supervised else self.model_space:
+            case "real":
+                space, size = Real(LATENTS), 1.0
+            case "box":
+                space, size = Box(LATENTS, low=-1.0, high=1.0), 1.8 if drawn else 3.0
+            case _:
+                space, size = Sphere(LATENTS), 3.0
         objective: Objective[Any]
         if supervised:
             objective = LatentMSE()
         else:
             objective = InfoNCE(self.similarity, two_sided=not paper)
-        # A space that starts too small has no time to grow in few steps. One that takes over
-        # latents is to fit them: in a larger box they would turn away from its axes.
-        fits = drawn and isinstance(space, Box)
-        size = 1.0 if paper or isinstance(space, Real) else 1.8 if fits else 3.0
-        encoder = Encoder(shape, space, body="resnet18" if paper else "compact", scale=size)
+        body = "resnet18" if paper else "compact"
+        encoder = Encoder(shape, space, body=body, scale=1.0 if paper else size)
         if paper:
-            recipe = Recipe(
-                steps=200_000,
-                batch=512,
-                optimizer="adam",
-                rate=1e-4,
-                warmup=0.0,
-                decay=False,
-                whiten=False,
-                initialise=False,
-            )
+            recipe = replace(paper_recipe(), steps=200_000, batch=512)
         else:
-            # Few, so that a row is made in a quarter of an hour; the looks still rise at the end.
+            # Few, so that a row takes a quarter of an hour; the score still rises at the end.
             steps = 4000 if supervised else 1000
             recipe = Recipe(steps=steps, batch=256, rate=2e-3, bf16=True)
         return encoder, objective, replace(recipe, steps=10, batch=16) if scale.smoke else recipe
+
+    @classmethod
+    def inputs(
+        cls,
+        experiment: Experiment,
+        data: Sequence[str | Path],
+        scale: Scale,
+        reading: Reading,
+        *,
+        verify: bool,
+    ) -> list[Rendered]:
+        """Open rendered folders of 3DIdent."""
+        folders = [open_rendered(path, verify=verify) for path in data]
+        for path, rendered in zip(data, folders, strict=True):
+            if rendered.order.scene != "3dident":
+                raise DemixError(
+                    f"{experiment.name} needs {experiment.data}, but {path} holds the scene "
+                    f"{rendered.order.scene}."
+                )
+        return folders
+
+    def run(self, run: Run) -> dict[str, Any] | None:
+        """Train and score one model, on images held out and on some it was trained on.
+
+        Returns
+        -------
+        dict or None
+            ``r2``, ``mcc``, ``r2_train``, ``mcc_train``, and whether ``pairs`` were exact; None if
+            Ctrl-C ended it.
+        """
+        folders: list[Rendered] = run.inputs
+        named = [f for f in folders if (f.order.pairs or "").startswith(self.positives)]
+        folder = (named or folders)[0]
+        pairs = RenderedPairs(folder, self.positives)
+        if run.model == "identity":
+            return _all_scores(pairs, _reduced(len(pairs.rows("test", _SCORED)))) | UNTRAINED
+        encoder, objective, recipe = run.plan(self.plan, shape=pairs.shape, drawn=pairs.drawn)
+
+        def evaluate(encoder: Encoder) -> Record:
+            return {"score": 100 * _scores(pairs, encoder, "test", _EVALUATED)["r2"]}
+
+        stages = [((encoder, objective, recipe), pairs.sample)]
+        widths = self.stages(run.scale, run.model) if pairs.drawn else []
+        if widths:
+            plans = [(encoder, objective)]
+            if len(widths) > 1:
+                plans = [self.free(run.scale, pairs.shape), *plans]
+            stages = [
+                (
+                    (*plan, replace(recipe, steps=steps)),
+                    RenderedPairs(folder, self.positives, wide).sample,
+                )
+                for plan, (wide, steps) in zip(plans, widths, strict=True)
+            ]
+        described = [{"widths": np.array(wide).tolist(), "steps": steps} for wide, steps in widths]
+        # The rest of a checkpoint's facts would not distinguish widths.
+        about = {**run.monitor.about, "stages": described}
+        run = replace(run, monitor=replace(run.monitor, about=about))
+        training = run.train_in_stages(stages, evaluate)
+        if training is None:
+            return None
+        return {
+            **_all_scores(pairs, encoder),
+            **trained_facts(training),
+            "nats_above_optimum": None,
+            "objective": repr(objective),
+            "batch": recipe.batch,
+            "pairs": "exact" if pairs.exact else self.positives,
+            "stages": described,
+            "images": pairs.training,
+            "size": pairs.shape[1],
+            "history": training.history,
+        }
 
 
 def _widths(easy: float, rotation: float, spotlight_hue: float) -> tuple[float, ...]:
     """Return one for each of position, rotation, angle of the spotlight, and the three hues."""
     return (easy,) * 3 + (rotation,) * 3 + (easy,) * 2 + (spotlight_hue, easy)
+
+
+def _all_scores(pairs: RenderedPairs, encode: Callable[[Tensor], Tensor]) -> dict[str, float]:
+    trained_on = _scores(pairs, encode, "train", _SCORED)
+    return _scores(pairs, encode, "test", _SCORED) | {
+        f"{name}_train": value for name, value in trained_on.items()
+    }
+
+
+@torch.no_grad()
+def _scores(
+    pairs: RenderedPairs, encode: Callable[[Tensor], Tensor], part: Any, most: int
+) -> dict[str, float]:
+    rows = pairs.rows(part, most)
+    factors = pairs.rendered.latents[rows]
+    blocks = np.array_split(rows, max(1, len(rows) // _AT_ONCE))
+    latents = torch.cat([encode(pairs.images(block)) for block in blocks])
+    return {
+        "r2": float(affine_r2(latents, factors)),
+        "mcc": float(mean_correlation(latents, factors)),
+    }
+
+
+def _reduced(rows: int) -> Callable[[Tensor], Tensor]:
+    """Return pixels of reduced images, at most 16 x 16, and few enough for a regression."""
+    side = min(_SMALL, max(1, int((rows / 12) ** 0.5)))
+    return lambda images: torch.nn.functional.adaptive_avg_pool2d(images, side).flatten(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,6 @@ from torch import nn
 from demix import DemixError, DemixWarning
 from demix.papers import RandomProjection, features, open_images
 from demix.papers.reizinger2024.extraction import read_features, write_features
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "datasets"))
-
 from pictures import picture, write_tar
 
 onnx = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
@@ -56,7 +52,7 @@ class Mean(nn.Module):
 def test_module_function_and_onnx_agree_whatever_the_batch(images, tmp_path):
     net = Mean().train()
     counted = []
-    found = features(images, net, batch=3, report=lambda done, total: counted.append((done, total)))
+    found = features(images, net, batch=3, callback=lambda *count: counted.append(count))
     assert counted == [(3, 7), (6, 7), (7, 7)]
     assert net.training
     assert found.names == images.names

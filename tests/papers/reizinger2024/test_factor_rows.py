@@ -17,7 +17,7 @@ import pytest
 from demix import DemixError, DemixWarning
 from demix.papers import ImageNetX
 from demix.papers.experiments import experiment_named
-from demix.papers.runner.runner import reproduce
+from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.scales import scale_named
 from pictures import annotation, picture, write_lines, write_tar
 

@@ -12,14 +12,13 @@ import torch
 from demix import DemixError, Encoder
 from demix.papers.datasets.rendered import RenderedPairs
 from demix.papers.experiments import experiment_named
-from demix.papers.runner.runner import reproduce
+from demix.papers.runner.reproduce import reproduce
+from demix.papers.runner.run import Monitor, Run
 from demix.papers.runner.scales import scale_named
-from demix.papers.runner.trial import Report
 from demix.papers.scenes.folder import render_folder
 from demix.papers.scenes.opening import open_rendered
 from demix.papers.scenes.order import Order
 from demix.papers.zimmermann2021 import scenes
-from demix.papers.zimmermann2021.scene_cell import run_scene_cell
 
 pytest.importorskip("embreex", reason="the extra `papers` is not installed")
 pytest.importorskip("faiss", reason="the extra `papers` is not installed")
@@ -149,12 +148,13 @@ def test_a_checkpoint_of_other_widths_is_refused(folder, tmp_path, monkeypatch):
 
     rendered, smoke = open_rendered(folder), scale_named("smoke")
     plain = replace(rendered, order=replace(rendered.order, pairs=None))
-    report = Report(kill, tmp_path / "checkpoint.safetensors")
+    monitor = Monitor(kill, tmp_path / "checkpoint.safetensors")
+    run = Run(0, smoke, "unsupervised", inputs=[plain], monitor=monitor)
     with pytest.raises(RuntimeError, match="killed"):
-        run_scene_cell(TABLES.rows[0], 0, smoke, "unsupervised", [plain], report)
+        TABLES.rows[0].run(run)
     monkeypatch.setattr(scenes, "_FREE", (0.5, 0.1, 0.2))
     with pytest.raises(DemixError, match="checkpoint of another training"):
-        run_scene_cell(TABLES.rows[0], 0, smoke, "unsupervised", [plain], report)
+        TABLES.rows[0].run(run)
 
 
 def test_another_scene_is_refused(tmp_path):

@@ -12,9 +12,9 @@ from demix import DemixError, Encoder
 from demix.papers import Order, render_folder
 from demix.papers.datasets.dislib.pixels import ArrayPixels
 from demix.papers.experiments import experiment_named
-from demix.papers.reizinger2024.readout_cell import _split
-from demix.papers.runner.material import open_material
-from demix.papers.runner.runner import reproduce
+from demix.papers.reizinger2024.labelled_images import split_rows
+from demix.papers.runner.job import open_inputs
+from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.scales import scale_named
 
 TABLE = experiment_named("ce-dislib")
@@ -44,8 +44,8 @@ def test_figures_are_those_of_the_paper():
     # Reizinger et al. (2024), Table 4: r from the input, an MLP and a CNN.
     published = {
         row.title: {
-            factor: [row.figure(factor, model) for model in ("input", "mlp", "cnn")]
-            for factor in row.paper
+            factor: [figures[model] for model in ("input", "mlp", "cnn")]
+            for factor, figures in row.paper.items()
         }
         for row in TABLE.rows
         if row.paper
@@ -155,7 +155,7 @@ def test_a_published_figure_stands_in_brackets(tmp_path):
 
 
 def test_parts_never_meet():
-    split = _split(1000, seed=3)
+    split = split_rows(1000, seed=3)
     assert [len(part) for part in split] == [800, 100, 100]
     assert np.array_equal(np.sort(np.concatenate(split)), np.arange(1000))
 
@@ -165,7 +165,7 @@ def test_large_sets_are_thinned_and_slow_ones_read_once(tmp_path):
     images = official.write_mpi3d(tmp_path / "mpi3d_toy.npz")
     arrays = official.write_shapes3d(tmp_path / "3dshapes.h5", n=300)
     files = [tmp_path / "mpi3d_toy.npz", tmp_path / "3dshapes.h5"]
-    opened = open_material(TABLE, files, scale_named("smoke"))
+    opened = open_inputs(TABLE, files, scale_named("smoke"))
     few, whole = opened["mpi3d_toy"], opened["shapes3d"]
     assert len(few) == 400
     assert len(np.unique(few.factor("vertical_axis"))) == 40

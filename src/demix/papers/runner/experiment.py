@@ -1,0 +1,188 @@
+"""What an experiment is: a table or figure of a paper, declared as rows that run themselves."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Self, TypeVar
+
+from demix.papers.runner.run import Run
+from demix.papers.runner.scales import Scale
+from demix.report.blocks import Figure, Picture
+
+Published = tuple[float, float | None]
+"""A published mean and, if there is one, standard deviation, in percent."""
+Reading = Callable[[int, int, str], None]
+"""``reading(done, total, what)``: how much of the inputs is read or encoded."""
+Records = Sequence[dict[str, Any]]
+R = TypeVar("R")
+Results = Sequence[tuple[R, Mapping[str, Records]]]
+"""Rows that have records, each with its records by model, none for a model that was not run."""
+
+
+@dataclass(frozen=True)
+class Row(ABC):
+    """One row of a table, or one point of a figure: a process, and models of it.
+
+    A row knows how to open its inputs, run itself, and lay out table and figure. All rows of an
+    experiment are of one kind. Fields with ``repr=False`` hold published figures; the others are
+    the setting.
+    """
+
+    number: int = field(repr=False)
+
+    @property
+    @abstractmethod
+    def models(self) -> tuple[str, ...]:
+        """The models that the row runs."""
+
+    @property
+    def main(self) -> tuple[str, ...]:
+        """The models that the row is about; the others are baselines."""
+        return self.models
+
+    def published(self, model: str, score: str) -> Published | None:
+        """Return the paper's figure for a score of a model, in percent."""
+        return None
+
+    @abstractmethod
+    def columns(self) -> dict[str, str]:
+        """Describe process and model for the columns of a table."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """Describe process and model for a machine."""
+
+    def setting(self) -> str:
+        """Describe the row without number and figures: rows of one setting give one result."""
+        return repr(self)
+
+    def threads(self, scale: Scale) -> int | None:
+        """Return the number of threads of a job; None for all that it is given."""
+        return scale.threads
+
+    def warnings(self, scale: Scale, seed: int) -> tuple[str, ...]:
+        """Return what theory forbids, before anything is run."""
+        return ()
+
+    @classmethod
+    def inputs(
+        cls,
+        experiment: Experiment,
+        data: Sequence[str | Path],
+        scale: Scale,
+        reading: Reading,
+        *,
+        verify: bool,
+    ) -> Any:
+        """Open what rows of this kind need besides themselves; None if that is nothing.
+
+        With ``verify``, rendered folders are compared with their checksums.
+        """
+        return None
+
+    @classmethod
+    def prepare(
+        cls, inputs: Any, data: tuple[Path, ...], folder: Path, reading: Reading
+    ) -> tuple[Any, tuple[Path, ...]]:
+        """Return the inputs of jobs, and the files to open them from in another process."""
+        return inputs, data
+
+    def lacks(self, inputs: Any) -> str | None:
+        """Return what the row needs if the inputs do not hold it."""
+        return None
+
+    def available(self, inputs: Any) -> tuple[str, ...]:
+        """Return the models that can run on the inputs."""
+        return self.models
+
+    @abstractmethod
+    def run(self, run: Run) -> dict[str, Any] | None:
+        """Train and score one model; None if Ctrl-C ended it, or if this rank has no part in it."""
+
+    @classmethod
+    @abstractmethod
+    def table(
+        cls, experiment: Experiment, results: Results[Self]
+    ) -> tuple[list[str], list[list[str]]]:
+        """Return header and lines of the table."""
+
+    @classmethod
+    @abstractmethod
+    def figure(
+        cls, experiment: Experiment, results: Results[Self], folder: Path
+    ) -> Figure | Picture | None:
+        """Return the figure above the table; a figure of a paper is also written to files."""
+
+    @classmethod
+    def cost(cls, minutes: float, cores: str) -> str:
+        """Say what all records took."""
+        return f"{minutes:.0f} minutes of training in all on {cores} cores"
+
+    @classmethod
+    def notes(cls, results: Results[Self]) -> tuple[str, ...]:
+        """Return notes on the results, below those of the experiment."""
+        return ()
+
+
+class Point(NamedTuple):
+    """Where a row lies in a figure: in which panel, on which line, how far to the right."""
+
+    panel: str
+    line: str
+    x: float
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A panel of a paper's figure: which score it shows against what."""
+
+    title: str
+    x_label: str
+    score: str = "r2"
+    y_label: str = "R² in percent"
+    log_x: bool = False
+    percent: bool = True
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure: its rows, all of one kind, and its scores, the main one first.
+
+    A figure names its panels, and its rows are points. ``notes`` stand below the table. ``data``
+    says which files the experiment needs, if any.
+    """
+
+    name: str
+    title: str
+    scores: tuple[str, ...]
+    rows: tuple[Row, ...]
+    source: str
+    panels: tuple[Panel, ...] = ()
+    notes: tuple[str, ...] = ()
+    data: str | None = None
+
+    @property
+    def score(self) -> str:
+        """The main score."""
+        return self.scores[0]
+
+    @property
+    def kind(self) -> type[Row]:
+        """The kind of its rows."""
+        return type(self.rows[0])
+
+    def varying(self) -> list[str]:
+        """Return the columns in which the rows differ."""
+        described = [row.columns() for row in self.rows]
+        return [name for name in described[0] if len({each[name] for each in described}) > 1]
+
+    def results(self, records: Records) -> Results[Row]:
+        """Return the rows that have records, and their records by model."""
+        by_row: dict[int, dict[str, Any]] = defaultdict(lambda: defaultdict(list))
+        for record in records:
+            by_row[record["row"]][record["model"]].append(record)
+        return [(row, by_row[row.number]) for row in self.rows if row.number in by_row]

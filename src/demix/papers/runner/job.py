@@ -1,0 +1,202 @@
+"""One job of a sweep: one row, one seed, one model, run in this or in another process."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from demix._support.errors import DemixError, warn
+from demix._support.process_group.group import Ranks
+from demix._support.provenance import provenance
+from demix._support.workers.environment import threads
+from demix.losses.streaming import kernel_name
+from demix.papers.runner.experiment import Experiment, Reading, Row
+from demix.papers.runner.run import Monitor, Run
+from demix.papers.runner.scales import Scale
+from demix.training.loop import Record
+
+# Torch's random numbers and threads belong to the whole process.
+_ALONE = threading.Lock()
+_OPENED: dict[str, Any] = {}
+"""Opened inputs by sweep; those of one sweep at a time."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One row, one seed and one model of an experiment at a scale."""
+
+    experiment: Experiment
+    row: Row
+    seed: int
+    scale: Scale
+    model: str
+
+    def __str__(self) -> str:
+        return f"row {self.row.number}, seed {self.seed}, {self.model}"
+
+    @property
+    def key(self) -> tuple[int, int, str]:
+        """Row, seed and model: what distinguishes jobs of one folder."""
+        return self.row.number, self.seed, self.model
+
+    def heading(self) -> dict[str, Any]:
+        """Return the part of a record that names the job."""
+        mean, std = self.row.published(self.model, self.experiment.score) or (None, None)
+        return {
+            "experiment": self.experiment.name,
+            "row": self.row.number,
+            "seed": self.seed,
+            "scale": self.scale.name,
+            "model": self.model,
+            "paper_mean": None if mean is None else round(mean / 100, 6),
+            "paper_std": None if std is None else round(std / 100, 6),
+        }
+
+    def run(self, inputs: Any = None, monitor: Monitor | None = None) -> dict[str, Any] | None:
+        """Run the row, together with ranks that follow; None if Ctrl-C ended it.
+
+        Returns
+        -------
+        dict
+            The record of ``results.json``, without provenance; scores as fractions.
+        """
+        monitor, ranks = monitor or Monitor(), Ranks.current()
+        if ranks.leads:
+            ranks.broadcast((self, Monitor(about=monitor.about)))
+        run = Run(self.seed, self.scale, self.model, self.experiment.score, inputs, monitor)
+        measured = self.row.run(run)
+        return None if measured is None else self.heading() | measured
+
+
+def follow_jobs(inputs: Any) -> None:
+    """Take part, on a rank other than 0, in the jobs that rank 0 runs, until it has no more."""
+    while (following := Ranks.current().broadcast(None)) is not None:
+        job, monitor = following
+        job.run(inputs, monitor)
+
+
+def open_inputs(
+    experiment: Experiment,
+    data: Sequence[str | Path],
+    scale: Scale,
+    reading: Reading = lambda done, total, what: None,
+    *,
+    verify: bool = False,
+) -> Any:
+    """Return what the rows of an experiment need besides themselves; None if that is nothing."""
+    if experiment.data is None and data:
+        raise DemixError(
+            f"{experiment.name} makes its own data, but got {data[0]}; leave --data out."
+        )
+    if experiment.data is not None and not data:
+        raise DemixError(f"{experiment.name} needs --data with {experiment.data}, but got none.")
+    return experiment.kind.inputs(experiment, data, scale, reading, verify=verify)
+
+
+class JobCallback:
+    """What :func:`reproduce` calls while it runs; the command line draws bars with it."""
+
+    def read(self, done: int, total: int, what: str) -> None:
+        """Called with how much is read of the files that an experiment needs."""
+
+    def plan(self, jobs: Sequence[Job], finished: int) -> None:
+        """Called with all jobs, and how many of them are finished already."""
+
+    def warn(self, row: Row, warning: str) -> None:
+        """Called before anything starts, for each row for which theory promises nothing."""
+        warn(f"Row {row.number}: {warning}")
+
+    def step(self, job: Job, step: int, steps: int, record: Record) -> None:
+        """Called with the progress of a job; several may be running."""
+
+    def finish(self, job: Job, record: dict[str, Any]) -> None:
+        """Called with the record of a finished job."""
+
+    def fail(self, job: Job, error: DemixError) -> None:
+        """Called with the error of a failed job."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A job with everything that it takes to run it in some other process.
+
+    Attributes
+    ----------
+    job : Job
+        What to run.
+    data : tuple of Path
+        Absolute paths of the files that the experiment needs.
+    folder : Path
+        For the checkpoint of the job until it is finished; it exists already.
+    callback : callable
+        ``callback(step, steps, record)`` after every step.
+    sweep : str
+        Name of the sweep, different for each.
+    """
+
+    job: Job
+    data: tuple[Path, ...]
+    folder: Path
+    callback: Callable[[int, int, Record], None]
+    sweep: str
+
+
+def run_task(task: Task) -> dict[str, Any] | None:
+    """Run a job in this process, from its checkpoint if there is one.
+
+    Returns
+    -------
+    dict or None
+        The record of ``results.json``; None if the job was interrupted.
+    """
+    if not task.folder.is_dir():
+        raise DemixError(
+            f"{task.folder} is not there on {platform.node()}; a sweep needs a folder that all its "
+            "workers can write to."
+        )
+    job = task.job
+    about = {
+        "experiment": job.experiment.name,
+        "row": job.row.setting(),
+        "scale": repr(job.scale),
+        "model": job.model,
+        "data": [str(path) for path in task.data],
+    }
+    monitor = Monitor(task.callback, task.folder / "checkpoint.safetensors", about)
+    with _ALONE, threads(job.row.threads(job.scale)):
+        record = job.run(_inputs(task), monitor)
+        return None if record is None else record | {"provenance": _origin()}
+
+
+@contextmanager
+def opened_inputs(sweep: str, inputs: Any) -> Iterator[None]:
+    """Let the tasks of a sweep in this process use what was opened already."""
+    _OPENED[sweep] = inputs
+    try:
+        yield
+    finally:
+        _OPENED.clear()
+
+
+def _inputs(task: Task) -> Any:
+    if task.sweep not in _OPENED:
+        _OPENED.clear()
+        _OPENED[task.sweep] = open_inputs(task.job.experiment, task.data, task.job.scale)
+    return _OPENED[task.sweep]
+
+
+def _origin() -> dict[str, str | int]:
+    import torch
+
+    return _origin_on(torch.get_num_threads())
+
+
+@lru_cache
+def _origin_on(threads: int) -> dict[str, str | int]:
+    return provenance() | {"kernel": kernel_name()}

@@ -1,0 +1,174 @@
+"""What the runs of all rows share: seeds that never meet, a plan, a training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+from demix.encoders.encoder import Encoder
+from demix.losses.objective import Objective
+from demix.papers.runner.scales import Scale
+from demix.processes.process import Pairs
+from demix.training.loop import Record, Sampler, Training, train
+from demix.training.recipe import Recipe
+
+Plan = tuple[Encoder, Objective[Any], Recipe]
+P = TypeVar("P")
+# Training draws use the plain seed; all other draws lie apart from it.
+_APART = 2**40
+# Share of the rates in later stages: full ones undo what the last, small steps before have found.
+_LATER = 0.2
+EVALUATED = 4096
+"""How many samples an evaluation during training takes."""
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """Where a training reports its steps, and where it is kept until it is finished.
+
+    Attributes
+    ----------
+    callback : callable, optional
+        ``callback(step, steps, record)`` after every step.
+    checkpoint : Path, optional
+        The file that a killed training continues from.
+    about : mapping
+        Plain facts that distinguish the training from others; see :func:`demix.train`.
+    """
+
+    callback: Callable[[int, int, Record], None] | None = None
+    checkpoint: Path | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, step: int, steps: int, record: Record) -> None:
+        """Report a step."""
+        if self.callback is not None:
+            self.callback(step, steps, record)
+
+    def stage(self, number: int, before: int, steps: int) -> Monitor:
+        """Return the monitor of one stage, with ``before`` of all ``steps`` taken before it."""
+        kept = self.checkpoint
+        if kept is not None and number:
+            kept = kept.with_name(f"{kept.stem}-{number}{kept.suffix}")
+        return replace(
+            self,
+            callback=lambda step, _, record: self(before + step, steps, record),
+            checkpoint=kept,
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a row: which seed, scale and model, on which inputs.
+
+    Attributes
+    ----------
+    seed, scale, model
+        Which run.
+    score : str
+        The main score of the experiment.
+    inputs : object
+        What :meth:`Row.inputs` opened.
+    monitor : Monitor
+        Where the run reports.
+    """
+
+    seed: int
+    scale: Scale
+    model: str
+    score: str = "r2"
+    inputs: Any = None
+    monitor: Monitor = Monitor()
+
+    def held_out(self, *, part: int = 1) -> torch.Generator:
+        """Return a generator of draws that training never sees."""
+        return held_out(self.seed, part=part)
+
+    def plan(self, make: Callable[..., P], **more: Any) -> P:
+        """Return what ``make(scale, model, **more)`` builds, with weights that the seed settles."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(3 * _APART + self.seed)  # for what torch itself initialises
+            return make(self.scale, self.model, **more)
+
+    def train(
+        self,
+        plan: Plan,
+        sample: Sampler[Any],
+        evaluate: Callable[[Encoder], Record],
+        *,
+        validate: Callable[[Encoder], float] | None = None,
+    ) -> Training | None:
+        """Train what was planned, in place; None if Ctrl-C ended it.
+
+        With ``validate`` the weights of its smallest value are kept.
+        """
+        encoder, objective, recipe = plan
+        training = train(
+            encoder,
+            sample,
+            objective,
+            recipe,
+            seed=self.seed,
+            evaluate=evaluate,
+            callback=lambda step, last: self.monitor(step, recipe.steps, last),
+            checkpoint=self.monitor.checkpoint,
+            about=self.monitor.about,
+            validate=validate,
+        )
+        return None if training.interrupted else training
+
+    def train_in_stages(
+        self,
+        stages: Sequence[tuple[Plan, Sampler[Pairs]]],
+        evaluate: Callable[[Encoder], Record],
+    ) -> Training | None:
+        """Train what was planned for each stage; the encoder of the last one is the result.
+
+        A stage starts from the slowest outputs of the one before it, for pairs of its own; see
+        :meth:`Encoder.take_over`. Each has rates that rise and fall, to a fifth of the recipe's in
+        all but the first, and a checkpoint of its own.
+        """
+        whole = Training()
+        steps = sum(recipe.steps for (_, _, recipe), _ in stages)
+        before: Encoder | None = None
+        for number, ((encoder, objective, recipe), sample) in enumerate(stages):
+            if before is not None:
+                pairs = sample(EVALUATED, generator=self.held_out(part=4))
+                encoder.take_over(before, pairs.x, pairs.x_tilde)
+                recipe = replace(
+                    recipe,
+                    whiten=False,
+                    initialise=False,
+                    rate=_LATER * recipe.rate,
+                    matrix_rate=_LATER * recipe.matrix_rate,
+                )
+            stage = replace(self, monitor=self.monitor.stage(number, whole.steps, steps))
+            training = stage.train((encoder, objective, recipe), sample, evaluate)
+            if training is None:
+                return None
+            for entry in training.history:
+                late = {"step": whole.steps, "seconds": whole.seconds}
+                late = {name: value + (entry[name] or 0) for name, value in late.items()}
+                whole.history.append({**entry, **late})
+            whole.steps += training.steps
+            whole.seconds += training.seconds
+            before = encoder
+        return whole
+
+
+def held_out(seed: int, *, part: int = 1) -> torch.Generator:
+    """Return a generator of draws that training never sees."""
+    return torch.Generator().manual_seed(part * _APART + seed)
+
+
+def trained_facts(training: Training) -> dict[str, Any]:
+    """Return what a record says of a training, without its history."""
+    return {"steps": training.steps, "seconds": round(training.seconds, 2)}
+
+
+UNTRAINED = {"steps": 0, "seconds": 0.0, "nats_above_optimum": None}
+"""What a record says where nothing is trained."""

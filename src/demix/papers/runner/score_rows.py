@@ -1,0 +1,210 @@
+"""Rows that are scored like the paper's: our scores next to the published ones."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from demix.papers.pages.panels import write_panels
+from demix.papers.pages.series import Series, Subplot
+from demix.papers.pages.table import comparison_figure
+from demix.papers.runner.experiment import (
+    Experiment,
+    Panel,
+    Point,
+    Published,
+    Records,
+    Results,
+    Row,
+)
+from demix.report.blocks import Figure, Picture
+
+SCORES = {
+    "r2": "R²",
+    "r": "r",
+    "accuracy": "accuracy",
+    "mcc": "MCC",
+    "r2_train": "R², training images",
+    "mcc_train": "MCC, training images",
+    "r2_rows": "R² of rows, new clusters",
+    "r2_rows_seen": "R² of rows, seen clusters",
+    "orthogonality": "orthogonality error",
+    "singular_mae": "MAE",
+    "logit_size": "size of logits",
+}
+# Everything else is shown in percent.
+_PLAIN = {"singular_mae", "logit_size"}
+_BASELINES = ("supervised", "identity")
+
+
+@dataclass(frozen=True)
+class ScoreRow(Row):
+    """A row whose models have one value for each score.
+
+    ``paper`` holds for each model that the row runs its published figures by score. ``points`` are
+    where a row of a figure is drawn.
+    """
+
+    paper: Mapping[str, Any] = field(default_factory=dict, repr=False, kw_only=True)
+    points: tuple[Point, ...] = field(default=(), repr=False, kw_only=True)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that the row runs."""
+        return tuple(self.paper)
+
+    def label(self, model: str) -> str:
+        """Name the row in a few words, for a figure."""
+        return ", ".join(self.columns().values())
+
+    def published(self, model: str, score: str) -> Published | None:
+        """Return the paper's figure for a score of a model, in percent."""
+        return self.paper.get(model, {}).get(score)
+
+    @classmethod
+    def table(
+        cls, experiment: Experiment, results: Results[Self]
+    ) -> tuple[list[str], list[list[str]]]:
+        """Return header and lines, a line for each main model of a row.
+
+        A line shows the process, ours (paper) for each score, and the same for the baselines.
+        """
+        described = experiment.varying()
+        several = any(row.main[1:] for row in experiment.rows)
+        run = {model for row, by_model in results for model in by_model if model not in row.main}
+        baselines = [model for model in _BASELINES if model in run]
+        mains = {model for row, _ in results for model in row.main}
+        scores = {model: _scores_of(experiment, results, {model}) for model in baselines}
+        main_scores = _scores_of(experiment, results, mains)
+        # Next to baselines a main model needs its name; alone, the line or the row names it.
+        prefix = f"{results[0][0].main[0]} " if baselines else ""
+        header = ["row", *described, *(["model"] if several else [])]
+        header += [f"{prefix}{_heading(experiment, mains, score)}" for score in main_scores]
+        header.append(f"{prefix}nats above optimum")
+        header += [
+            f"{model} {_heading(experiment, {model}, score)}"
+            for model in baselines
+            for score in scores[model]
+        ]
+        header.append("seconds")
+        lines = []
+        for row, by_model in results:
+            for model in (model for model in row.main if by_model[model]):
+                records = by_model[model]
+                line = [str(row.number), *(row.columns()[name] for name in described)]
+                line += [model] if several else []
+                line += [_ours_and_paper(records, row, model, score) for score in main_scores]
+                line.append(_mean(records, "nats_above_optimum", 3))
+                line += [
+                    _ours_and_paper(by_model[baseline], row, baseline, score)
+                    for baseline in baselines
+                    for score in scores[baseline]
+                ]
+                line.append(_mean(records, "seconds", 0))
+                lines.append(line)
+        return header, lines
+
+    @classmethod
+    def figure(
+        cls, experiment: Experiment, results: Results[Self], folder: Path
+    ) -> Figure | Picture | None:
+        """Return the panels of a figure, also written to files, or a dot plot of a table."""
+        if experiment.panels:
+            panels = [
+                Subplot(panel.title, panel.x_label, panel.y_label, series, log_x=panel.log_x)
+                for panel in experiment.panels
+                if (series := _series(panel, results))
+            ]
+            words = "Mean over seeds; bands reach one standard deviation to either side."
+            return panels_picture(experiment, panels, words, folder) if panels else None
+        bars = []
+        for row, by_model in results:
+            for model in row.main:
+                values = [100 * record[experiment.score] for record in by_model[model]]
+                figure = row.published(model, experiment.score)
+                if values and figure:
+                    bars.append(
+                        {
+                            "label": f"{row.number}. {row.label(model)}",
+                            "ours": np.mean(values),
+                            "ours_std": np.std(values, ddof=1) if len(values) > 1 else None,
+                            "paper": figure[0],
+                            "paper_std": figure[1],
+                        }
+                    )
+        return comparison_figure(bars) if bars else None
+
+
+def panels_picture(
+    experiment: Experiment, panels: list[Subplot], words: str, folder: Path
+) -> Picture:
+    """Write panels to files, and return them for a page."""
+    svg, _ = write_panels(panels, folder)
+    return Picture(
+        svg.read_text(encoding="utf-8"),
+        f"{experiment.title}. {words}",
+        alt=f"{experiment.title}: {', '.join(panel.title for panel in panels)}.",
+    )
+
+
+def _series(panel: Panel, results: Results[ScoreRow]) -> list[Series]:
+    """Return the lines of a panel: a line for each name and, if there are several, model."""
+    lines: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    factor = 100 if panel.percent else 1
+    for row, by_model in results:
+        for point in row.points:
+            for model, records in by_model.items():
+                values = [factor * r[panel.score] for r in records if r[panel.score] is not None]
+                if point.panel == panel.title and values:
+                    name = " ".join(filter(None, [point.line, model if row.models[1:] else ""]))
+                    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+                    lines[name].append((point.x, float(np.mean(values)), spread))
+    return [
+        Series(name, [x for x, _, _ in line], [y for _, y, _ in line], [s for _, _, s in line])
+        for name, line in ((name, sorted(points)) for name, points in lines.items())
+    ]
+
+
+def _scores_of(experiment: Experiment, results: Results[Any], models: set[str]) -> list[str]:
+    """Return the scores that any of the models has in any row."""
+    return [
+        score
+        for score in experiment.scores
+        if any(
+            record[score] is not None
+            for _, by_model in results
+            for model in models
+            for record in by_model[model]
+        )
+    ]
+
+
+def _heading(experiment: Experiment, models: set[str], score: str) -> str:
+    published = any(row.published(model, score) for row in experiment.rows for model in models)
+    return SCORES[score] + (" (paper)" if published else "")
+
+
+def _mean(records: Records, key: str, digits: int) -> str:
+    values = [record[key] for record in records if record[key] is not None]
+    return f"{np.mean(values):.{digits}f}" if values else "–"
+
+
+def _ours_and_paper(records: Records, row: Row, model: str, score: str) -> str:
+    """Return our mean and, in brackets, the paper's."""
+    factor, digits = (1, 3) if score in _PLAIN else (100, 2)
+    values = [factor * record[score] for record in records if record[score] is not None]
+    if not values:
+        return "–"
+    spread = float(np.std(values, ddof=1)) if values[1:] else None
+    text = _with_spread(float(np.mean(values)), spread, digits)
+    figure = row.published(model, score)
+    return text if figure is None else f"{text} ({_with_spread(*figure, digits)})"
+
+
+def _with_spread(mean: float, spread: float | None, digits: int) -> str:
+    return f"{mean:.{digits}f}" + ("" if spread is None else f" ± {spread:.{digits}f}")
