@@ -323,7 +323,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
             objective.to(device)
         scales = torch.from_numpy(found.std)
         digest = data.digest()
-        fit = fit_encoder(
+        training, gain = fit_encoder(
             encoder.to(device),
             objective,
             source,
@@ -337,9 +337,9 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
             about={"data": digest, "targets": _digest(targets), **self._settings()},
         )
         self.encoder_, self.objective_ = encoder, objective
-        self.gain_, self.history_ = fit.gain, fit.training.history
-        self.best_step_ = fit.training.best_step or fit.training.steps
-        self.n_steps_, self.seconds_ = fit.training.steps, fit.training.seconds
+        self.gain_, self.history_ = gain, training.history
+        self.best_step_ = training.best_step or training.steps
+        self.n_steps_, self.seconds_ = training.steps, training.seconds
         moving = found.std[found.std > 0]
         self.notes_ = [*found.sentences(), encoder.whitening.note(moving.min(), moving.max())]
         self.digest_, self.seed_ = digest, seed

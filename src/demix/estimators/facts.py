@@ -1,4 +1,4 @@
-"""What a model folder tells of its fit, checked before anything relies on it."""
+"""Checks of what a model folder says about its fit."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 from demix._support.errors import DemixError, shortened
 
 Test = Callable[[Any], bool]
-# Beyond it whole numbers fit into no float; NaN is not below it, either.
+# Whole numbers beyond it fit into no float; NaN is not below it, either.
 _MOST = 1e300
 
 
 def check_facts(about: Mapping[str, Any], place: Any) -> None:
-    """Refuse facts of other kinds than a fit writes, whoever wrote and sealed them.
+    """Raise a DemixError if a fact has another type than a fit writes.
+
+    Checksums do not protect from whoever wrote the folder.
 
     Examples
     --------
@@ -22,7 +24,7 @@ def check_facts(about: Mapping[str, Any], place: Any) -> None:
     Traceback (most recent call last):
     demix.DemixError: Expected a mapping as parameters in model, but got []; fit it again.
     """
-    for name, (test, words) in _FACTS.items():
+    for name, (test, words) in {**_FACTS, **_OPTIONAL}.items():
         if not (name in _OPTIONAL and name not in about) and not test(about.get(name)):
             found = shortened(repr(about[name]), 60) if name in about else "nothing"
             raise DemixError(
@@ -42,6 +44,10 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
 
 
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool) or _is_text(value) or _is_number(value)
+
+
 def _list_of(test: Test) -> Test:
     return lambda value: isinstance(value, list) and all(map(test, value))
 
@@ -50,43 +56,38 @@ def _mapping_of(test: Test) -> Test:
     return lambda value: isinstance(value, dict) and all(map(test, value.values()))
 
 
-def _or_none(test: Test) -> Test:
-    return lambda value: value is None or test(value)
-
-
 def _are_names(value: Any) -> bool:
     return _list_of(_is_text)(value) and len(set(value)) == len(value)
 
 
 def _is_gain(value: Any) -> bool:
-    known = {"bits", "low", "high", "loss", "null"}
     ends = ("low", "high")
     return (
         isinstance(value, dict)
-        and set(value) == known
+        and set(value) == {"bits", "loss", "null", *ends}
         and all(_is_number(v) or (v is None and name in ends) for name, v in value.items())
     )
 
 
-_plain = _or_none(lambda value: _is_text(value) or _is_number(value) or isinstance(value, bool))
-
-# A fact, how to tell it and its words.
+_record = _mapping_of(lambda value: value is None or _is_number(value))
+# Each fact, its test, and what is expected in words.
 _FACTS: dict[str, tuple[Test, str]] = {
     "estimator": (_is_text, "a name"),
     "parameters": (lambda value: isinstance(value, dict), "a mapping"),
     "gain": (_is_gain, "five numbers"),
-    "history": (_list_of(_mapping_of(_or_none(_is_number))), "records of numbers"),
+    "history": (_list_of(_record), "records of numbers"),
     "best_step": (_is_count, "a whole number"),
     "steps": (_is_count, "a whole number"),
     "seconds": (_is_number, "a number"),
     "notes": (_list_of(_is_text), "sentences"),
     "data": (_is_text, "a checksum"),
-    "provenance": (_mapping_of(_plain), "a mapping of plain values"),
+    "provenance": (_mapping_of(_is_plain), "a mapping of plain values"),
+}
+# Those that only some fits have.
+_OPTIONAL: dict[str, tuple[Test, str]] = {
     "feature_names": (_are_names, "names that differ"),
-    "classes": (_list_of(_plain), "labels"),
-    "origin": (_mapping_of(_plain), "a mapping of plain values"),
+    "classes": (_list_of(_is_plain), "labels"),
+    "origin": (_mapping_of(_is_plain), "a mapping of plain values"),
     "rows": (_is_count, "a whole number"),
     "time_order": (lambda value: isinstance(value, bool), "true or false"),
 }
-# Those that only some fits have.
-_OPTIONAL = ("feature_names", "classes", "origin", "rows", "time_order")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -42,25 +42,11 @@ class Likelihood(Protocol[Judged]):
         """Return the log-probability ``(N,)`` of each positive or label."""
 
 
-@dataclass(frozen=True)
-class Fit:
-    """What :func:`fit_encoder` returns; encoder and objective were changed in place."""
-
-    training: Training
-    gain: Gain
-
-
 def default_recipe(units: int, *, steps: int = 3000) -> Recipe:
     """Return the training for so many pairs or rows.
 
     Each is seen about 32 times: more often, small data are learnt by heart before the rates have
     come down.
-
-    Examples
-    --------
-    >>> from demix.estimators.fitting import default_recipe
-    >>> default_recipe(16_000).steps, default_recipe(10**6).batch
-    (500, 1024)
     """
     return Recipe(steps=min(steps, max(150, units // 32)), batch=max(2, min(1024, units)))
 
@@ -77,30 +63,25 @@ def fit_encoder(
     callback: Callback | None = None,
     checkpoint: Path | None = None,
     about: Mapping[str, Any] | None = None,
-) -> Fit:
+) -> tuple[Training, Gain]:
     """Train ``encoder`` and ``objective`` in place, keep the best weights, and test them.
 
     Parameters
     ----------
-    encoder, objective, source, recipe
-        What is trained, on what and how.
-    seed : int
-        Seed of weights and batches.
     scales : Tensor (dim_in,), optional
         Standard deviations of the columns, for the whitening.
     warm_start : bool
         Start from the present weights and whitening.
-    callback : callable, optional
-        For progress bars.
     checkpoint, about
         As in :func:`demix.train`.
 
     Returns
     -------
-    Fit
-        The history, whose records have ``validation`` and ``null``, held-out losses in nats of
-        true and of permuted positives or labels; and the gain on the test part, which neither
-        training nor the choice of the weights has used.
+    Training
+        Its records have ``validation`` and ``null``, held-out losses in nats of true and of
+        permuted positives or labels.
+    Gain
+        On the test part, which neither training nor the choice of the weights has used.
     """
     device = next(encoder.parameters()).device
     held_out = torch.Generator(device).manual_seed(_APART + seed)
@@ -136,7 +117,7 @@ def fit_encoder(
     if training.interrupted:
         # A search over many fits must end, too; a checkpoint keeps what was learnt.
         raise KeyboardInterrupt
-    return Fit(training, gain_of(encoder, objective, source, recipe.batch, parts=("test",)))
+    return training, gain_of(encoder, objective, source, recipe.batch, parts=("test",))
 
 
 def gain_of(
@@ -188,14 +169,7 @@ def taken(batch: Batch, index: slice | Tensor) -> Batch:
 
 
 def derangement(size: int) -> Tensor:
-    """Return an order ``(size,)`` in which nothing stays in its place, the same one every time.
-
-    Examples
-    --------
-    >>> from demix.estimators.fitting import derangement
-    >>> sorted(derangement(3).tolist()), any(derangement(3) == torch.arange(3))
-    ([0, 1, 2], False)
-    """
+    """Return an order ``(size,)`` in which nothing stays in its place, the same one every time."""
     cycle = torch.randperm(size, generator=torch.Generator().manual_seed(0))
     order = torch.empty_like(cycle)
     order[cycle] = cycle.roll(1)

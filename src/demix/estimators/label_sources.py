@@ -11,19 +11,7 @@ from demix.estimators.sources import PARTS, Augmentation, DrawnLabels, Source, a
 
 
 class LabelledRows(Source[DrawnLabels]):
-    """Rows with class labels; a share of every class is held out.
-
-    Parameters
-    ----------
-    data : Data
-        The rows.
-    labels : Tensor (N,) of int64
-        The class of each row. A class with one sample is only trained on.
-    share : float
-        Share of each class that is held out.
-    seed : int
-        Seed of the choice of rows.
-    """
+    """Rows with labels ``(N,)``; a share of every class is held out, but not its only sample."""
 
     def __init__(self, data: Data, labels: Tensor, *, share: float, seed: int) -> None:
         self.data, self.labels = data, labels
@@ -53,13 +41,6 @@ class InstanceRows(Source[DrawnLabels]):
 
     Every sample has a prototype of its own, so no sample can be held out. Validation and test use
     new views of all rows, which come from another generator.
-
-    Parameters
-    ----------
-    data : Data
-        The rows.
-    augmentation : callable
-        As in :class:`AugmentedPairs`.
     """
 
     def __init__(self, data: Data, augmentation: Augmentation) -> None:

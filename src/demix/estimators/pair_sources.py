@@ -30,16 +30,7 @@ _BLOCKS = 8
 class LagPairs(Source[DrawnPairs]):
     """Rows in time order; the positive of a row comes ``low`` to ``high`` rows after it.
 
-    Parameters
-    ----------
-    data : Data
-        In time order. It is cut into segments, some of which are held out as a whole.
-    low, high : int
-        The lags, drawn uniformly.
-    share : float
-        Share of the segments that is held out.
-    seed : int
-        Seed of the choice of segments.
+    Lags are drawn uniformly. Time is cut into segments, a ``share`` of which is held out.
     """
 
     def __init__(self, data: Data, low: int, high: int, *, share: float, seed: int) -> None:
@@ -72,18 +63,9 @@ class LagPairs(Source[DrawnPairs]):
 
 
 class GivenPairs(Source[DrawnPairs]):
-    """Pairs of row numbers; rows that pairs connect are held out together.
+    """Pairs ``(P, 2)`` of row numbers; rows that pairs connect are held out together.
 
-    Parameters
-    ----------
-    data : Data
-        The rows.
-    pairs : Tensor (P, 2) of int64
-        Row numbers of anchors and positives, which change places at random.
-    share : float
-        Share of the pairs that is held out.
-    seed : int
-        Seed of the choice of pairs.
+    Anchors and positives change places at random.
     """
 
     def __init__(self, data: Data, pairs: Tensor, *, share: float, seed: int) -> None:
@@ -116,20 +98,7 @@ class GivenPairs(Source[DrawnPairs]):
 
 
 class AugmentedPairs(Source[DrawnPairs]):
-    """Two views of one row, each made by a callable.
-
-    Parameters
-    ----------
-    data : Data
-        The rows.
-    augmentation : callable
-        ``augmentation(x)`` returns new views of rows ``(B, ...)``; it draws from torch's own
-        random numbers, which are seeded for each call.
-    share : float
-        Share of the rows that is held out.
-    seed : int
-        Seed of the choice of rows.
-    """
+    """Two views of one row, each made by a callable."""
 
     def __init__(self, data: Data, augmentation: Augmentation, *, share: float, seed: int) -> None:
         self.data, self.augmentation = data, augmentation

@@ -75,13 +75,6 @@ def three_parts(count: int, share: float, random: np.random.Generator) -> np.nda
     """Return for each of ``count >= 3`` units the number of its part in `PARTS`.
 
     A share of them is held out: one half for validation, the other for the test.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.estimators.sources import three_parts
-    >>> np.bincount(three_parts(20, 0.2, np.random.default_rng(0))).tolist()
-    [16, 2, 2]
     """
     half = max(1, round(share * count / 2))
     if count < 3 or count - 2 * half < 1:
@@ -107,15 +100,7 @@ def units_of(place: np.ndarray, *, few: str | None = None) -> dict[Part, Tensor]
 
 
 def connected_rows(pairs: Tensor, rows: int) -> np.ndarray:
-    """Return for each row ``(N,)`` the number of the component that pairs ``(P, 2)`` join it to.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix.estimators.sources import connected_rows
-    >>> connected_rows(torch.tensor([[0, 2], [2, 3]]), 4).tolist()
-    [0, 1, 0, 0]
-    """
+    """Return for each row ``(N,)`` the number of the component that pairs ``(P, 2)`` join it to."""
     first, second = pairs.T.numpy()
     links = coo_array((np.ones(len(pairs)), (first, second)), shape=(rows, rows))
     return np.asarray(connected_components(links, directed=False)[1])
@@ -139,7 +124,10 @@ def thin(units: Tensor, most: int) -> Tensor:
 
 
 def augmented(x: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
-    """Return new views of rows, the same ones for the same state of the generator."""
+    """Return new views of rows.
+
+    The augmentation draws from torch's global random numbers, which the generator seeds.
+    """
     seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
     with seeded(seed):
         made = augmentation(x)
@@ -154,18 +142,7 @@ def augmented(x: Tensor, augmentation: Augmentation, generator: torch.Generator)
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed torch's global random numbers for a while, and restore the user's state after it.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix.estimators.sources import seeded
-    >>> before = torch.get_rng_state()
-    >>> with seeded(0):
-    ...     first = torch.rand(1)
-    >>> torch.equal(torch.get_rng_state(), before)
-    True
-    """
+    """Seed torch's global random numbers for a while, and restore the user's state after it."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
