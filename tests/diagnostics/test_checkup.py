@@ -17,6 +17,7 @@ from demix import (
     LeakyMixing,
     Recipe,
     checkup,
+    load_model,
 )
 from demix.diagnostics.laws import SphereLaw
 from demix.estimators.sources import Source
@@ -106,7 +107,7 @@ def test_labels_have_checks_of_their_own(pairs):
 
 
 @pytest.mark.filterwarnings("ignore::demix.DemixWarning")
-def test_instances_are_checked_too(pairs):
+def test_instances_are_checked_too(pairs, tmp_path):
     x = pairs[0][:400]
     model = InstanceDemixer(3, recipe=Recipe(steps=5, batch=64)).fit(x)
     found = checkup(model, x, refits=False)
@@ -116,6 +117,12 @@ def test_instances_are_checked_too(pairs):
         "diversity",
         "injectivity",
     ]
+    # A folder keeps no prototypes of instances, which the number of latents is compared by.
+    model.save(tmp_path)
+    found = checkup(load_model(tmp_path), x)
+    verdicts = {check.name: check.verdict for check in found.checks}
+    assert verdicts["too few latents"] == verdicts["too many latents"] == "skipped"
+    assert verdicts["stability"] != "skipped"
 
 
 def test_only_estimators_are_checked():

@@ -26,16 +26,12 @@ from demix.diagnostics.model_checks import (
 from demix.diagnostics.pair_checks import pair_checks
 from demix.diagnostics.paired import Paired, paired
 from demix.estimators.assumptions import assumed_space, default_conditional, pair_objective
-from demix.estimators.classifier import ClassifierDemixer
-from demix.estimators.contrastive import ContrastiveDemixer
+from demix.estimators.base import Demixer
 from demix.estimators.fitting import held_out_likelihoods
 from demix.estimators.gain import Gain, held_out_gain
-from demix.estimators.instance import InstanceDemixer
 from demix.estimators.sources import PARTS, Part
-from demix.losses.pairs import InfoNCE
-from demix.losses.shaped import ShapedInfoNCE
 from demix.spaces.base import Space
-from demix.theory.setting import Setting, identified, weakest
+from demix.theory.setting import Setting, Supervision, identified, weakest
 
 # Held-out samples that are looked at.
 _MOST = 4096
@@ -88,18 +84,14 @@ def checkup(
     """
     check_seed(seed)
     say = say or (lambda what: None)
-    rows = as_data(data).matching(getattr(model, "_names", None))
-    beside: dict[str, Any] = {}
-    if isinstance(model, ContrastiveDemixer):
-        beside = {} if positives is None else {"positives": positives}
-    elif isinstance(model, ClassifierDemixer):
-        beside = {"y": y}
-    elif not isinstance(model, InstanceDemixer):
+    if not isinstance(model, Demixer):
         raise DemixError(
             f"A check-up takes a fitted estimator, but got {type(model).__name__}; for embeddings "
             "of another model use checkup_pairs."
         )
-    source = model.source(rows, **beside)
+    rows = as_data(data).matching(model._names)
+    targets = {"y": y, "positives": positives}
+    source = model.source(rows, **targets)
     parts: tuple[Part, ...] = PARTS
     if source.data.digest() == model.digest_:
         parts = ("validation", "test")
@@ -107,7 +99,7 @@ def checkup(
     say("held-out data")
     x, checks = _looked_at(model, source, parts, seed)
     if refits:
-        checks += _refitted(model, rows, beside, source, x, setting, say)
+        checks += _refitted(model, rows, targets, source, x, setting, say)
     return conclude(checks, setting)
 
 
@@ -153,18 +145,12 @@ def checkup_pairs(
     assumed = assumed_space(space, first.shape[1])
     conditional = default_conditional(assumed) if conditional is None else conditional
     objective = pair_objective(conditional, assumed)
-    pairs = paired(first, second, assumed, p=_shape(objective))
+    pairs = paired(first, second, assumed, p=objective.shape)
     random = np.random.default_rng(check_seed(seed))
     checks = [_told_apart(pairs, random), *pair_checks(pairs, random)]
     if x is not None:
         checks.append(injectivity(np.asarray(x).reshape(len(first), -1), pairs.z))
     return conclude(checks, Setting("pairs", assumed, conditional))
-
-
-def _shape(objective: InfoNCE | ShapedInfoNCE) -> float:
-    if isinstance(objective, ShapedInfoNCE):
-        return objective.shape
-    return 2.0 if objective.similarity == "dot" else float(objective.similarity)
 
 
 def _looked_at(
@@ -179,37 +165,58 @@ def _looked_at(
     # What chose the weights would be told too well.
     unseen = tuple(part for part in parts if part != "validation" or "train" in parts)
     checks = [_informative(model, source, unseen)]
-    if isinstance(model, ContrastiveDemixer):
-        scales = np.ones(model.encoder_.space.dim)
-        if isinstance(model.objective_, ShapedInfoNCE):
-            scales = model.objective_.scales.detach().cpu().double().numpy()
-        z_tilde = latents_of(model.encoder_, torch.cat([batch.x_tilde for batch, _ in held]))
-        pairs = paired(
-            z / scales,
-            z_tilde / scales,
-            model.encoder_.space,
-            trained=True,
-            p=_shape(model.objective_),
-            chains=torch.cat([groups for _, groups in held]).numpy(),
-        )
-        checks += pair_checks(pairs, random)
-    elif isinstance(model, ClassifierDemixer):
-        labels = torch.cat([batch.labels for batch, _ in held]).numpy()
-        checks += row_checks(model.prototypes_.astype(np.float64))
-        checks.append(balance(source.labels.numpy(), len(model.classes_)))
-        with torch.no_grad():
-            logits = model.objective_.logits(torch.from_numpy(z).float()).double().numpy()
-        checks.append(label_noise(logits, labels))
-    else:
-        checks += row_checks(z)
+    checks += _CHECKS[model.supervision](model, source, held, z, random)
     checks.append(injectivity(x.flatten(1).numpy(), z))
     return x, checks
+
+
+def _checks_of_pairs(
+    model: Any, source: Any, held: list[Any], z: np.ndarray, random: np.random.Generator
+) -> list[Check]:
+    learned = model.setting().learned
+    scales = model.scales_.astype(np.float64) if learned else np.ones(z.shape[1])
+    z_tilde = latents_of(model.encoder_, torch.cat([batch.x_tilde for batch, _ in held]))
+    pairs = paired(
+        z / scales,
+        z_tilde / scales,
+        model.encoder_.space,
+        trained=True,
+        p=model.objective_.shape,
+        chains=torch.cat([blocks for _, blocks in held]).numpy(),
+    )
+    return pair_checks(pairs, random)
+
+
+def _checks_of_labels(
+    model: Any, source: Any, held: list[Any], z: np.ndarray, random: np.random.Generator
+) -> list[Check]:
+    labels = torch.cat([batch.labels for batch, _ in held]).numpy()
+    with torch.no_grad():
+        logits = model.objective_.logits(torch.from_numpy(z).float()).double().numpy()
+    return [
+        *row_checks(model.prototypes_.astype(np.float64)),
+        balance(source.labels.numpy(), len(model.classes_)),
+        label_noise(logits, labels),
+    ]
+
+
+def _checks_of_instances(
+    model: Any, source: Any, held: list[Any], z: np.ndarray, random: np.random.Generator
+) -> list[Check]:
+    return row_checks(z)
+
+
+_CHECKS: dict[Supervision, Callable[..., list[Check]]] = {
+    "pairs": _checks_of_pairs,
+    "labels": _checks_of_labels,
+    "instances": _checks_of_instances,
+}
 
 
 def _refitted(
     model: Any,
     rows: Any,
-    beside: dict[str, Any],
+    targets: dict[str, Any],
     source: Any,
     x: torch.Tensor,
     setting: Setting,
@@ -218,7 +225,7 @@ def _refitted(
     def fit(demixer: Any) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DemixWarning)
-            return demixer.fit(rows, **beside)
+            return demixer.fit(rows, **targets)
 
     others: Refits = refit(model, fit, say)
     equivalence = weakest([identified(setting)]).name

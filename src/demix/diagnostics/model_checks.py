@@ -99,6 +99,9 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
     """See whether one latent more tells more of held-out samples, or one fewer as much."""
     checks = []
     few, many = "too few latents", "too many latents"
+    if not hasattr(refits.own, "objective_"):
+        why = "Model folders do not keep the prototypes of instances; check a model after its fit."
+        return [skipped(few, why), skipped(many, why)]
     if refits.more is None:
         checks.append(skipped(few, "The model could not be fitted with one latent more."))
     else:
