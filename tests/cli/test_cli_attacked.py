@@ -146,6 +146,44 @@ def test_ctrl_c_during_imports_ends_in_a_sentence():
     assert (done.returncode, done.stderr) == (130, b"Error: Interrupted.\n")
 
 
+@pytest.mark.parametrize("content", [None, b"\xff\xfe: \xff"], ids=["pipe", "bytes"])
+def test_settings_of_matplotlib_in_the_current_folder_are_not_read(content, tmp_path):
+    if content is None:
+        os.mkfifo(tmp_path / "matplotlibrc")
+    else:
+        (tmp_path / "matplotlibrc").write_bytes(content)
+    code = "import demix.report.static as static; print(static._matplotlib().__name__)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout == "matplotlib\n", done.stderr
+
+
+def test_settings_that_matplotlib_cannot_read_end_in_a_sentence(tmp_path):
+    (tmp_path / "rc").write_bytes(b"\xff\xfe: \xff")
+    code = "import demix.report.static as static; static._matplotlib()"
+    environment = os.environ | {"MATPLOTLIBRC": str(tmp_path / "rc")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert "DemixError: Expected settings that matplotlib can read, but " in done.stderr
+
+
+def test_rows_are_joined_below_a_header_of_numbers(demix, tmp_path):
+    rows = np.c_[np.arange(100), np.random.default_rng(0).normal(size=(100, 2))]
+    for name in ("x", "f"):
+        lines = [",".join(map(str, [int(row[0]), *row[1:]])) for row in rows]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["0,2020,2021", *lines]))
+    command = ["probe", tmp_path / "x.csv", tmp_path / "f.csv", "--join", "0", "--header", "yes"]
+    done = demix.run(*command)
+    assert done.returncode == 0, done.stderr
+
+
 def test_names_in_files_do_not_control_the_terminal(demix, tmp_path):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     name = "\x1b[2J\nError: all is well"

@@ -13,6 +13,7 @@ from pyarrow import parquet
 
 from demix import DemixError, affine_r2, probe, read_data, read_factors, read_labels
 from demix.data import names
+from demix.data.checks import check_data
 from demix.data.data import as_data
 from demix.data.supervision import check_pairs, check_time
 
@@ -141,3 +142,55 @@ def test_stores_can_be_evaluated(demix, tmp_path):
     zarr.create_array(tmp_path / "z.zarr", data=X, chunks=(20, 3))
     done = demix.run("evaluate", "--latents", tmp_path / "z.zarr", "--factors", tmp_path / "z.zarr")
     assert done.returncode == 0, done.stderr
+
+
+def test_text_too_long_for_a_name_is_refused(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("p\n" + "a\nb\n" * 20 + "c" * 1001 + "\n")
+    for read in (read_labels, read_factors, names.read_names):
+        with pytest.raises(DemixError, match="cells of at most 1000 letters, but line 42"):
+            read(path)
+    # Compressed, a repeated text takes next to no place in a file.
+    text = pyarrow.array(["a", "b" * 2**20]).dictionary_encode()
+    repeated = pyarrow.DictionaryArray.from_arrays(np.tile([0, 1], 750), text.dictionary)
+    parquet.write_table(pyarrow.table({"p": repeated}), tmp_path / "x.parquet")
+    assert (tmp_path / "x.parquet").stat().st_size < 2**17
+    for read in (read_factors, names.read_names):
+        with pytest.raises(DemixError, match=r"at most 1000 letters, but column 'p'.* of 1048576"):
+            read(tmp_path / "x.parquet")
+
+
+def test_text_of_labels_and_factors_takes_no_more_than_its_letters(tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        "demix.metrics.probes.factor.check_memory", lambda size, *_: made.append(size)
+    )
+    cells = ["a", "b", "c" * 900] * 40
+    (tmp_path / "x.csv").write_text("\n".join(["p", *cells]))
+    labels = read_labels(tmp_path / "x.csv")
+    assert labels.names == ("a", "b", "c" * 900)
+    assert labels.values.tolist() == [0, 1, 2] * 40
+    assert all(type(name) is str for name in labels.names)
+    known = read_factors(tmp_path / "x.csv").values
+    assert known.dtype == object
+    probe(np.random.default_rng(0).normal(size=(120, 2)), known)
+    assert made == [4 * 120 * 900]
+
+
+def test_a_line_without_an_end_is_refused(tmp_path):
+    for name in ("x.csv", "x.txt"):
+        with (tmp_path / name).open("wb") as file:
+            file.write(b"1,2")
+            file.truncate(3 * 2**30)
+    (tmp_path / "y.csv").write_text("1," * 2**25 + "1")
+    for path in (tmp_path / "x.csv", tmp_path / "y.csv"):
+        with pytest.raises(DemixError, match=r"Expected (a text file|lines of less than)"):
+            read_data(path)
+    with pytest.raises(DemixError, match="Expected a text file"):
+        names.read_names(tmp_path / "x.txt")
+
+
+def test_whole_numbers_that_float64_cannot_tell_apart_are_not_called_constant():
+    x = np.arange(60, dtype=np.uint64)[:, None] + np.uint64(2**63)
+    with pytest.raises(DemixError, match="constant once uint64 becomes float64; subtract what"):
+        check_data(as_data(x))

@@ -200,3 +200,25 @@ def test_a_model_that_float32_cannot_hold_is_not_exported(demix, honest, tmp_pat
     )
     told = demix.refusal("export", model, "--onnx", tmp_path / "m.onnx")
     assert "whose numbers fit into float32, but its scale does not" in told
+
+
+@pytest.mark.parametrize("names", [5, "ab", {"a": 0, "b": 1}], ids=str)
+def test_names_of_columns_are_checked_by_transform_too(names, demix, honest, tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n3,4\n")
+    model = forged(honest, tmp_path / "model", about={"feature_names": names})
+    command = ["transform", model, tmp_path / "x.csv", "--out", tmp_path / "z.npy"]
+    assert "Expected names that differ as feature_names in" in demix.refusal(*command)
+    description = json.loads((model / "model.json").read_text())
+    del description["about_sha256"]
+    (model / "model.json").write_text(json.dumps(description))
+    assert "is not a demix model folder: 'about_sha256'" in demix.refusal(*command)
+
+
+def test_a_space_that_no_number_fits_into_is_refused(demix, honest, tmp_path):
+    model = forged(honest, tmp_path / "model")
+    description = json.loads((model / "model.json").read_text())
+    description["space"]["radius"] = 1e-320
+    raw = (model / "model.safetensors").read_bytes()
+    (model / "model.json").write_bytes(sealed(description, raw))
+    command = ["transform", model, honest / "x.npy", "--out", tmp_path / "z.npy"]
+    assert "needs a positive, finite radius, but got 1e-320" in demix.refusal(*command)

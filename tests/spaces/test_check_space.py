@@ -155,6 +155,7 @@ def test_a_config_that_the_space_does_not_take_is_reported():
         (lambda: Sphere(1), "at least 2, but got 1"),
         (lambda: Sphere(3, radius=0.0), r"positive, finite radius, but got 0\.0"),
         (lambda: Sphere(3, radius=math.inf), "positive, finite radius, but got inf"),
+        (lambda: Sphere(3, radius=1e-320), "positive, finite radius, but got 1e-320"),
         (lambda: Sphere(3, radius=math.nan), "positive, finite radius, but got nan"),
         (lambda: Box(0), "at least 1, but got 0"),
         (lambda: Box(2.0), r"whole dimension of at least 1, but got 2\.0"),

@@ -84,7 +84,7 @@ def explained(sentence: Callable[[str], str]) -> Iterator[None]:
     """
     try:
         yield
-    except DemixError:
+    except (DemixError, MemoryError):
         raise
     except Exception as error:  # formats and their libraries fail in many ways
         raise DemixError(sentence(reason(error))) from error

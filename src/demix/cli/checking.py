@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 from rich.table import Table
 from rich.text import Text
@@ -52,7 +51,7 @@ def run_checkup(
         if labels is None:
             raise DemixError(f"{folder} was fitted to labels; give those of {file} with --labels.")
         read = read_labels(labels)
-        beside["y"] = read.values if read.names is None else np.array(read.names)[read.values]
+        beside["y"] = read.as_given()
     elif labels is not None:
         raise DemixError(f"{folder} was not fitted to labels, but got --labels; leave it out.")
     if pairs is not None:

@@ -168,11 +168,12 @@ def _named_rows(
         data, called = read_data(features, key=key, header=header), read_names(names)
     else:
         called = read_names(features, join)
-        data = read_data(features, columns=[name for name in columns or () if name != join])
+        chosen = [name for name in columns or () if name != join]
+        data = read_data(features, columns=chosen, header=header)
     if len(called) != len(data):
         raise DemixError(
-            f"{features} has {len(data)} rows, but {names} has {len(called)} names; give one for "
-            "each row."
+            f"{features} has {len(data)} rows, but {names or features} has {len(called)} "
+            "names; give one for each row."
         )
     return data, called
 

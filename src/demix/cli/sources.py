@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from demix._support.errors import DemixError
 from demix.cli.options import Options
 from demix.data.data import Data
@@ -50,8 +48,7 @@ def prepared(options: Options, data: Data) -> Prepared:
                 f"{o.file} has {len(data)} rows, but {o.labels} has {len(read.values)} labels; "
                 "give one for each row."
             )
-        words = read.values if read.names is None else np.array(read.names)[read.values]
-        demixer, beside = ClassifierDemixer(**common), {"y": words}
+        demixer, beside = ClassifierDemixer(**common), {"y": read.as_given()}
     elif o.instances:
         demixer = InstanceDemixer(**common)
     else:

@@ -16,6 +16,7 @@ from demix.cli.console import console
 from demix.cli.fitted import read_like
 from demix.encoders.files import open_model
 from demix.estimators.encoding import block_rows, encode
+from demix.estimators.facts import check_facts
 from demix.training.memory import encoding_bytes
 
 
@@ -39,6 +40,7 @@ def run_transform(
         overwrite=overwrite,
     )
     opened = open_model(model)
+    check_facts(opened.about, model, complete=False)
     encoder = opened.encoder
     data = read_like(opened, file, key=key, columns=columns, header=header)
     features, expected = int(np.prod(data.shape[1:])), int(np.prod(encoder.settings["dim_in"]))

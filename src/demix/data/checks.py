@@ -165,7 +165,12 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
         )
     varies = low < high
     if not varies.any():
-        raise DemixError(f"Expected columns that change, but all of {data.source} are constant.")
+        dtype = data.rows.dtype
+        lost = dtype.kind in "iu" and bool((np.abs(low) >= 2**53).any())
+        raise DemixError(
+            f"Expected columns that change, but all of {data.source} are constant"
+            + (f" once {dtype} becomes float64; subtract what they share." if lost else ".")
+        )
     std = np.where(varies, np.sqrt(squares / seen), 0.0)
     largest = np.maximum(np.abs(low), np.abs(high))
     wide = len(data.shape) == 2 and not np.can_cast(data.rows.dtype, np.float32)

@@ -21,7 +21,11 @@ from demix._support.files import open_regular
 from demix._support.memory import check_memory
 from demix.data.formats import check_kind, find_column
 
+LONGEST_CELL = 1000
+"""The most letters of a name, label or category."""
+
 _BEGINNING = 2**16
+_LONGEST_LINE = 2**26
 _MISSING = ("?", "-", "--", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing")
 
 
@@ -127,20 +131,31 @@ def csv_lines(path: Path, *, strict: bool = False) -> Iterator[tuple[int, list[s
     try:
         with TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as file:
             start = []
-            for line in file:
+            bounded = _bounded_lines(file, path)
+            for line in bounded:
                 start.append(line)
                 if line.strip("\r\n"):
                     break
             else:
                 raise DemixError(f"Expected a csv file with lines, but {path} has none.")
             delimiter = next((mark for mark in "\t;" if mark in start[-1]), ",")
-            lines = itertools.chain(start, file)
+            lines = itertools.chain(start, bounded)
             yield from _split(path, csv.reader(lines, delimiter=delimiter, strict=strict), strict)
     except UnicodeDecodeError as error:
         raise DemixError(
             f"Expected a csv file in UTF-8, but {path} is written otherwise ({error.reason}); "
             "save it as UTF-8."
         ) from error
+
+
+def _bounded_lines(file: TextIOWrapper, path: Path) -> Iterator[str]:
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise DemixError(
+                f"Expected lines of less than {_LONGEST_LINE} letters, but {path} has a longer "
+                "one; write a row in each line, or save it as .npy."
+            )
+        yield line
 
 
 def check_header(header: str) -> None:
@@ -179,6 +194,11 @@ def _split(path: Path, reader: Any, strict: bool) -> Iterator[tuple[int, list[st
                 raise DemixError(
                     f"Expected a value in every line of {path}, which has one column, but line "
                     f"{blank} is blank; fill it in or remove it."
+                )
+            elif not strict and max(map(len, cells)) > LONGEST_CELL:
+                raise DemixError(
+                    f"Expected cells of at most {LONGEST_CELL} letters, but line {line} of {path} "
+                    "has a longer one; shorten it."
                 )
             else:
                 yield reader.line_num, cells

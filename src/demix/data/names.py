@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from demix._support.errors import DemixError, listed, reason
+from demix._support.memory import check_memory
 from demix.data.csv_files import csv_cells, csv_names
-from demix.data.formats import known_suffix
+from demix.data.formats import check_kind, known_suffix
 from demix.data.npy_files import read_npy
 from demix.data.parquet_files import parquet_cells, parquet_names
 
@@ -115,6 +116,8 @@ def match_rows(
 
 
 def _lines(path: Path) -> list[str]:
+    check_kind(path, "a text file")
+    check_memory(20 * path.stat().st_size, f"Reading {path}", "give the names of fewer rows")
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:

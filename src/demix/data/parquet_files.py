@@ -13,6 +13,7 @@ import numpy as np
 
 from demix._support.errors import DemixError, explained, need, shortened
 from demix._support.memory import check_memory
+from demix.data.csv_files import LONGEST_CELL
 from demix.data.formats import check_kind, find_column
 
 
@@ -59,14 +60,25 @@ def parquet_text(path: Path) -> dict[str, bool]:
 
 def parquet_cells(path: Path, column: str) -> list[str]:
     """Return one column of a parquet file as text, whatever its type."""
-    with _opened(path) as (arrow, file):
-        names = list(file.schema_arrow.names)
-        name = names[find_column(column, names, path)]
+    names = parquet_names(path)
+    name = names[find_column(column, names, path)]
+    compute = need("pyarrow.compute", "Reading a .parquet file", "files")
+    cells: list[str | None] = []
+    # As a dictionary, a long text that is repeated in thousands of rows takes its room once.
+    with _opened(path, read_dictionary=[name]) as (arrow, file):
         # A list, and a string in each row.
         check_memory(120 * file.metadata.num_rows, f"Reading {path}", "take fewer rows")
-        cells: list[str | None] = []
         for batch in file.iter_batches(columns=[name]):
-            cells += batch.column(name).cast(arrow.string()).to_pylist()
+            found = batch.column(name)
+            if arrow.types.is_dictionary(found.type):
+                text = found.dictionary.cast(arrow.string())
+                longest = compute.max(compute.utf8_length(text)).as_py() or 0
+                if longest > LONGEST_CELL:
+                    raise DemixError(
+                        f"Expected text of at most {LONGEST_CELL} letters, but column "
+                        f"{shortened(column)!r} of {path} has one of {longest}; shorten it."
+                    )
+            cells += found.cast(arrow.string()).to_pylist()
     if None in cells:
         raise DemixError(
             f"Expected a value in every row, but row {cells.index(None)} (counted from 0) of "
@@ -76,7 +88,7 @@ def parquet_cells(path: Path, column: str) -> list[str]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
+def _opened(path: Path, **options: Any) -> Iterator[tuple[Any, Any]]:
     """Give pyarrow and an open file; errors up to its close become one sentence."""
     check_kind(path, "a parquet file")
     arrow = need("pyarrow", "Reading a .parquet file", "files")
@@ -90,7 +102,7 @@ def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
         ),
         # As text, pyarrow takes only names in UTF-8.
         arrow.OSFile(os.fsencode(path)) as raw,
-        parquet.ParquetFile(raw, page_checksum_verification=True) as file,
+        parquet.ParquetFile(raw, page_checksum_verification=True, **options) as file,
     ):
         yield arrow, file
 

@@ -34,6 +34,12 @@ class Labels:
     values: np.ndarray
     names: tuple[str, ...] | None = None
 
+    def as_given(self) -> np.ndarray:
+        """Return numbers, or text as objects: one long text would widen a column of text."""
+        if self.names is None:
+            return self.values
+        return np.array(self.names, dtype=object)[self.values]
+
 
 def read_pairs(path: str | Path, rows: int) -> Tensor:
     """Read pairs of row numbers from an ``.npy`` or ``.csv`` file; see :func:`check_pairs`."""
@@ -215,7 +221,7 @@ def _from_cells(cells: list[str], path: Path) -> Labels:
             f"Expected labels that are whole numbers or text, but {path} holds "
             f"{shortened(broken)!r}."
         )
-    return _numbered(np.array(cells))
+    return _numbered(np.array(cells, dtype=object))
 
 
 def _numbered(text: np.ndarray) -> Labels:

@@ -160,8 +160,7 @@ def open_model(folder: str | Path, *, unfinished: bool = False) -> Model:
         model = {name: description[name] for name in ("space", "encoder")}
         model |= {"head": description["head"]} if "head" in description else {}
         about = dict(description["about"])
-        # Folders from before there was one have no checksum of what they say about themselves.
-        told = description.get("about_sha256", _digest(b"", about))
+        about_digest = description["about_sha256"]
         size = (folder / "model.safetensors").stat().st_size
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         told = shortened(" ".join(str(error).split()), 400)  # with the file that is missing
@@ -176,7 +175,7 @@ def open_model(folder: str | Path, *, unfinished: bool = False) -> Model:
         encoder, head = outline(model["space"], model["encoder"], model.get("head", {}), size)
         weights = read_at_most(folder / "model.safetensors", size)
         sealed = _digest(weights, model)
-    if sealed != digest or told != _digest(b"", about):
+    if sealed != digest or about_digest != _digest(b"", about):
         raise DemixError(
             f"{folder} is damaged: model.safetensors and model.json do not match their checksum; "
             "copy or save it again."

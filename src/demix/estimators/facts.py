@@ -12,10 +12,11 @@ Test = Callable[[Any], bool]
 _MOST = 1e300
 
 
-def check_facts(about: Mapping[str, Any], place: Any) -> None:
+def check_facts(about: Mapping[str, Any], place: Any, *, complete: bool = True) -> None:
     """Raise a DemixError if a fact has another type than a fit writes.
 
-    Checksums do not protect from whoever wrote the folder.
+    Checksums do not protect from whoever wrote the folder. Unless ``complete``, facts may be
+    missing, as those of a bare encoder are.
 
     Examples
     --------
@@ -25,7 +26,8 @@ def check_facts(about: Mapping[str, Any], place: Any) -> None:
     demix.DemixError: Expected a mapping as parameters in model, but got []; fit it again.
     """
     for name, (test, words) in {**_FACTS, **_OPTIONAL}.items():
-        if not (name in _OPTIONAL and name not in about) and not test(about.get(name)):
+        required = complete and name not in _OPTIONAL
+        if (required or name in about) and not test(about.get(name)):
             found = shortened(repr(about[name]), 60) if name in about else "nothing"
             raise DemixError(
                 f"Expected {words} as {name} in {place}, but got {found}; fit it again."

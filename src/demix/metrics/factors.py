@@ -130,7 +130,7 @@ def _numbers(factors: Any) -> tuple[Any, np.ndarray]:
         text[place] = all(isinstance(cell, str) for cell in column)
         try:
             if text[place]:
-                numbers[:, place] = np.unique(column.astype(str), return_inverse=True)[1]
+                numbers[:, place] = np.unique(column, return_inverse=True)[1]
             else:
                 numbers[:, place] = column.astype(float)
         except (TypeError, ValueError) as error:

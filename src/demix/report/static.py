@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import sys
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from demix._support.errors import DemixError, reason
 from demix._support.files import write_atomic
 from demix.report.style import colour
 
@@ -58,9 +62,25 @@ def write_figure(draw: Callable[[], Figure], folder: str | Path) -> tuple[Path, 
     return write_atomic(folder / "figure.svg", svg), write_atomic(folder / "figure.png", png)
 
 
-def _files(draw: Callable[[], Figure], *kinds: str) -> list[bytes]:
-    import matplotlib
+def _matplotlib() -> Any:
+    """Import matplotlib from its own folder: it would read a matplotlibrc in the current one."""
+    if "matplotlib" not in sys.modules:
+        here = os.getcwd()
+        os.chdir(Path(__file__).parent)
+        try:
+            importlib.import_module("matplotlib")
+        except (OSError, ValueError) as error:
+            raise DemixError(
+                f"Expected settings that matplotlib can read, but {reason(error)}; mend your "
+                "matplotlibrc."
+            ) from error
+        finally:
+            os.chdir(here)
+    return sys.modules["matplotlib"]
 
+
+def _files(draw: Callable[[], Figure], *kinds: str) -> list[bytes]:
+    matplotlib = _matplotlib()
     metadata: dict[str, Any] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
     files = []
     # The reader's own settings would change the bytes.

@@ -126,8 +126,8 @@ def check_dim(dim: int, least: int = 1) -> int:
 
 
 def check_radius(radius: float, name: str) -> float:
-    """Return ``radius`` if it is positive and finite."""
-    if not 0 < radius < math.inf:
+    """Return ``radius`` if it is positive and finite, and so is its square in float32."""
+    if not 1e-18 < radius < 1e18:
         raise DemixError(f"{name} needs a positive, finite radius, but got {radius!r}.")
     return float(radius)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from demix._support.errors import DemixError
+from demix._support.memory import check_memory
 from demix._support.validation import as_numpy
 from demix.data.factors import KnownFactors
 from demix.metrics.factors import FEW
@@ -231,6 +232,8 @@ def column_of(values: Any, name: str) -> np.ndarray:
 
 def _unpacked(cells: Sequence[Any], name: str) -> np.ndarray:
     if all(isinstance(cell, str) for cell in cells):
+        longest = max(map(len, cells))
+        check_memory(4 * len(cells) * longest, f"Factor {name!r}", "write its values shorter")
         return np.array(cells, dtype=str)
     try:
         return np.array(cells, dtype=float)
