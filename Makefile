@@ -72,14 +72,14 @@ style: setup
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/codespell
 	$(BIN)/lint-imports
-	$(BIN)/python scripts/fill_docs.py --check
+	$(BIN)/python -m scripts.fill_docs --check
 
 format: setup
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
 docs: setup
-	$(BIN)/python scripts/fill_docs.py
+	$(BIN)/python -m scripts.fill_docs
 
 # Without a warning about other versions of mkdocs than the locked one.
 site: setup docs
@@ -93,7 +93,7 @@ examples: setup
 	$(BIN)/python examples/probing.py --out results/examples
 	$(if $(DEMIX_COIL100),$(BIN)/python examples/turntable.py --out results/examples,\
 		@echo "examples/turntable.py left out: DEMIX_COIL100 does not say where its data are")
-	$(BIN)/python scripts/fill_docs.py
+	$(BIN)/python -m scripts.fill_docs
 
 # Peers are for measuring only. The first lock file keeps them from moving anything.
 $(PEERS): $(STAMP) constraints-bench.txt
@@ -107,17 +107,17 @@ bench: $(PEERS)
 	$(BIN)/python -m benchmarks --sections sweep --json results/bench/sweep.json --overwrite
 	$(BIN)/python -m benchmarks --sections distributed --json results/bench/distributed.json --overwrite
 	$(BIN)/python scripts/plot_scaling.py
-	$(BIN)/python scripts/fill_docs.py
+	$(BIN)/python -m scripts.fill_docs
 
 calibrate: setup
 	$(BIN)/python -m benchmarks.calibration --seeds 0-19 --out results/calibration
-	$(BIN)/python scripts/fill_docs.py
+	$(BIN)/python -m scripts.fill_docs
 
 # One thread, so that kills come at moments that are as random as they are meant to be.
 faults: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m faults --out results/faults
 	$(BIN)/python -m faults.cost --out results/faults/checkpoints
-	$(BIN)/python scripts/fill_docs.py
+	$(BIN)/python -m scripts.fill_docs
 
 $(FUZZ): $(STAMP) constraints-fuzz.txt
 	$(PIP) -c constraints.txt -r constraints-fuzz.txt
