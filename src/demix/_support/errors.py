@@ -39,18 +39,7 @@ class DemixWarning(UserWarning):
 
 
 def warn(text: str) -> None:
-    """Give a :class:`DemixWarning` that points at the caller's line, however deep we are in demix.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from demix._support.errors import warn
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     warn("All 3 labels are alike.")
-    >>> str(caught[0].message)
-    'All 3 labels are alike.'
-    """
+    """Give a :class:`DemixWarning` that points at the first line of a caller outside demix."""
     level, frame = 2, sys._getframe(1)
     while frame.f_globals.get("__name__", "").partition(".")[0] == "demix" and frame.f_back:
         level, frame = level + 1, frame.f_back
@@ -58,20 +47,13 @@ def warn(text: str) -> None:
 
 
 def reason(error: BaseException) -> str:
-    """Return what another library says, fit to stand inside a sentence."""
+    """Return what another library says, as a part of a sentence."""
     said = str(getattr(error, "strerror", None) or error).strip() or type(error).__name__
     return shortened(said.splitlines()[0].rstrip("."), 200)
 
 
 def shortened(text: str, most: int = 40) -> str:
-    r"""Return what a file says, fit to stand inside a sentence: printable and not too long.
-
-    Examples
-    --------
-    >>> from demix._support.errors import shortened
-    >>> shortened("a\x07" + 100 * "b", 8)
-    'a?bbb...'
-    """
+    """Return what a file says, as a part of a sentence: printable and not too long."""
     shown = "".join(letter if letter.isprintable() else "?" for letter in text[: most + 1])
     return shown if len(shown) <= most else f"{shown[: most - 3]}..."
 
@@ -97,23 +79,9 @@ def listed(names: Sequence[str]) -> str:
 
 
 def need(library: str, what: str, extra: str) -> Any:
-    """Import a library of an extra, or say how to get it.
+    """Import a library of an extra; raise :class:`DemixError` with how to install it.
 
-    Parameters
-    ----------
-    library : str
-        The module to import.
-    what : str
-        What is about to happen, as the beginning of a sentence.
-    extra : str
-        The extra of this package that brings the library.
-
-    Examples
-    --------
-    >>> from demix._support.errors import need
-    >>> need("no_such_library", "Reading tea leaves", "tea")
-    Traceback (most recent call last):
-    demix.DemixError: Reading tea leaves needs no_such_library, which is not installed; ...
+    ``what`` needs the library, as the beginning of a sentence.
     """
     try:
         return import_module(library)

@@ -1,4 +1,4 @@
-"""Reading files that are files, and writing them so that a crash never leaves half of one."""
+"""Reading regular files only, and writing them so that a crash never leaves half of one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOCK = ".demix.lock"
 # Names of temporary files say who writes them, and cannot be guessed.
 _TORN = re.compile(r"\.demix-(?P<host>.*)-(?P<process>\d+)-[0-9a-f]{16}\.tmp")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-# What some systems lack: a pipe is then opened as a file is, and a link is followed.
+# Some systems lack these: a pipe is then opened like a file, and a link is followed.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 _OTHER = {
@@ -38,15 +38,7 @@ _OTHER = {
 
 
 def open_regular(path: str | Path) -> IO[bytes]:
-    """Open a file to read its bytes; a pipe, on which a reader may wait for ever, is refused.
-
-    Examples
-    --------
-    >>> from demix._support.files import open_regular
-    >>> open_regular("/dev/null")
-    Traceback (most recent call last):
-    demix.DemixError: Expected a file, but /dev/null is a device; save what it gives ...
-    """
+    """Open a file to read its bytes; a pipe, on which a reader may wait for ever, is refused."""
     opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | _NO_WAIT)
     try:
         _refuse_other(os.fstat(opened).st_mode, path)
@@ -57,15 +49,24 @@ def open_regular(path: str | Path) -> IO[bytes]:
 
 
 def check_regular(path: str | Path) -> None:
-    """Refuse what is no file, before a library opens it by its name; links are followed."""
+    """Raise :class:`DemixError` unless a path, whose links are followed, names a regular file."""
     _refuse_other(os.stat(path).st_mode, path)
 
 
-def open_own(path: Path, flags: int) -> int:
-    """Open a file that demix writes, for reading too; nothing but a plain file of one name.
+def is_there(path: Path) -> bool:
+    """Whether there is a regular file of this name; raise if there is something else."""
+    # Path.exists raises over names that no system can have; they are not there.
+    if not os.path.exists(path):
+        return False
+    check_regular(path)
+    return True
 
-    A link, which may point anywhere, is not followed, and a file that has a second name may be
-    somebody else's.
+
+def open_own(path: Path, flags: int) -> int:
+    """Open a file that demix writes for reading and writing; refuse all but a regular file.
+
+    A link, which may point anywhere, is not followed. A file with a second hard link may belong to
+    somebody else.
     """
     try:
         opened = os.open(path, os.O_RDWR | os.O_CLOEXEC | _NO_FOLLOW | _NO_WAIT | flags, 0o666)
@@ -80,8 +81,13 @@ def open_own(path: Path, flags: int) -> int:
     return opened
 
 
+def kind_of(mode: int) -> str | None:
+    """Return in words what ``st_mode`` says; None for a regular file."""
+    return _OTHER.get(stat.S_IFMT(mode))
+
+
 def stamp_of(paths: Iterable[str | Path]) -> str:
-    """Return a word that is another one once a file was written to, added or removed."""
+    """Return a digest that changes when a file is written to, added or removed."""
     stamp = hashlib.sha256()
     for path in sorted(os.fspath(path) for path in paths):
         found = os.stat(path)
@@ -90,63 +96,21 @@ def stamp_of(paths: Iterable[str | Path]) -> str:
 
 
 def changed(source: str | Path) -> DemixError:
-    """Return the error of data that are not what they were when they were opened."""
+    """Return the error of data that were changed since they were opened."""
     return DemixError(
         f"{source} was changed while it was read; wait until it is written, and start again."
-    )
-
-
-def kind_of(mode: int) -> str | None:
-    """Return in words what ``st_mode`` says; None for a plain file.
-
-    Examples
-    --------
-    >>> import os
-    >>> from demix._support.files import kind_of
-    >>> kind_of(os.stat("/").st_mode)
-    'a folder'
-    """
-    return _OTHER.get(stat.S_IFMT(mode))
-
-
-def _refuse_other(mode: int, path: str | Path) -> None:
-    if (kind := kind_of(mode)) is not None:
-        advice = "name a file in it" if kind == "a folder" else "save what it gives to a file first"
-        raise DemixError(f"Expected a file, but {path} is {kind}; {advice}.")
-
-
-def _in_the_way(path: Path, kind: str) -> DemixError:
-    return DemixError(
-        f"Expected {path} to be free for a file of demix, but it is {kind}; remove it or choose "
-        "another folder."
     )
 
 
 def write_atomic(path: str | Path, data: str | bytes, *, before: Path | None = None) -> Path:
     """Write ``data`` to ``path``: afterwards there is the old file or the new one, never a mix.
 
-    Missing folders are made. What is told to be written is on the disk when this returns. What the
-    operating system refuses becomes a :class:`DemixError`.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    data : str or bytes
-        What it is to hold; text in UTF-8.
-    before : Path, optional
-        Where the old file goes, in the same folder; a crash in between leaves only this one.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from demix._support.files import write_atomic
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_atomic(folder + "/a.txt", "hello").read_text()
-    'hello'
+    Missing folders are made, text is written in UTF-8, and the data are on the disk when this
+    returns. The old file goes to ``before``, in the same folder; a crash in between leaves only
+    that one. Errors of the operating system become a :class:`DemixError`.
     """
     path = Path(path)
-    # Names of files may hold bytes that are no letters; they are shown as \\udc80 and the like.
+    # Names of files may hold bytes that are no letters; they are written as \\udc80 and the like.
     raw = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
     with _replacing(path, before) as file:
         file.write(raw)
@@ -155,21 +119,10 @@ def write_atomic(path: str | Path, data: str | bytes, *, before: Path | None = N
 
 @contextmanager
 def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
-    """Give an array of float32 to be filled, larger than memory if need be.
+    """Give an array of float32 to be filled, which may be larger than memory.
 
-    Afterwards ``path`` is an ``.npy`` file of it, or as it was if filling it failed. Room on the
-    disk is taken at once: a disk that fills up under a memory map ends the process without a word.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from demix._support.files import new_array
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with new_array(folder + "/a.npy", (2, 3)) as array:
-    ...         array[:] = 1
-    ...     float(np.load(folder + "/a.npy").sum())
-    6.0
+    Afterwards ``path`` is an ``.npy`` file of it, or as it was if filling it failed. Disk space is
+    allocated at once: if a disk fills up under a memory map, the kernel kills the process.
     """
     about = {"descr": "<f4", "fortran_order": False, "shape": shape}
     with _replacing(Path(path), None) as file:
@@ -184,9 +137,55 @@ def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
         array.flush()
 
 
+def refused(path: Path, error: OSError) -> DemixError:
+    """Return the error of a file that could not be written, with what to do."""
+    advice = "choose a folder you may write to"
+    if error.errno in _FULL:
+        advice = "make room or choose another disk; what was written before can be used"
+    return DemixError(f"Cannot write {path}: {error.strerror or error}; {advice}.")
+
+
+def is_trouble(error: BaseException | None, *numbers: int) -> bool:
+    """Whether an error, or its cause, is an ``OSError``; with ``numbers``, one of these."""
+    while error is not None:
+        if isinstance(error, OSError) and (not numbers or error.errno in numbers):
+            return True
+        error = error.__cause__
+    return False
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether an error, or its cause, is a full disk or a limit on the size of files."""
+    return is_trouble(error, *_FULL)
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of what a file holds, or of all files of a folder and their names."""
+    if path.is_dir():
+        inside = sorted(file for file in path.rglob("*") if file.is_file())
+        parts = [f"{file.relative_to(path)} {file_digest(file)}\n" for file in inside]
+        return hashlib.sha256("".join(parts).encode(errors="replace")).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remove_torn(folder: Path) -> None:
+    """Remove temporary files of processes of this machine that have ended."""
+    for file in folder.iterdir():
+        found = _TORN.fullmatch(file.name)
+        here = found is not None and found["host"] == platform.node()
+        if found and here and stat.S_ISREG(file.lstat().st_mode) and not _runs(found["process"]):
+            file.unlink(missing_ok=True)
+
+
+def is_temporary(file: Path) -> bool:
+    """Whether a file in a folder is the lock or a temporary file of demix."""
+    return file.name == LOCK or _TORN.fullmatch(file.name) is not None
+
+
 @contextmanager
 def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
-    """Give a file that takes the place of another one once it is whole."""
+    """Give a temporary file that replaces another one once it is complete."""
     # Not made of the name, which may be as long as names can be.
     temporary = path.with_name(f".demix-{platform.node()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     try:
@@ -208,10 +207,7 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk, too, where a system can."""
-    if os.name != "posix":
-        return
-    # Some file systems have nothing to wait for, and say so.
+    """Wait until the names in a folder are on the disk, where the system supports it."""
     with suppress(OSError):
         opened = os.open(folder, os.O_RDONLY)
         try:
@@ -220,57 +216,8 @@ def _sync_folder(folder: Path) -> None:
             os.close(opened)
 
 
-def refused(path: Path, error: OSError) -> DemixError:
-    """Return the error of a file that could not be written, with what to do."""
-    advice = "choose a folder you may write to"
-    if error.errno in _FULL:
-        advice = "make room or choose another disk; what was written before can be used"
-    return DemixError(f"Cannot write {path}: {error.strerror or error}; {advice}.")
-
-
-def is_trouble(error: BaseException | None, *numbers: int) -> bool:
-    """Whether an error, or what caused it, came from the operating system.
-
-    With ``numbers`` of ``errno``, whether it was one of those.
-    """
-    while error is not None:
-        if isinstance(error, OSError) and (not numbers or error.errno in numbers):
-            return True
-        error = error.__cause__
-    return False
-
-
-def is_full(error: BaseException | None) -> bool:
-    """Whether an error, or what caused it, is a full disk or a limit on the size of files."""
-    return is_trouble(error, *_FULL)
-
-
-def file_digest(path: Path) -> str:
-    """Return the SHA-256 of what a file holds, or of all files of a folder and their names."""
-    if path.is_dir():
-        inside = sorted(file for file in path.rglob("*") if file.is_file())
-        parts = [f"{file.relative_to(path)} {file_digest(file)}\n" for file in inside]
-        return hashlib.sha256("".join(parts).encode(errors="replace")).hexdigest()
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def remove_torn(folder: Path) -> None:
-    """Remove what processes of this machine that are no more had half written in a folder."""
-    for file in folder.iterdir():
-        found = _TORN.fullmatch(file.name)
-        here = found is not None and found["host"] == platform.node()
-        if found and here and stat.S_ISREG(file.lstat().st_mode) and not _runs(found["process"]):
-            file.unlink(missing_ok=True)
-
-
-def passes(file: Path) -> bool:
-    """Whether a file in a folder is there for a while only."""
-    return file.name == LOCK or _TORN.fullmatch(file.name) is not None
-
-
 def _runs(process: str) -> bool:
-    """Whether there is such a process; always, on a system that cannot be asked."""
+    """Whether there is such a process; true on a system that cannot be asked."""
     try:
         if os.name == "posix":
             os.kill(int(process), 0)
@@ -281,10 +228,14 @@ def _runs(process: str) -> bool:
     return True
 
 
-def is_there(path: Path) -> bool:
-    """Whether there is a file of this name; what is there and is none, as a pipe, is refused."""
-    # Path.exists raises over names that no system can have; they are not there.
-    if not os.path.exists(path):
-        return False
-    check_regular(path)
-    return True
+def _refuse_other(mode: int, path: str | Path) -> None:
+    if (kind := kind_of(mode)) is not None:
+        advice = "name a file in it" if kind == "a folder" else "save what it gives to a file first"
+        raise DemixError(f"Expected a file, but {path} is {kind}; {advice}.")
+
+
+def _in_the_way(path: Path, kind: str) -> DemixError:
+    return DemixError(
+        f"Expected {path} to be free for a file of demix, but it is {kind}; remove it or choose "
+        "another folder."
+    )

@@ -15,63 +15,59 @@ from pathlib import Path
 from demix._support.errors import DemixError, warn
 from demix._support.files import LOCK, open_own, remove_torn
 
-try:
-    import fcntl
-except ImportError:  # pragma: no cover  not on this system
-    fcntl = None  # type: ignore[assignment]
-
-# How the words of a lock begin.
 _START = b'{"process": '
 
 
 @contextmanager
 def lock_folder(folder: str | Path) -> Iterator[Path]:
-    """Keep a folder, which exists, to this run; another one is told who has it.
+    """Lock an existing folder for this run; raise with the name of the holder if it is locked.
 
-    The kernel lets go of it when the process ends in any way, kill -9 among them, so that a lock
-    never outlives its holder. What killed runs had half written is removed first.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from demix._support.locks import lock_folder
-    >>> with tempfile.TemporaryDirectory() as folder, lock_folder(folder):
-    ...     with lock_folder(folder):
-    ...         pass
-    Traceback (most recent call last):
-    demix.DemixError: ... is in use by process ...; wait for it or choose another folder.
+    The kernel releases the lock when the process ends in any way, even by kill -9. Temporary files
+    of killed runs are removed first.
     """
     folder = Path(folder)
-    opened = None if fcntl is None else _locked(folder)
+    locked = _lock(folder)
     try:
         remove_torn(folder)
         yield folder
     finally:
-        if opened is not None:
-            # Removed while it is held: whoever opened it meanwhile sees that it is gone.
-            (folder / LOCK).unlink(missing_ok=True)
-            os.close(opened)
+        if locked is not None:
+            # Removed while it is locked: who has opened it meanwhile sees that it is gone.
+            with suppress(OSError):
+                (folder / LOCK).unlink()
+            os.close(locked)
 
 
-def _locked(folder: Path) -> int | None:
-    """Return the open file that holds the lock; None where the file system knows no locks."""
+def _lock(folder: Path) -> int | None:
+    """Return the locked file; None, with a warning, if the file system has no locks.
+
+    filelock locks what :func:`open_own` has opened: by itself it would also open a file with a
+    second name.
+    """
+    from filelock import lock_descriptor
+
     path = folder / LOCK
     while True:
         opened = open_own(path, os.O_CREAT)
         try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked = lock_descriptor(opened, blocking=False)
+            held = _read(opened)
+            if not locked:
+                raise DemixError(
+                    f"{folder} is in use by {_holder(held)}; wait for it or choose another folder."
+                )
+            # Otherwise its last holder has removed it since it was opened.
             if _is_there(opened, path):
-                _check_ours(opened, path)
-                with suppress(OSError):  # on a full disk it is held without a word
+                if held and not held.startswith(_START):
+                    raise DemixError(
+                        f"Expected {path} to be the lock of demix, but it holds something else; "
+                        "remove it or choose another folder."
+                    )
+                with suppress(OSError):  # on a full disk the lock names nobody
                     os.truncate(opened, 0)
-                    os.pwrite(opened, json.dumps(_self()).encode(), 0)
+                    os.lseek(opened, 0, os.SEEK_SET)
+                    os.write(opened, json.dumps(_self()).encode())
                 return opened
-        except BlockingIOError:
-            who = _told(os.pread(opened, 4096, 0))
-            os.close(opened)
-            raise DemixError(
-                f"{folder} is in use by {who}; wait for it or choose another folder."
-            ) from None
         except DemixError:
             os.close(opened)
             raise
@@ -87,18 +83,16 @@ def _locked(folder: Path) -> int | None:
         os.close(opened)
 
 
-def _check_ours(opened: int, path: Path) -> None:
-    """Refuse a file of this name that another program keeps something in."""
-    start = os.pread(opened, len(_START), 0)
-    if start and start != _START:
-        raise DemixError(
-            f"Expected {path} to be the lock of demix, but it holds something else; remove it or "
-            "choose another folder."
-        )
+def _read(opened: int) -> bytes:
+    """Return what a lock holds; nothing where a locked file cannot be read."""
+    with suppress(PermissionError):
+        os.lseek(opened, 0, os.SEEK_SET)
+        return os.read(opened, 4096)
+    return b""
 
 
 def _is_there(opened: int, path: Path) -> bool:
-    """Whether an open file is still the one of this name, not one that was removed."""
+    """Whether an open file still has this name."""
     try:
         return os.path.samestat(os.fstat(opened), path.lstat())
     except FileNotFoundError:
@@ -115,7 +109,7 @@ def _self() -> dict[str, str | int]:
     }
 
 
-def _told(raw: bytes) -> str:
+def _holder(raw: bytes) -> str:
     """Return who holds a lock, in words."""
     try:
         who = json.loads(raw)

@@ -1,4 +1,4 @@
-"""How much memory there is, and a word before the work starts if that is too little."""
+"""How much memory is available, and a refusal before work begins that needs more."""
 
 from __future__ import annotations
 
@@ -17,27 +17,22 @@ except ImportError:  # pragma: no cover  not on this system
 
 # What an estimate may be off by, and what libraries take for themselves.
 _SAFETY, _BASE = 1.3, 100 << 20
+# What reading a file of the kernel may raise: it is missing, or written otherwise.
+_UNREADABLE = (OSError, LookupError, ValueError)
 
 
 def check_memory(needed: float, what: str, advice: str) -> None:
-    """Refuse to begin what will not fit into memory.
+    """Raise :class:`DemixError` if something will not fit into memory.
 
     Parameters
     ----------
     needed : float
-        The bytes that it will take at its peak beside what this process has already, roughly; a
-        third is added for what an estimate may miss, and 100 MiB for libraries.
+        Roughly the bytes that it will take at its peak on top of what this process has already. A
+        third is added for the error of the estimate, and 100 MiB for libraries.
     what : str
         What is about to begin; the sentence begins with it.
     advice : str
         How it takes less.
-
-    Examples
-    --------
-    >>> from demix._support.memory import check_memory
-    >>> check_memory(1e15, "Training", "take a smaller batch")
-    Traceback (most recent call last):
-    demix.DemixError: Training needs about 1.3e+03 TB of memory, ...; take a smaller batch.
     """
     enough = _SAFETY * needed + _BASE
     room, limit = min(_limits())
@@ -49,26 +44,12 @@ def check_memory(needed: float, what: str, advice: str) -> None:
 
 
 def available_memory() -> float:
-    """Return the bytes that this process can take; infinity where the system does not say.
-
-    Examples
-    --------
-    >>> from demix._support.memory import available_memory
-    >>> available_memory() > 2**20
-    True
-    """
+    """Return the bytes that this process can take; infinity where the system does not say."""
     return min(_limits())[0]
 
 
 def in_words(size: float) -> str:
-    """Return a number of bytes in words.
-
-    Examples
-    --------
-    >>> from demix._support.memory import in_words
-    >>> in_words(3_072_000_000), in_words(2_500)
-    ('3.1 GB', '2.5 kB')
-    """
+    """Return a number of bytes in words, such as ``3.07 GB``."""
     amount = float(size)
     for unit in ("bytes", "kB", "MB", "GB"):
         if amount < 1000:
@@ -78,7 +59,7 @@ def in_words(size: float) -> str:
 
 
 def _limits() -> Iterator[tuple[float, str]]:
-    """Go through all that limits this process: bytes that are left, and what limits them."""
+    """Go through all limits of this process: bytes that are left, and what limits them."""
     yield _machine(), "on this machine"
     yield from _groups()
     if resource is not None:
@@ -89,21 +70,21 @@ def _limits() -> Iterator[tuple[float, str]]:
         ):
             soft = resource.getrlimit(kind)[0]
             if soft != most:
-                with suppress(OSError, LookupError, ValueError):
+                with suppress(*_UNREADABLE):
                     yield soft - 1024 * _field(status, taken), name
 
 
 def _machine() -> float:
-    """Return the bytes that can be taken without swapping, or all if nobody knows."""
+    """Return the bytes that can be taken without swapping; infinity if unknown."""
     try:
         return 1024 * _field(Path("/proc/meminfo"), "MemAvailable:")
-    except (OSError, LookupError, ValueError):
+    except _UNREADABLE:
         known = hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if known else math.inf
 
 
 def _groups() -> Iterator[tuple[float, str]]:
-    """Go through the control groups that this process is in, those around them included."""
+    """Go through the control groups of this process and their parents."""
     with suppress(OSError):
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
         for number, kinds, place in (line.split(":", 2) for line in lines):
@@ -121,11 +102,11 @@ def _groups() -> Iterator[tuple[float, str]]:
 
 
 def _group(folder: Path, limit: str, usage: str) -> Iterator[tuple[float, str]]:
-    with suppress(OSError, LookupError, ValueError):
+    with suppress(*_UNREADABLE):
         most = int((folder / limit).read_text(encoding="ascii"))  # not a number if there is none
         used = int((folder / usage).read_text(encoding="ascii"))
-        with suppress(OSError, LookupError, ValueError):
-            # What was read from files and can be let go again.
+        with suppress(*_UNREADABLE):
+            # Cached files, which the kernel drops when memory is needed.
             used -= _field(folder / "memory.stat", "inactive_file ")
         yield most - used, "limit of the control group"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from demix._support.errors import DemixError
-from demix._support.files import kind_of, open_regular, passes
+from demix._support.files import is_temporary, kind_of, open_regular
 
-# What markers are at the most; a stranger's file may be any size.
+# The largest marker that is read; a stranger's file may have any size.
 _MOST = 2**24
 
 
@@ -33,24 +33,13 @@ def claim_folder(
         The command that writes to it.
     inputs : sequence of Path
         Files that are read; none of them may lie in the folder.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from demix._support.outputs import claim_folder
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "thesis.tex").write_text("precious")
-    ...     claim_folder(folder, "fit.json")
-    Traceback (most recent call last):
-    demix.DemixError: ... holds something else (it is not empty and has no fit.json); ...
     """
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise DemixError(f"Expected a folder for the output, but {folder} is a file.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        present = any(not passes(file) for file in folder.iterdir())
+        present = any(not is_temporary(file) for file in folder.iterdir())
         writable = os.access(folder, os.W_OK | os.X_OK)
     except OSError as error:
         reason = error.strerror or error
@@ -76,7 +65,7 @@ def claim_folder(
 
 @contextmanager
 def tidied(folder: Path) -> Iterator[None]:
-    """Take a folder, and those around it, away again if they were made meanwhile and are empty."""
+    """Remove a folder and its parents again if they were made meanwhile and are empty."""
     new = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         yield
@@ -95,7 +84,7 @@ def claim_file(
     inputs: Sequence[Path] = (),
     overwrite: bool = False,
 ) -> None:
-    """Refuse a name for a result under which something else must not be lost.
+    """Raise :class:`DemixError` if a file must not be written.
 
     Parameters
     ----------
@@ -111,19 +100,6 @@ def claim_file(
         Files and folders that are read. They are never replaced.
     overwrite : bool
         Whether an earlier result may be replaced.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from demix._support.outputs import claim_file
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "z.npy")
-    ...     claim_file(file, "--out", suffix=".npy", start=b"NUMPY")
-    ...     _ = file.write_bytes(b"NUMPY")
-    ...     claim_file(file, "--out", suffix=".npy", start=b"NUMPY")
-    Traceback (most recent call last):
-    demix.DemixError: ... is there already; add --overwrite to replace it, or choose ...
     """
     if file.suffix.lower() != suffix or not file.parent.is_dir():
         raise DemixError(
@@ -148,7 +124,7 @@ def claim_file(
 
 
 def refuse_other(file: Path, start: bytes) -> None:
-    """Refuse a file, if it is there, without some bytes at its beginning that demix writes."""
+    """Raise if a file exists without ``start``, which demix writes, among its first bytes."""
     if not file.is_file():
         return
     with open_regular(file) as old:
@@ -159,7 +135,7 @@ def refuse_other(file: Path, start: bytes) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse what stands in the place of a folder of our own, a link to elsewhere among them."""
+    """Raise if something else, such as a link, stands in the place of a folder of demix."""
     with suppress(FileNotFoundError):
         kind = kind_of(folder.lstat().st_mode) or "a file"
         if kind != "a folder":
@@ -170,7 +146,7 @@ def check_folder(folder: Path) -> None:
 
 
 def remove_only(folder: Path, pattern: str) -> None:
-    """Remove files of such names from a folder, and the folder unless it holds anything else."""
+    """Remove files of such names from a folder, and the folder if it is then empty."""
     for file in folder.glob(pattern):
         with suppress(OSError):
             file.unlink()
@@ -179,11 +155,10 @@ def remove_only(folder: Path, pattern: str) -> None:
 
 
 def read_marker(file: Path) -> Any:
-    """Return what a marker holds, or None if there is none that can be read."""
+    """Return the JSON of a marker, or None if it cannot be read."""
     try:
         with open_regular(file) as marker:
-            raw = marker.read(_MOST)
-        return json.loads(raw)
+            return json.loads(marker.read(_MOST))
     except (OSError, ValueError, RecursionError):
         return None
 

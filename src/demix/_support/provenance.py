@@ -16,40 +16,29 @@ from demix._support.workers.environment import cores
 _LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
 
-def provenance(*beside: str) -> dict[str, str | int]:
+def provenance(*packages: str) -> dict[str, str | int]:
     """Return versions, cores, threads and ranks of torch if it runs, and the commit of a checkout.
 
-    Parameters
-    ----------
-    *beside : str
-        Packages whose versions matter too, where they are installed.
-
-    Examples
-    --------
-    >>> from demix._support.provenance import provenance
-    >>> provenance()["cores"] >= 1
-    True
+    Versions of ``packages`` are included where they are installed.
     """
     from demix import __version__
 
     facts: dict[str, str | int] = {"demix": __version__}
     facts |= {name: version(name) for name in _LIBRARIES}
-    for name in beside:
+    for name in packages:
         with suppress(PackageNotFoundError):
             facts[name] = version(name)
     facts["python"] = platform.python_version()
     facts["machine"] = platform.machine()
     facts["cores"] = cores()
-    # What has not imported torch does not wait for it.
+    # Importing torch only for this would take seconds.
     if "torch" in sys.modules:
         facts["threads"] = sys.modules["torch"].get_num_threads()
         distributed = sys.modules["torch"].distributed
         if distributed.is_available() and distributed.is_initialized():
             facts["ranks"] = distributed.get_world_size()
     commit = _commit()
-    if commit:
-        facts["commit"] = commit
-    return facts
+    return facts | ({"commit": commit} if commit else {})
 
 
 def _commit() -> str | None:

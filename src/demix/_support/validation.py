@@ -11,29 +11,20 @@ from demix._support.errors import DemixError
 
 
 def check_seed(seed: int) -> int:
-    """Return ``seed`` if it leaves room beside it for the seeds of held-out draws."""
+    """Return ``seed`` if seeds of held-out draws can be derived from it."""
     if not 0 <= seed < 2**40:
         raise DemixError(f"A seed must be a whole number from 0 to 2^40 - 1, but got {seed}.")
     return seed
 
 
 def check_share(share: Any, name: str) -> None:
-    """Refuse anything but a number in ``[0, 1)``."""
+    """Raise :class:`DemixError` unless ``share`` is a number in ``[0, 1)``."""
     if not isinstance(share, Real) or not 0 <= float(share) < 1:
         raise DemixError(f"{name} must be a number in [0, 1), but got {share!r}.")
 
 
 def check_device(device: Any) -> None:
-    """Refuse a device that this machine or this build of torch does not have.
-
-    Examples
-    --------
-    >>> from demix._support.validation import check_device
-    >>> check_device("cpu")
-    >>> check_device("gpu")
-    Traceback (most recent call last):
-    demix.DemixError: Expected a device that torch can use here, such as 'cpu', but got ...
-    """
+    """Raise :class:`DemixError` if this machine or this build of torch lacks a device."""
     import torch
 
     try:
@@ -47,16 +38,7 @@ def check_device(device: Any) -> None:
 
 
 def refuse_masked(array: Any, name: str) -> None:
-    """Refuse entries that are masked as missing; as numbers they would look like any other.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix._support.validation import refuse_masked
-    >>> refuse_masked(np.ma.masked_equal([1, 2, 2], 2), "labels")
-    Traceback (most recent call last):
-    demix.DemixError: Expected labels without gaps, but 2 of their entries are masked; ...
-    """
+    """Raise if entries are masked as missing; as numbers they would look like any other."""
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         count = int(np.ma.getmaskarray(array).sum())
         raise DemixError(
@@ -66,16 +48,7 @@ def refuse_masked(array: Any, name: str) -> None:
 
 
 def as_numpy(array: Any, name: str) -> Any:
-    """Return a tensor as an array of NumPy; anything else as it is, unless it is masked.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix._support.validation import as_numpy
-    >>> as_numpy(torch.empty(2, device="meta"), "labels")
-    Traceback (most recent call last):
-    demix.DemixError: Expected labels that NumPy can hold, but got a tensor ...
-    """
+    """Return a tensor as an array of NumPy; anything else as it is, unless it is masked."""
     refuse_masked(array, name)
     if not hasattr(array, "detach"):
         return array
@@ -92,7 +65,7 @@ def as_numpy(array: Any, name: str) -> Any:
 
 
 def check_matrix(array: Any, name: str, *, keep_float32: bool = False) -> np.ndarray:
-    """Return ``array`` as a finite float64 matrix ``(N, d)``, or say what is wrong with it.
+    """Return ``array`` as a finite float64 matrix ``(N, d)``; raise if that is not possible.
 
     With ``keep_float32`` a matrix of float32 is returned as it is, which saves two copies.
     """

@@ -8,19 +8,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# The environment is one for all threads.
+# All threads share one environment.
 _LOCK = threading.Lock()
 
 
 def cores() -> int:
-    """Return how many cores this process may use.
-
-    Examples
-    --------
-    >>> from demix._support.workers.environment import cores
-    >>> cores() >= 1
-    True
-    """
+    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -28,17 +21,9 @@ def cores() -> int:
 
 @contextmanager
 def threads(count: int | None) -> Iterator[None]:
-    """Compute on so many threads, in torch as in the libraries below numpy; None leaves all as is.
+    """Compute on so many threads, in torch and in the libraries below numpy; None changes nothing.
 
     The last bits of a sum depend on how many threads share it.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix._support.workers.environment import threads
-    >>> with threads(1):
-    ...     torch.get_num_threads()
-    1
     """
     if count is None:
         yield
@@ -56,7 +41,7 @@ def threads(count: int | None) -> Iterator[None]:
 
 
 def keep_to(count: int) -> None:
-    """Let this process, and all libraries that it has yet to load, compute on so many threads."""
+    """Limit this process, and all libraries that it has yet to load, to so many threads."""
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = str(count)
     if "threadpoolctl" in sys.modules:
@@ -67,18 +52,10 @@ def keep_to(count: int) -> None:
 
 @contextmanager
 def process_environment(**variables: str) -> Iterator[None]:
-    """Give these variables to processes that begin meanwhile, and no modules of this folder.
+    """Set variables for processes that are started meanwhile, and keep them off this folder.
 
-    ``python -c``, which `multiprocessing` begins all its processes with, looks for modules in the
-    current folder first: a ``struct.py`` that somebody has put there would be run.
-
-    Examples
-    --------
-    >>> import subprocess, sys
-    >>> from demix._support.workers.environment import process_environment
-    >>> with process_environment():
-    ...     subprocess.call([sys.executable, "-c", "import sys; sys.exit('' in sys.path)"])
-    0
+    ``python -c``, with which `multiprocessing` starts all its processes, looks for modules in the
+    current folder first: it would run a stranger's ``struct.py``.
     """
     wanted = variables | {"PYTHONSAFEPATH": "1"}
     with _LOCK:

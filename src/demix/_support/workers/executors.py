@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
-from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -15,21 +14,12 @@ from demix._support.workers.pool import Workers
 
 Task = TypeVar("Task")
 
-# How long a change may wait to be shown.
-_LOOK = 0.2
-_PATIENCE = 10
-"""Seconds within which a scheduler has to answer."""
+# Seconds between two calls of `meanwhile`, and within which a scheduler has to answer.
+_PAUSE, _PATIENCE = 0.2, 10
 
 
 class SerialExecutor(Executor):
-    """Calls each function at once, in this process; what is the same everywhere is run like this.
-
-    Examples
-    --------
-    >>> from demix._support.workers.executors import SerialExecutor
-    >>> SerialExecutor().submit(abs, -1).result()
-    1
-    """
+    """Calls each function at once, in this process."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Call ``fn`` before returning."""
@@ -47,54 +37,37 @@ def completed(
     tasks: Iterable[Task],
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Generator[tuple[Task, Future[Any]], None, None]:
-    """Let an executor call ``function`` on each task, and yield each once it is finished.
+    """Let an executor call ``function`` on each task, and yield tasks with their futures when done.
 
-    Parameters
-    ----------
-    executor : Executor
-        Who does it.
-    function : callable
-        What is done to each task.
-    tasks : iterable
-        Handed over one after the other; what is finished at once is yielded before the next.
-    meanwhile : callable
-        Called a few times a second while nothing is finished.
-
-    Yields
-    ------
-    tuple
-        A task and its future, which is done. If the caller stops early, the others are cancelled.
-
-    Examples
-    --------
-    >>> from demix._support.workers.executors import SerialExecutor, completed
-    >>> [(task, future.result()) for task, future in completed(SerialExecutor(), abs, [-1, -2])]
-    [(-1, 1), (-2, 2)]
+    Tasks are submitted one after the other; what is done by then is yielded before the next.
+    ``meanwhile`` is called a few times a second while nothing is done. If the caller stops early,
+    the other tasks are cancelled.
     """
-    finished: SimpleQueue[tuple[Task, Future[Any]]] = SimpleQueue()
+    done: SimpleQueue[tuple[Task, Future[Any]]] = SimpleQueue()
 
-    def finish(task: Task, future: Future[Any]) -> None:
-        finished.put((task, future))
+    def submit(task: Task) -> Future[Any]:
+        future = executor.submit(function, task)
+        future.add_done_callback(lambda future: done.put((task, future)))
+        return future
 
-    begun: list[Future[Any]] = []
+    submitted: list[Future[Any]] = []
     yielded = 0
     try:
         for task in tasks:
-            begun.append(executor.submit(function, task))
-            begun[-1].add_done_callback(partial(finish, task))
-            while not finished.empty():
-                yield finished.get()
+            submitted.append(submit(task))
+            while not done.empty():
+                yield done.get()
                 yielded += 1
-        while yielded < len(begun):
+        while yielded < len(submitted):
             try:
-                done = finished.get(timeout=_LOOK)
+                finished = done.get(timeout=_PAUSE)
             except Empty:
                 meanwhile()
                 continue
-            yield done
+            yield finished
             yielded += 1
     finally:
-        for future in begun:
+        for future in submitted:
             future.cancel()
 
 
@@ -102,7 +75,7 @@ def completed(
 def open_executor(
     name: str, *, preload: Sequence[str] = (), patience: float = _PATIENCE
 ) -> Iterator[Executor]:
-    """Give the executor of a sweep by its name, and close it in the end.
+    """Give an executor by its name, and close it in the end.
 
     Parameters
     ----------
@@ -112,14 +85,6 @@ def open_executor(
         Modules that local processes import at once.
     patience : float
         Seconds within which a cluster has to answer.
-
-    Examples
-    --------
-    >>> from demix._support.workers.executors import open_executor
-    >>> with open_executor("local:0"):
-    ...     pass
-    Traceback (most recent call last):
-    demix.DemixError: --executor takes local, local:N with N processes, ...
     """
     kind, colon, what = name.partition(":")
     if kind == "local" and (not colon or (what.isdecimal() and int(what))):
@@ -152,6 +117,6 @@ def _dask(address: str, patience: float) -> Iterator[Executor]:
 
 
 async def _reach(dask: Any, address: str, patience: float) -> None:
-    """Connect, and no more; a client that fails in an odd way takes long to end."""
-    told = dask.Security().get_connection_args("client")
-    (await dask.comm.connect(address, timeout=patience, **told)).abort()
+    """Connect and close; a client that fails in an odd way takes long to end."""
+    settings = dask.Security().get_connection_args("client")
+    (await dask.comm.connect(address, timeout=patience, **settings)).abort()

@@ -1,4 +1,8 @@
-"""Processes of this machine, as an executor that outlives them."""
+"""Processes of this machine, as an executor that survives their deaths.
+
+Not pebble's pool: its processes share one pipe and its locks, so that one which is killed while it
+waits or sends ends all; and they outlive a parent that is killed.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +27,10 @@ _TRIES = 3
 class Workers(Executor):
     """Processes of this machine.
 
-    A process that is killed costs its own task only, which another one takes up; a task that has
-    cost three processes is given up. Cores are divided among the processes, so that their threads
-    do not get in each other's way. Ctrl-C is left to the process that began them. They end with
-    it, even if it is killed, and at once when an exception leaves the ``with`` block.
+    A process that is killed costs its own task only, which another one repeats; a task that has
+    cost three processes fails. Cores are divided among the processes. Ctrl-C reaches only the
+    process that started them. They end with it, even if it is killed, and at once when an exception
+    leaves the ``with`` block.
 
     Parameters
     ----------
@@ -34,14 +38,7 @@ class Workers(Executor):
         How many; by default one for each core.
     preload : sequence of str
         Modules that tasks need. One process imports them, once, and the others are forked from
-        it; whatever has begun such a process before in Python's own way has chosen for all.
-
-    Examples
-    --------
-    >>> from demix._support.workers.pool import Workers
-    >>> with Workers(2) as workers:
-    ...     list(workers.map(abs, [-1, -2, -3]))
-    [1, 2, 3]
+        it; if such a process runs already, started in Python's own way, it stays as it is.
     """
 
     def __init__(self, count: int | None = None, *, preload: Sequence[str] = ()) -> None:
@@ -49,8 +46,8 @@ class Workers(Executor):
         if self.count < 1:
             raise DemixError(f"The number of processes must be at least 1, but got {self.count}.")
         # Each thread waits for a process of its own.
-        self._seats = ThreadPoolExecutor(self.count, "demix-worker")
-        self._seat = threading.local()
+        self._threads = ThreadPoolExecutor(self.count, "demix-worker")
+        self._local = threading.local()
         self._processes: list[_Process] = []
         self._lock = threading.Lock()
         self._killed = False
@@ -58,14 +55,15 @@ class Workers(Executor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Let the next free process call ``fn``."""
-        return self._seats.submit(self._call, pickle.dumps((fn, args, kwargs)))
+        return self._threads.submit(self._call, pickle.dumps((fn, args, kwargs)))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more tasks, and end the processes once there are none left."""
-        self._seats.shutdown(wait, cancel_futures=cancel_futures)
+        self._threads.shutdown(wait, cancel_futures=cancel_futures)
         if wait:
             for process in self._processes:
-                process.end()
+                process.pipe.close()
+                process.process.join()
 
     def kill(self) -> None:
         """End all processes at once, whatever they are doing."""
@@ -91,7 +89,10 @@ class Workers(Executor):
             try:
                 fine, value = process.call(task)
             except (EOFError, ConnectionError):
-                self._leave(process)
+                self._local.process = None
+                process.kill()
+                with self._lock:
+                    self._processes.remove(process)
                 continue
             if fine:
                 return value
@@ -102,23 +103,16 @@ class Workers(Executor):
         )
 
     def _own(self) -> _Process:
-        """Return the process of this thread, begun anew if it is gone."""
-        process: _Process | None = getattr(self._seat, "process", None)
+        """Return the process of this thread, which is started if there is none."""
+        process: _Process | None = getattr(self._local, "process", None)
         if process is None:
             with self._lock:
                 if self._killed:
                     raise DemixError("The processes were ended before the task was.")
                 process = _Process(self._method, max(1, cores() // self.count))
                 self._processes.append(process)
-            self._seat.process = process
+            self._local.process = process
         return process
-
-    def _leave(self, process: _Process) -> None:
-        """Forget a process that is gone."""
-        self._seat.process = None
-        process.kill()
-        with self._lock:
-            self._processes.remove(process)
 
 
 class _Process:
@@ -128,7 +122,7 @@ class _Process:
         context: Any = get_context(method)
         self.pipe, there = context.Pipe()
         self.process = context.Process(target=_serve, args=(there, threads), daemon=True)
-        # Which begins the process that others are forked from anew if that was killed.
+        # This restarts the process that others are forked from if that was killed.
         with process_environment():
             self.process.start()
         there.close()
@@ -139,11 +133,6 @@ class _Process:
         answer: tuple[bool, Any] = pickle.loads(self.pipe.recv_bytes())
         return answer
 
-    def end(self) -> None:
-        """Let it end."""
-        self.pipe.close()
-        self.process.join()
-
     def kill(self) -> None:
         """End it at once."""
         self.process.kill()
@@ -151,10 +140,9 @@ class _Process:
 
 
 def _prepare(preload: Sequence[str]) -> str:
-    """Begin the process that others are forked from, and return how processes are started.
+    """Start the process that others are forked from, and return how processes are started.
 
-    It is a process of its own: this one may have threads, whose locks a fork would inherit in
-    whatever state they are. That one has none, and Ctrl-C does not reach it.
+    It has no threads, whose locks a fork would copy in any state, and ignores Ctrl-C.
     """
     if "forkserver" not in get_all_start_methods():
         return "spawn"
@@ -174,7 +162,7 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _serve(pipe: Connection, threads: int) -> None:
-    """Do tasks until nobody is there to send any."""
+    """Do tasks until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_follow, daemon=True).start()
     keep_to(threads)
@@ -185,14 +173,14 @@ def _serve(pipe: Connection, threads: int) -> None:
                 function, args, kwargs = pickle.loads(task)
                 answer = pickle.dumps((True, function(*args, **kwargs)))
             except Exception as error:
-                if not isinstance(error, DemixError):  # whose sentence says all
+                if not isinstance(error, DemixError):  # whose message is enough
                     error.add_note(traceback.format_exc())
                 answer = pickle.dumps((False, error))
             pipe.send_bytes(answer)
 
 
 def _follow() -> None:
-    """End with the process that began this one."""
+    """End with the parent process."""
     parent = parent_process()
     assert parent is not None
     parent.join()
