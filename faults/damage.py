@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 
 from demix._support.errors import DemixError, DemixWarning
-from demix.encoders.files import Model, open_model
+from demix.encoders.files import SavedModel, open_model
 from demix.papers.scenes.folder import render_folder
 from demix.papers.scenes.opening import open_rendered
 from demix.papers.scenes.order import Order
@@ -104,7 +104,7 @@ def checkpoint(regions: int, bench: Bench) -> Outcome:
     return outcome
 
 
-def _alike(one: Model, other: Model) -> bool:
+def _alike(one: SavedModel, other: SavedModel) -> bool:
     states = [found.encoder.state_dict() for found in (one, other)]
     same = all((states[0][name] == value).all() for name, value in states[1].items())
     return (

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from benchmarks.search.plan import Body, Plan
-from demix.encoders.body import ResidualLayer
+from demix.encoders.bodies import ResidualLayer
 from demix.encoders.encoder import Encoder
 
 

@@ -47,7 +47,7 @@ def test_a_model_is_not_saved_over_files_of_others(tmp_path):
         folder = tmp_path / name.replace(".", "-")
         folder.mkdir()
         (folder / name).write_text("precious")
-        with pytest.raises(DemixError, match=f"holds a {name} that is no model of demix"):
+        with pytest.raises(DemixError, match=f"holds a {name} that demix did not write"):
             save_encoder(encoder, folder)
         assert [file.read_text() for file in folder.iterdir()] == ["precious"]
     save_encoder(encoder, tmp_path / "own")

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from demix import Box, DemixError, Encoder, L1Ball, Product, Real, Sphere
+from demix.encoders.directions import slow_directions
 from demix.encoders.encoder import paper_encoder
-from demix.encoders.slow import slow_directions
 
 SPACES = [
     Sphere(3),

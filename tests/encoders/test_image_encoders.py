@@ -19,7 +19,8 @@ from demix import (
     load_model,
     save_encoder,
 )
-from demix.encoders.images import BODIES, BasicBlock, ChannelScaling, WhatAndWhere
+from demix.encoders.bodies import BODIES, BasicBlock, WhatAndWhere
+from demix.encoders.whitening import ChannelScaling
 
 SHAPE = (3, 32, 40)
 

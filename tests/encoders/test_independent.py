@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from demix.encoders.independent import independent_axes
+from demix.encoders.directions import independent_axes
 
 
 def test_axes_are_a_rotation_and_turn_with_the_outputs():

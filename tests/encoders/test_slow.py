@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from demix import Box, DemixError, Normal, Uniform
-from demix.encoders.slow import slow_directions
+from demix.encoders.directions import slow_directions
 
 
 def pairs(samples=20_000, seed=0):

@@ -16,7 +16,7 @@ from demix.data.data import Data
 from demix.data.names import table_names
 from demix.data.npy_files import read_npy
 from demix.data.reading import read_data
-from demix.encoders.files import Model, open_model
+from demix.encoders.files import SavedModel, open_model
 from demix.estimators.assumptions import default_conditional
 from demix.estimators.facts import check_facts
 from demix.estimators.gain import Gain
@@ -35,7 +35,7 @@ _LEARNT_FROM = {
 }
 
 
-def opened(folder: Path, *, unfinished: bool = False) -> Model:
+def opened(folder: Path, *, unfinished: bool = False) -> SavedModel:
     """Open the folder of a fit, whose other files may still be missing if it is ``unfinished``."""
     model = open_model(folder, unfinished=unfinished)
     if "gain" not in model.about:
@@ -49,7 +49,7 @@ def opened(folder: Path, *, unfinished: bool = False) -> Model:
 
 
 def read_like(
-    model: Model,
+    model: SavedModel,
     file: Path,
     *,
     key: str | None = None,
@@ -63,7 +63,7 @@ def read_like(
     return read_data(file, key=key, columns=columns, header=header).matching(names)
 
 
-def latents_of(folder: Path, model: Model) -> np.ndarray:
+def latents_of(folder: Path, model: SavedModel) -> np.ndarray:
     """Return the latents of the fitted rows, on disk."""
     if not (folder / LATENTS).exists():
         raise DemixError(f"Expected {LATENTS} in {folder}; run 'demix fit' again.")
@@ -86,7 +86,7 @@ def told(folder: Path) -> dict[str, Any]:
     return {key: about[key] for key in keys if key in about}
 
 
-def facts_of(model: Model) -> dict[str, str]:
+def facts_of(model: SavedModel) -> dict[str, str]:
     """Return what was assumed and used, in words."""
     parameters, about = model.about["parameters"], model.about
     conditional = None
@@ -179,7 +179,7 @@ def _verdict(gain: Gain) -> Verdict:
     )
 
 
-def _summary(model: Model, gain: Gain) -> str:
+def _summary(model: SavedModel, gain: Gain) -> str:
     about = model.about
     from_what = _LEARNT_FROM[about["estimator"]]
     return (

@@ -1,4 +1,4 @@
-"""What a model folder must keep to before memory is taken for it."""
+"""Checks of a model folder before memory is taken for its weights."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from demix._support.errors import DemixError
+from demix.encoders.bodies import BODIES
 from demix.encoders.encoder import Encoder
-from demix.encoders.images import BODIES
 from demix.spaces.base import Space
 
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
@@ -23,7 +23,7 @@ _LEAST_ENTRY, _MOST_ENTRY = 50, 500
 
 
 def refuse_pickles(folder: Path) -> None:
-    """Refuse a pickle, whose opening would run code, and a folder with one in place of a model."""
+    """Raise a DemixError for a pickle, which could run code, or a folder with one as its model."""
     named = [folder] if folder.suffix in _PICKLES else []
     for path in [*named, *(folder / f"model{suffix}" for suffix in _PICKLES)]:
         if path.is_file():
@@ -36,7 +36,7 @@ def refuse_pickles(folder: Path) -> None:
 def read_at_most(path: Path, most: int) -> bytes:
     """Read a file of at most ``most`` bytes."""
     if path.exists() and not path.is_file():
-        raise OSError(f"{path.name} is no file")  # but perhaps a pipe, which never ends
+        raise OSError(f"{path.name} is no file")  # a pipe would never end
     with path.open("rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -71,7 +71,7 @@ def outline(space: Any, settings: Any, head: Any, size: int) -> tuple[Encoder, d
 
 
 def check_weights(weights: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    """Refuse weights of other names, shapes or types than those expected."""
+    """Raise a DemixError if weights have other names, shapes or types than those expected."""
     if missing := sorted(set(expected) - set(weights)):
         raise DemixError(f"model.safetensors has no {missing[0]}")
     if unknown := sorted(set(weights) - set(expected)):
@@ -92,7 +92,7 @@ def check_weights(weights: dict[str, Tensor], expected: dict[str, Tensor]) -> No
 
 
 def check_finite(weights: Mapping[str, Tensor]) -> None:
-    """Refuse weights that are not finite: all that they give is not, either."""
+    """Raise a DemixError if weights are not finite."""
     for name, value in weights.items():
         # Channels that never change are divided by infinity.
         bad = value.isnan() if name == "whitening.deviation" else ~value.isfinite()
@@ -101,7 +101,7 @@ def check_finite(weights: Mapping[str, Tensor]) -> None:
 
 
 def _check_settings(settings: Any) -> None:
-    """Refuse settings of an encoder with other names or kinds of values than its own."""
+    """Raise a DemixError if settings have other names or types than those of an encoder."""
     if not isinstance(settings, dict):
         raise DemixError(f"settings must be a dict, but got {shown(settings)}")
     body = settings.get("body")
@@ -133,7 +133,7 @@ def _check_settings(settings: Any) -> None:
 
 
 def _check_head(head: Any) -> None:
-    """Refuse anything but shapes by name."""
+    """Raise a DemixError unless ``head`` holds shapes by name."""
     if not isinstance(head, dict) or not all(
         isinstance(shape, list) and len(shape) <= 2 and all(map(_is_size, shape))
         for shape in head.values()
@@ -165,6 +165,6 @@ def _is_size(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Show what a file says, but not all of it."""
+    """Return the beginning of what a file says."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

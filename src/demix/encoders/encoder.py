@@ -10,11 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from demix._support.errors import DemixError
-from demix.encoders.body import mlp
-from demix.encoders.images import ChannelScaling, image_body, initialise_images
-from demix.encoders.independent import independent_axes
-from demix.encoders.slow import slow_directions
-from demix.encoders.whitening import Whitening
+from demix.encoders.bodies import image_body, initialise_images, mlp
+from demix.encoders.directions import independent_axes, slow_directions
+from demix.encoders.whitening import ChannelScaling, Whitening
 from demix.spaces.base import Space
 
 # Observations that are encoded at a time to find slow directions.
@@ -84,20 +82,21 @@ class Encoder(nn.Module):
             raise DemixError(f"scale of an encoder must be positive, but got {scale!r}.")
         self.space = space
         if body == "mlp":
-            settings = {
-                "hidden": list(hidden),
-                "activation": activation,
-                "residual": residual,
-                "batch_norm": batch_norm,
-                "components": components,
-            }
             numbers = dim_in if isinstance(dim_in, int) else math.prod(dim_in)
             if components is not None and not 1 <= components <= numbers:
                 raise DemixError(
                     f"components must be between 1 and the {numbers} dimensions of the input, but "
                     f"got {components!r}."
                 )
-            self.settings: dict[str, Any] = {"dim_in": numbers, "body": body, **settings}
+            self.settings: dict[str, Any] = {
+                "dim_in": numbers,
+                "body": body,
+                "hidden": list(hidden),
+                "activation": activation,
+                "residual": residual,
+                "batch_norm": batch_norm,
+                "components": components,
+            }
             self.whitening = Whitening(numbers, components)
             self.body = mlp(
                 numbers if components is None else components,
@@ -132,7 +131,7 @@ class Encoder(nn.Module):
 
     @torch.no_grad()
     def take_over(self, other: Encoder, x: Tensor, x_tilde: Tensor) -> Encoder:
-        """Go on from an encoder with the same body and at least as many outputs, of any space.
+        """Start from a trained encoder with the same body and at least as many outputs.
 
         Whitening and layers are copied; the last layer becomes the slowest of its outputs, of unit
         variance (:func:`slow_directions`). In a box, whose latents are independent, they are turned
@@ -141,9 +140,9 @@ class Encoder(nn.Module):
         Parameters
         ----------
         other : Encoder
-            That has been trained.
+            A trained encoder, of any space.
         x, x_tilde : Tensor (N, ...)
-            Positive pairs; a few thousand.
+            A few thousand positive pairs.
 
         Examples
         --------
@@ -187,7 +186,7 @@ class Encoder(nn.Module):
         return self.log_scale.exp()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Take observations ``(N, ...)`` of ``dim_in`` numbers each to latents ``(N, n)``."""
+        """Map observations ``(N, ...)`` of ``dim_in`` numbers each to latents ``(N, n)``."""
         latents: Tensor = self.body(self.whitening(x.flatten(1)))
         return self.space.squash(latents) * self.space.expand_scale(self.scale)
 
@@ -217,12 +216,5 @@ def paper_encoder(
     """
     n = space.dim
     hidden = (10 * n, *(4 * [50 * n]), 10 * n)
-    return Encoder(
-        dim_in,
-        space,
-        hidden=hidden,
-        activation="leaky_relu",
-        residual=False,
-        batch_norm=batch_norm,
-        scale=scale,
-    )
+    body: dict[str, Any] = {"activation": "leaky_relu", "residual": False, "batch_norm": batch_norm}
+    return Encoder(dim_in, space, hidden=hidden, scale=scale, **body)

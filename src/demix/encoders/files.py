@@ -17,18 +17,25 @@ from demix import __version__
 from demix._support.errors import DemixError, reason, shortened
 from demix._support.files import write_atomic
 from demix._support.outputs import read_marker
+from demix.encoders.bodies import channels_last
 from demix.encoders.checks import check_weights, outline, read_at_most, refuse_pickles, shown
 from demix.encoders.encoder import Encoder
-from demix.encoders.images import channels_last
 
 _SCHEMA = 1
 _MOST_TEXT = 2**24  # bytes of model.json
-
-
 _HEAD = "head."
+_FAILURES = (
+    ArithmeticError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    SafetensorError,
+    TypeError,
+    ValueError,
+)
 
 
-class Model(NamedTuple):
+class SavedModel(NamedTuple):
     """What a model folder holds: an encoder, what was trained with it, and facts about both."""
 
     encoder: Encoder
@@ -52,7 +59,7 @@ def save_encoder(
     folder : path
         Made if it is missing. An earlier model of demix is replaced, other files are refused.
     head : mapping of Tensor, optional
-        Parameters of the objective that are worth keeping, e.g. the rows of a classifier.
+        Parameters of the objective that are worth keeping, e.g. the prototypes of a classifier.
     about : dict, optional
         Further facts to keep in ``model.json``, as plain data of less than 16 MiB.
 
@@ -92,13 +99,13 @@ def save_encoder(
             "keep long records in a file of their own."
         )
     _refuse_others(folder)
-    # In this order: what a crash leaves in between is known as ours.
+    # In this order: what a crash leaves in between is recognised as a model of demix.
     write_atomic(folder / "model.json", text)
     write_atomic(folder / "model.safetensors", weights)
 
 
 def _refuse_unfinished(folder: Path) -> None:
-    """Refuse the folder of a fit that was ended while it replaced an earlier one."""
+    """Raise a DemixError if a fit ended while it replaced the model of an earlier one."""
     marker = read_marker(folder / "fit.json")
     if isinstance(marker, dict) and marker.get("unfinished"):
         raise DemixError(
@@ -107,12 +114,12 @@ def _refuse_unfinished(folder: Path) -> None:
 
 
 def _refuse_others(folder: Path) -> None:
-    """Refuse to write over files of these names that are none of a model of demix."""
+    """Raise a DemixError instead of writing over files that demix did not write."""
     there = [name for name in ("model.json", "model.safetensors") if (folder / name).exists()]
     known = read_marker(folder / "model.json")
     if there and not (isinstance(known, dict) and {"schema", "sha256", "encoder"} <= set(known)):
         raise DemixError(
-            f"{folder} holds a {there[0]} that is no model of demix; choose another folder."
+            f"{folder} holds a {there[0]} that demix did not write; choose another folder."
         )
 
 
@@ -127,7 +134,7 @@ def load_encoder(folder: str | Path) -> Encoder:
     return open_model(folder).encoder
 
 
-def open_model(folder: str | Path, *, unfinished: bool = False) -> Model:
+def open_model(folder: str | Path, *, unfinished: bool = False) -> SavedModel:
     """Open a model folder with all that it holds; nothing in it is executed.
 
     Parameters
@@ -139,15 +146,15 @@ def open_model(folder: str | Path, *, unfinished: bool = False) -> Model:
 
     Returns
     -------
-    Model
+    SavedModel
         On the CPU, in evaluation mode.
 
     Raises
     ------
     DemixError
-        For a folder that is none, that holds a pickle, or whose files are truncated, edited,
-        larger than the model they describe, or of another schema. Sizes are compared before
-        memory is taken, so that a small file cannot ask for much of it.
+        If the folder is missing, holds a pickle, or has files that are truncated, edited, larger
+        than the model they describe, or of another schema. Sizes are compared before memory is
+        taken, so that a small file cannot claim much of it.
     """
     folder = Path(folder)
     refuse_pickles(folder)
@@ -163,8 +170,8 @@ def open_model(folder: str | Path, *, unfinished: bool = False) -> Model:
         about_digest = description["about_sha256"]
         size = (folder / "model.safetensors").stat().st_size
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        told = shortened(" ".join(str(error).split()), 400)  # with the file that is missing
-        raise DemixError(f"{folder} is not a demix model folder: {told}.") from error
+        words = shortened(" ".join(str(error).split()), 400)  # with the file that is missing
+        raise DemixError(f"{folder} is not a demix model folder: {words}.") from error
     if schema != _SCHEMA:
         written = shown(description.get("demix")).strip("'")
         raise DemixError(
@@ -174,8 +181,8 @@ def open_model(folder: str | Path, *, unfinished: bool = False) -> Model:
     with _reasons(folder):
         encoder, head = outline(model["space"], model["encoder"], model.get("head", {}), size)
         weights = read_at_most(folder / "model.safetensors", size)
-        sealed = _digest(weights, model)
-    if sealed != digest or about_digest != _digest(b"", about):
+        found = _digest(weights, model)
+    if found != digest or about_digest != _digest(b"", about):
         raise DemixError(
             f"{folder} is damaged: model.safetensors and model.json do not match their checksum; "
             "copy or save it again."
@@ -187,29 +194,21 @@ def open_model(folder: str | Path, *, unfinished: bool = False) -> Model:
         head = {name: tensors.pop(f"{_HEAD}{name}") for name in head}
         encoder.load_state_dict(tensors, assign=True)  # assigned, they keep their precision
         channels_last(encoder.body)
-    return Model(encoder.eval(), head, about)
+    return SavedModel(encoder.eval(), head, about)
 
 
 @contextmanager
 def _reasons(folder: Path) -> Iterator[None]:
-    """Say in one sentence why the files in a folder do not make a model."""
+    """Raise a DemixError with the reason why the files in a folder do not make a model."""
     try:
         yield
-    except (
-        ArithmeticError,
-        LookupError,
-        OSError,
-        RuntimeError,
-        SafetensorError,
-        TypeError,
-        ValueError,
-    ) as error:
-        told = reason(error)
-        raise DemixError(f"{folder} does not hold the model it describes: {told}.") from error
+    except _FAILURES as error:
+        words = reason(error)
+        raise DemixError(f"{folder} does not hold the model it describes: {words}.") from error
 
 
 def _digest(weights: bytes, model: dict[str, Any]) -> str:
-    """Return the checksum of the weights and of all that gives them their meaning."""
+    """Return the checksum of the weights and of their description."""
     digest = hashlib.sha256(weights)
     digest.update(json.dumps(model, sort_keys=True).encode())
     return digest.hexdigest()

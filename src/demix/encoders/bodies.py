@@ -1,9 +1,10 @@
-"""Bodies of encoders for images ``(N, C, H, W)``, by name."""
+"""Bodies of encoders by name: the MLP, and those for images ``(N, C, H, W)``."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import TypeVar
 
 import torch
@@ -14,78 +15,62 @@ from demix._support.errors import DemixError
 Shape = tuple[int, int, int]
 """Channels, height and width."""
 
+_ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+    # In place, which saves memory: the gradient needs the sign only.
+    "leaky_relu": partial(nn.LeakyReLU, inplace=True),
+}
 
-class ChannelScaling(nn.Module):
-    """Centre each channel and give it unit variance; part of the encoder, not trained.
 
-    Whitening for images: a covariance of all pixels would be larger than the model.
+class ResidualLayer(nn.Module):
+    """``h + act(W h + b)``."""
 
-    Parameters
-    ----------
-    shape : (C, H, W)
-        Of an image.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix.encoders.images import ChannelScaling
-    >>> x = 5 + 3 * torch.randn(100, 2, 4, 4)
-    >>> scaled = ChannelScaling((2, 4, 4)).fit(x)(x)
-    >>> bool(scaled.mean().abs() < 1e-3), round(float(scaled.std()), 2)
-    (True, 1.0)
-    """
-
-    mean: Tensor
-    deviation: Tensor
-
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, width: int, activation: nn.Module) -> None:
         super().__init__()
-        self.shape = shape
-        self.register_buffer("mean", torch.zeros(shape[0], 1, 1))
-        self.register_buffer("deviation", torch.ones(shape[0], 1, 1))
+        self.linear = nn.Linear(width, width)
+        self.activation = activation
 
-    @property
-    def samples(self) -> int:
-        """How many images a fit should see."""
-        return 1024
+    def forward(self, h: Tensor) -> Tensor:
+        """Map ``(N, width)`` to ``(N, width)``."""
+        return h + self.activation(self.linear(h))
 
-    @property
-    def fit_bytes(self) -> int:
-        """Roughly how many bytes a fit takes, for the samples."""
-        return 20 * self.samples * math.prod(self.shape)
 
-    def note(self, low: float, high: float) -> str:
-        """Return a sentence on what is done to channels of these standard deviations."""
-        return (
-            f"Channels, with standard deviations from {low:.3g} to {high:.3g}, were centred and "
-            "scaled."
-        )
-
-    @torch.no_grad()
-    def fit(self, x: Tensor, *, scales: Tensor | None = None) -> ChannelScaling:
-        """Take mean and deviation of each channel from ``x`` ``(N, ...)``; scales are found here.
-
-        A channel that is constant goes to 0.
-        """
-        deviation, mean = torch.std_mean(
-            x.reshape(-1, *self.shape).double(), dim=(0, 2, 3), correction=0
-        )
-        self.mean.copy_(mean[:, None, None])
-        least = 1e-7 * mean.abs() + 1e-30
-        infinite = torch.full_like(deviation, torch.inf)
-        self.deviation.copy_(torch.where(deviation > least, deviation, infinite)[:, None, None])
-        return self
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Take ``(N, ...)`` to scaled images ``(N, C, H, W)``, channels last in memory."""
-        images = (x.reshape(-1, *self.shape).to(self.mean.dtype) - self.mean) / self.deviation
-        return images.contiguous(memory_format=torch.channels_last)
+def mlp(
+    dim_in: int,
+    hidden: Sequence[int],
+    dim_out: int,
+    *,
+    activation: str,
+    residual: bool,
+    batch_norm: bool = False,
+) -> nn.Sequential:
+    """Build an MLP; with ``residual``, every layer after a first linear one adds to its input."""
+    if activation not in _ACTIVATIONS:
+        known = ", ".join(_ACTIVATIONS)
+        raise DemixError(f"Unknown activation {activation!r}; known are {known}.")
+    if not hidden or min(hidden) < 1:
+        raise DemixError(f"A body needs at least one hidden layer, but got widths {hidden!r}.")
+    act = _ACTIVATIONS[activation]
+    if residual and batch_norm:
+        raise DemixError("Layers are either residual or batch-normalised, but both were asked for.")
+    if residual:
+        if len(set(hidden)) > 1:
+            raise DemixError(f"Residual layers need one width, but got {tuple(hidden)!r}.")
+        layers: list[nn.Module] = [nn.Linear(dim_in, hidden[0])]
+        layers += [ResidualLayer(width, act()) for width in hidden]
+    else:
+        layers = []
+        for width_in, width_out in pairwise([dim_in, *hidden]):
+            layers.append(nn.Linear(width_in, width_out))
+            layers += [nn.BatchNorm1d(width_out), act()] if batch_norm else [act()]
+    return nn.Sequential(*layers, nn.Linear(hidden[-1], dim_out))
 
 
 class WhatAndWhere(nn.Module):
-    """Means and maxima of each map over the image, beside a smaller map of where things are.
+    """Means and maxima of each map over the image, and a smaller map of where things are.
 
-    Turned objects are told by what is seen, wherever it is: only with both are rotations learnt.
+    Rotations of objects show in what is seen, wherever it is: only with both are they learnt.
     """
 
     def __init__(self, width: int, height_in: int, width_in: int) -> None:
@@ -95,7 +80,7 @@ class WhatAndWhere(nn.Module):
         self.dim_out = 2 * width + (width // 3) * (height_in // 2) * (width_in // 2)
 
     def forward(self, h: Tensor) -> Tensor:
-        """Take ``(N, width, H, W)`` to ``(N, dim_out)``."""
+        """Map ``(N, width, H, W)`` to ``(N, dim_out)``."""
         where = self.activation(self.where(h)).flatten(1)
         return torch.cat([h.mean(dim=(2, 3)), h.amax(dim=(2, 3)), where], dim=1)
 
@@ -120,7 +105,7 @@ class BasicBlock(nn.Module):
         self.activation = nn.ReLU()
 
     def forward(self, h: Tensor) -> Tensor:
-        """Take ``(N, width_in, H, W)`` to ``(N, width, H / stride, W / stride)``."""
+        """Map ``(N, width_in, H, W)`` to ``(N, width, H / stride, W / stride)``."""
         out: Tensor = self.activation(self.main(h) + self.skip(h))
         return out
 
@@ -245,26 +230,6 @@ def image_body(name: str, dim_in: int | Sequence[int], dim_out: int) -> tuple[Sh
         )
     shape = (channels, height, width)
     return shape, channels_last(build(shape, dim_out))
-
-
-def image_decoder(dim_in: int, shape: Sequence[int]) -> nn.Sequential:
-    """Build the mirror of the body ``kitti``: from latents ``(N, n)`` to logits of pixels."""
-    channels, height, width = (int(size) for size in shape)
-    if height % 16 or width % 16:
-        raise DemixError(
-            f"A decoder makes images whose sides are multiples of 16, but got {height} x {width}."
-        )
-    low = (64, height // 16, width // 16)
-    layers: list[nn.Module] = [
-        nn.Linear(dim_in, 256),
-        nn.ReLU(),
-        nn.Linear(256, low[0] * low[1] * low[2]),
-        nn.ReLU(),
-        nn.Unflatten(1, low),
-    ]
-    for width_in, width_out in ((64, 64), (64, 32), (32, 32)):
-        layers += [nn.ConvTranspose2d(width_in, width_out, 4, 2, 1), nn.ReLU()]
-    return nn.Sequential(*layers, nn.ConvTranspose2d(32, channels, 4, 2, 1))
 
 
 Body = TypeVar("Body", bound=nn.Module)
