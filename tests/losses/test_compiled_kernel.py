@@ -38,7 +38,7 @@ def both(q: Tensor, k: Tensor, similarity: object, skip: Tensor | None) -> list[
     results = []
     for engine in (compiled, tiles):
         rows, columns = engine.logsumexp(q, k, pairs, skip, True)
-        pulls = engine.gradient(q, k, pairs, skip, rows, weights[0], columns, weights[1])
+        pulls = engine.gradient(q, k, pairs, skip, (rows, weights[0]), (columns, weights[1]))
         results.append([rows, columns, *pulls])
     return results
 

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from demix import Classification, DemixError, InstanceDiscrimination
 from demix._support.process_group.sharding import Sharding
-from demix.losses.sampling import draw_distinct, places, sampled_log_likelihood
-from demix.losses.shares import log_sums
+from demix.losses.prototypes import draw_distinct, log_sums, places, sampled_log_likelihood
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -216,11 +215,11 @@ def test_the_start_decides_the_draws_and_the_global_generator_has_no_part():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"sampled": 1}, "between 2 and the number of rows, 9, .*but got 1"),
+        ({"sampled": 1}, "between 2 and the number of prototypes, 9, .*but got 1"),
         ({"sampled": "all"}, "between 2 and .*\"batch\" for those of the batch.*got 'all'"),
         ({"sampled": 2.5}, "between 2 and .*got 2.5"),
-        ({"sampled": 10}, "between 2 and the number of rows, 9, .*but got 10"),
-        ({"sampled": 4, "smoothing": 0.1}, "smoothing needs the mean of all rows"),
+        ({"sampled": 10}, "between 2 and the number of prototypes, 9, .*but got 10"),
+        ({"sampled": 4, "smoothing": 0.1}, "smoothing needs the mean of all prototypes"),
     ],
 )
 def test_what_cannot_be_is_refused(options, words):

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demix import DemixError, Recipe
-from demix.training.recipe import paper_recipe
+from demix.papers.experiments import experiment_named
+from demix.papers.runner.scales import scale_named
+from demix.training.recipe import plain_adam
 
 
 def factors(**settings) -> list[float]:
@@ -71,14 +73,11 @@ def test_a_recipe_cannot_be_changed_behind_its_back():
         Recipe().steps = 5  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(("supervised", "steps"), [(False, 300_000), (True, 100_000)])
-def test_the_papers_recipe_is_plain_adam(supervised, steps):
-    recipe = paper_recipe(supervised=supervised)
-    assert (recipe.steps, recipe.batch, recipe.optimizer, recipe.rate) == (
-        steps,
-        6144,
-        "adam",
-        1e-4,
-    )
+@pytest.mark.parametrize(("model", "steps"), [("unsupervised", 300_000), ("supervised", 100_000)])
+def test_the_papers_recipe_is_plain_adam(model, steps):
+    row = experiment_named("clica-table1").rows[0]
+    _, _, recipe = row.plan(scale_named("paper"), model)
+    assert recipe == plain_adam(steps=steps, batch=6144, rate=1e-4)
+    assert recipe.optimizer == "adam"
     assert {recipe.rate_factor(step) for step in (0, 1, steps // 2, steps - 1)} == {1.0}
     assert not any([recipe.whiten, recipe.initialise, recipe.bf16])

@@ -24,6 +24,7 @@ from demix import (
 )
 from demix.losses.pairs import LatentMSE
 from demix.theory.optimum import latent_loss
+from demix.training.recipe import plain_adam
 
 RECIPE = Recipe(steps=150, batch=256)
 
@@ -56,16 +57,7 @@ def test_the_loss_falls_and_a_sphere_is_recovered_up_to_an_affine_map(sphere_pro
 def test_the_papers_kind_of_training_learns_too(sphere_process):
     encoder = encoder_for(sphere_process.space, 1.0)
     encoder.initialise(torch.Generator().manual_seed(0))
-    recipe = Recipe(
-        steps=200,
-        batch=256,
-        optimizer="adam",
-        rate=1e-2,
-        warmup=0.0,
-        decay=False,
-        whiten=False,
-        initialise=False,
-    )
+    recipe = plain_adam(steps=200, batch=256, rate=1e-2)
     train(encoder, sphere_process.sample, LatentMSE(), recipe)
     assert affine_r2(*recovered(encoder, sphere_process)) > 0.95
 

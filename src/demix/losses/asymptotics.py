@@ -27,16 +27,7 @@ def alignment(
 ) -> Tensor:
     r"""Return :math:`-E[s(h(z~), h(z))] / \tau` over positive pairs (Prop. A, Prop. 3).
 
-    Parameters
-    ----------
-    queries, keys : Tensor (B, d)
-        Representations of positive pairs, row by row.
-    similarity : "dot" or float
-        As in :func:`demix.contrast`.
-    temperature : float or Tensor
-        ``tau``.
-    group : ProcessGroup, optional
-        As in :func:`demix.contrast`.
+    Queries and keys ``(B, d)`` are the pairs, row by row; options as in :func:`demix.contrast`.
 
     Examples
     --------
@@ -62,17 +53,7 @@ def uniformity(
     r"""Return :math:`E_z \log E_{z~} e^{s(h(z~), h(z)) / \tau}`, ``z~`` independent of ``z``.
 
     The sum of :func:`alignment` and this is the limit of ``contrast - log M`` (Eqs. 12, 56).
-
-    Parameters
-    ----------
-    queries, keys : Tensor (B, d), (K, d)
-        Representations of two independent sets of samples.
-    similarity : "dot" or float
-        As in :func:`demix.contrast`.
-    temperature : float or Tensor
-        ``tau``.
-    group : ProcessGroup, optional
-        As in :func:`demix.contrast`.
+    Queries ``(B, d)`` and keys ``(K, d)`` are independent; options as in :func:`demix.contrast`.
 
     Examples
     --------
@@ -83,9 +64,9 @@ def uniformity(
     """
     check_rows(queries, keys, group)
     pairs = similarity_named(similarity)
-    own, held = shardings(group, queries, keys)
-    rows, _ = sharded_logsumexp(*tempered(queries, keys, pairs, temperature), pairs, held)
-    return own.mean(rows) - math.log(held.total)
+    own, every = shardings(group, queries, keys)
+    rows, _ = sharded_logsumexp(*tempered(queries, keys, pairs, temperature), pairs, every)
+    return own.mean(rows) - math.log(every.total)
 
 
 @dataclass(frozen=True)
@@ -99,12 +80,8 @@ class AlignmentUniformity(PairObjective[PairBatch]):
 
     Parameters
     ----------
-    similarity : "dot" or float
+    similarity, temperature, group
         As in :func:`demix.contrast`.
-    temperature : float
-        ``tau``.
-    group : ProcessGroup, optional
-        The ranks that the batch lies on, as in :func:`demix.contrast`.
 
     References
     ----------
@@ -124,18 +101,5 @@ class AlignmentUniformity(PairObjective[PairBatch]):
     def __call__(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
         """Encode both sides in one pass; pull pairs together, push the anchors apart."""
         anchors, positives = both_sides(encoder, pairs)
-        pull = alignment(
-            anchors,
-            positives,
-            similarity=self.similarity,
-            temperature=self.temperature,
-            group=self.group,
-        )
-        push = uniformity(
-            anchors,
-            anchors,
-            similarity=self.similarity,
-            temperature=self.temperature,
-            group=self.group,
-        )
-        return pull + push
+        options = {name: getattr(self, name) for name in ("similarity", "temperature", "group")}
+        return alignment(anchors, positives, **options) + uniformity(anchors, anchors, **options)

@@ -1,4 +1,4 @@
-"""The elders of the family: time-contrastive and generalised contrastive learning."""
+"""Earlier methods: time-contrastive and generalised contrastive learning."""
 
 from __future__ import annotations
 
@@ -32,14 +32,12 @@ class TimeContrastive(Classification):
 
     The latents follow an exponential family with statistics :math:`q` whose parameters change from
     segment to segment; :math:`q(f(x))` recovers the statistics up to a linear map. With the
-    identity and no bias it is DIET with free rows on segment labels.
+    identity and no bias it is DIET with free prototypes on segment labels.
 
     Parameters
     ----------
-    segments : int
-        Number of segments, the labels of the batches.
-    dim : int
-        Number of latents.
+    segments, dim : int
+        Number of segments, the labels of the batches, and of latents.
     statistics : sequence of str
         Of ``"identity"``, ``"absolute"`` and ``"square"``: the statistics :math:`q` of the family,
         e.g. ``("absolute",)`` for Laplace latents whose scale changes.
@@ -79,7 +77,7 @@ class TimeContrastive(Classification):
         warn_of_few(*self.weight.shape, theorem=theorem, classes="segments", latents="statistics")
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
+        """Return the loss ``()`` of features ``(B, dim)``."""
         check_features(features, self.weight.shape[1] // len(self.statistics), self.group)
         maps = [_STATISTICS[name](features) for name in self.statistics]
         return super().loss(torch.cat(maps, dim=1), labels)
@@ -93,10 +91,8 @@ class GeneralizedContrastive(PrototypeObjective):
 
     Parameters
     ----------
-    values : int
-        How many values ``u`` the auxiliary variable takes, the labels of the batches.
-    dim : int
-        Number of latents.
+    values, dim : int
+        Number of values ``u`` of the auxiliary variable, the labels of the batches, and of latents.
     hidden : int
         Units of :math:`a`, which carries what does not depend on ``u``.
 
@@ -117,19 +113,19 @@ class GeneralizedContrastive(PrototypeObjective):
         theorem = "Theorem 3 of Hyvarinen, Sasaki and Turner (2019)"
         warn_of_few(values, dim, theorem=theorem, classes="values")
         self.bias = nn.Parameter(torch.zeros(values))
-        first, last = nn.Linear(dim, hidden), nn.Linear(hidden, 1)
-        self.common = nn.Sequential(first, nn.SiLU(), last)
-        self._layers = (first, last)
+        self.common = nn.Sequential(nn.Linear(dim, hidden), nn.SiLU(), nn.Linear(hidden, 1))
         self.initialise()
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator | None = None) -> None:
-        """Draw small rows and the weights of ``a``."""
+        """Draw small prototypes and the weights of ``a``."""
         super().initialise(generator)
         self.bias.zero_()
-        for layer in self._layers:
-            layer.weight.normal_(0, layer.in_features**-0.5, generator=generator)
-            layer.bias.zero_()
+        for weight in self.common.parameters():
+            if weight.ndim == 2:
+                weight.normal_(0, weight.shape[1] ** -0.5, generator=generator)
+            else:
+                weight.zero_()
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` against the labels of all others: the mean of all shuffles."""
@@ -138,7 +134,7 @@ class GeneralizedContrastive(PrototypeObjective):
         (split,) = shardings(self.group, features)
         if split.total < 2:
             raise DemixError("Shuffled labels need at least 2 samples, but got 1.")
-        # The labels of all ranks are the shuffled ones; ratios are those of own samples.
+        # Labels are those of all ranks; ratios are those of own samples.
         present, place, counts = split.gathered(labels).unique(
             return_inverse=True, return_counts=True
         )

@@ -1,4 +1,4 @@
-"""Cross-entropy over a table of rows: one row per class, or per instance (DIET)."""
+"""Cross-entropy over prototypes: one per class, or one per instance (DIET)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,15 @@ from demix.encoders.encoder import Encoder
 from demix.losses.contrast import full, log_likelihood
 from demix.losses.labels import check_features, check_labels, warn_of_few
 from demix.losses.objective import LabelBatch
-from demix.losses.prototypes import PrototypeObjective
-from demix.losses.sampling import draw_distinct, places, sampled_log_likelihood
-from demix.losses.shares import held_here, log_sums, own_similarities
+from demix.losses.prototypes import (
+    PrototypeObjective,
+    draw_distinct,
+    labels_here,
+    log_sums,
+    own_similarities,
+    places,
+    sampled_log_likelihood,
+)
 
 # Numbers of the matrix that are held at once where it cannot be streamed.
 _BLOCK = 2**22
@@ -31,7 +37,7 @@ Sampled = int | Literal["batch"] | None
 
 
 class Classification(PrototypeObjective):
-    r"""Plain classification, whose rows :math:`w_c` take the place of the keys of a batch.
+    r"""Plain classification, whose prototypes :math:`w_c` take the place of the keys of a batch.
 
     .. math:: E\left[-\log \frac{e^{\langle w_c, f(x) \rangle + b_c}}
               {\sum_k e^{\langle w_k, f(x) \rangle + b_k}}\right]
@@ -44,12 +50,12 @@ class Classification(PrototypeObjective):
     Parameters
     ----------
     classes : int
-        Number of rows; fewer than ``dim + 1`` identify only a part of the latents, which is warned
-        of.
+        Number of prototypes. A :class:`DemixWarning` says if fewer than ``dim + 1`` identify only
+        a part of the latents.
     dim : int
         Number of latents.
     unit_prototypes : bool
-        Keep the rows on the unit sphere.
+        Keep the prototypes on the unit sphere.
     bias : bool
         Learn :math:`b_c`; it absorbs the frequencies of unbalanced classes.
     prior : Tensor (classes,), optional
@@ -60,25 +66,24 @@ class Classification(PrototypeObjective):
         labels with :math:`(1 - e) p + e / N` (forward correction), whose optimum is the clean one.
     smoothing : float
         Share of every target that is spread over all classes. It bends the features as noise does;
-        with ``noise`` of the same share the model is spread like the targets, and the optimum is
-        the clean one again, at the cost of a second pass over all rows.
+        with ``noise`` of the same share the optimum is the clean one again, at the cost of a second
+        pass over all prototypes.
     sampled : int or "batch", optional
-        For very many rows: draw this many of them anew at every call, uniformly, and estimate the
-        sum over all from them. The estimate of the sum is unbiased, that of the loss too low by
-        ``O(1 / sampled)``; with ``sampled=classes`` it is exact. By default all rows are summed.
-        ``"batch"`` takes the rows of the batch's own labels, for labels that are equally frequent,
-        as instances are: a row is then pulled and pushed in the same steps, which leaves its
-        gradient little noise beyond that of its samples.
+        For very many prototypes: draw this many of them anew at every call, uniformly, and estimate
+        the sum over all from them. The estimate of the sum is unbiased, that of the loss too low by
+        ``O(1 / sampled)``; with ``sampled=classes`` it is exact. By default all are summed.
+        ``"batch"`` takes the prototypes of the batch's own labels, for labels that are equally
+        frequent, as instances are: a prototype is then pulled and pushed in the same steps, which
+        leaves its gradient little noise beyond that of its samples.
 
     Attributes
     ----------
-    rows : Parameter (classes, dim)
-        The table, before it is brought to unit length; shared among ranks, this one's part of it.
+    weight : Parameter (classes, dim)
+        The prototypes, before they are brought to unit length; on several ranks, this one's part.
     sharding : Sharding
-        Which of the rows are here.
+        Which of the prototypes are on this rank.
     sparse_gradient : bool
-        With ``sampled``: give the table a sparse gradient, for ``torch.optim.SparseAdam``.
-        :func:`demix.train` sets it as the recipe's ``lazy_prototypes``.
+        With ``sampled``: give the prototypes a sparse gradient, for ``torch.optim.SparseAdam``.
 
     Examples
     --------
@@ -115,22 +120,21 @@ class Classification(PrototypeObjective):
             isinstance(sampled, int) and 2 <= sampled <= classes
         ):
             raise DemixError(
-                f'sampled must be between 2 and the number of rows, {classes}, "batch" for those '
-                f"of the batch, or None for all of them, but got {sampled!r}."
+                f'sampled must be between 2 and the number of prototypes, {classes}, "batch" for '
+                f"those of the batch, or None for all of them, but got {sampled!r}."
             )
         if sampled is not None and smoothing:
-            raise DemixError("smoothing needs the mean of all rows; choose it or sampled rows.")
+            raise DemixError("smoothing needs the mean of all prototypes; choose it or sampled.")
         self.sharding = Sharding((classes,))
         self.noise, self.smoothing = noise, smoothing
         self.sampled, self.sparse_gradient = sampled, False
         self.draws = torch.Generator()
         self.bias = nn.Parameter(torch.zeros(classes)) if bias else None
         self.register_buffer("log_prior", _log_prior(prior, classes))
-
         self.initialise()
 
     def initialise(self, generator: torch.Generator | None = None) -> None:
-        """Draw small rows, forget the biases, and seed the draws of ``sampled`` rows."""
+        """Draw small prototypes, set biases to zero, and seed the draws of ``sampled`` ones."""
         super().initialise(generator)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
@@ -139,11 +143,10 @@ class Classification(PrototypeObjective):
         warn_of_few(*self.weight.shape)
 
     def across(self, group: dist.ProcessGroup | None) -> Self:
-        """Take batches that lie on the ranks of a group, and share the rows among them.
+        """Divide the prototypes over the ranks of a group, in place; None gathers them again.
 
-        This process keeps its part of the rows only, in place, which receives the whole gradient of
-        the mean loss: there is nothing to average over ranks. None brings all rows together again,
-        on every rank.
+        The part on a rank receives the whole gradient of the mean loss: there is nothing to average
+        over ranks.
         """
         if self.sharding.group is not None:
             self._hold([self.sharding.gathered(p.detach()) for p in self.parameters()], None)
@@ -155,7 +158,7 @@ class Classification(PrototypeObjective):
 
     @contextmanager
     def whole_on_first(self) -> Iterator[None]:
-        """Give all rows to rank 0 for a while, as if it were alone; every rank has to take part."""
+        """Give all prototypes to rank 0 for a while; every rank has to take part."""
         if self.sharding.group is None:
             yield
             return
@@ -169,20 +172,20 @@ class Classification(PrototypeObjective):
             if self.group is None:
                 self._hold(parts, group)
 
-    def _hold(self, rows: list[Tensor], group: dist.ProcessGroup | None) -> None:
-        for parameter, part in zip(self.parameters(), rows, strict=True):
+    def _hold(self, weights: list[Tensor], group: dist.ProcessGroup | None) -> None:
+        for parameter, part in zip(self.parameters(), weights, strict=True):
             parameter.data, parameter.grad = part, None
         self.group, self.sharding = group, even_sharding(self.classes, group)
 
     def optimizers(self, rate: float, *, lazy: bool = False) -> list[torch.optim.Optimizer]:
-        """Return Adam, or its sparse form for ``sampled`` rows if it is to be lazy."""
+        """Return Adam, in its sparse form if it is to be lazy."""
         self.sparse_gradient = lazy and self.sampled is not None
         if self.sparse_gradient:
             return [torch.optim.SparseAdam(self.parameters(), lr=rate)]
         return super().optimizers(rate, lazy=lazy)
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
+        """Return the loss ``()`` of features ``(B, dim)``."""
         check_features(features, self.weight.shape[1], self.group)
         labels = check_labels(labels, len(features), self.classes)
         if self.sampled is None:
@@ -192,7 +195,7 @@ class Classification(PrototypeObjective):
         return -split.mean(self._mixed(likelihood[split.own]))
 
     def prototypes(self) -> Tensor:
-        """Return the rows as the loss sees them, ``(classes, dim)``."""
+        """Return the prototypes as the loss sees them, ``(classes, dim)``."""
         self._check_whole()
         return super().prototypes()
 
@@ -202,7 +205,7 @@ class Classification(PrototypeObjective):
         return self._queries(full(features)) @ self._keys().T
 
     def log_likelihood(self, encoder: Encoder, batch: LabelBatch) -> Tensor:
-        """Return the log-probability ``(N,)`` of each label among all rows."""
+        """Return the log-probability ``(N,)`` of each label among all."""
         self._check_whole()
         features = full(encoder(batch.x))
         check_features(features, self.weight.shape[1])
@@ -211,10 +214,10 @@ class Classification(PrototypeObjective):
         return self._mixed(log_likelihood(queries, keys, positives=labels))
 
     def exact_loss(self, features: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss ``()`` summed over all rows, whether or not training draws some."""
+        """Return the loss ``()`` summed over all prototypes, whether or not training draws some."""
         (split,) = shardings(self.group, features)
         queries, labels = self._queries(split.gathered(full(features))), split.gathered(labels)
-        keys, here = self._keys(), held_here(labels, self.sharding)
+        keys, here = self._keys(), labels_here(labels, self.sharding)
         own = keys[labels[here] - self.sharding.own.start]
         sums = log_sums(queries, keys, self.sharding)
         likelihood = own_similarities(queries, own, here, self.sharding) - sums
@@ -227,12 +230,12 @@ class Classification(PrototypeObjective):
     def _check_whole(self) -> None:
         if self.sharding.group is not None:
             raise DemixError(
-                f"All {self.classes} rows are needed at once, but rank {self.sharding.rank} holds "
-                f"{len(self.weight)} of them; bring them together with across(None) on every rank."
+                f"All {self.classes} prototypes are needed at once, but rank {self.sharding.rank} "
+                f"holds {len(self.weight)} of them; gather them with across(None) on every rank."
             )
 
     def _mixed(self, likelihood: Tensor) -> Tensor:
-        """Return the log-likelihoods of labels of which a share was replaced by any."""
+        """Return the log-likelihoods of labels of which the share ``noise`` was replaced."""
         if not self.noise:
             return likelihood
         spread = torch.full_like(likelihood, math.log(self.noise / self.classes))
@@ -242,7 +245,7 @@ class Classification(PrototypeObjective):
         """Return the log-likelihood of each sample ``(B,)``, averaged over all labels."""
         group = self.sharding.group
         if not self.noise:
-            # The mean logit needs the mean row only.
+            # The mean logit needs the mean prototype only.
             total = keys.sum(dim=0)
             total = total if group is None else summed(total, group)
             return queries @ total / self.classes - log_sum
@@ -250,19 +253,19 @@ class Classification(PrototypeObjective):
         def block(q: Tensor, log_sum: Tensor) -> Tensor:
             return self._mixed(q @ keys.T - log_sum[:, None]).sum(dim=1)
 
-        # Logarithms of sums do not sum up: the matrix is made block by block, backward again.
+        # Logarithms of sums do not sum up: make the matrix block by block, backward again.
         size = max(1, _BLOCK // max(1, len(keys)))
         parts = zip(queries.split(size), log_sum.split(size), strict=True)
         sums = torch.cat([checkpoint(block, q, part, use_reentrant=False) for q, part in parts])
         return (sums if group is None else summed(sums, group)) / self.classes
 
     def _estimated(self, features: Tensor, labels: Tensor) -> Tensor:
-        """Return the log-likelihoods ``(B,)``, estimated from a few rows; touch no others."""
+        """Return the log-likelihoods ``(B,)``, estimated from a few prototypes."""
         queries, drawn = self._queries(features), self._drawn(labels)
-        first, here = self.sharding.own.start, held_here(labels, self.sharding)
-        drawn_here = drawn[held_here(drawn, self.sharding)]
-        rows = self._keys(torch.cat([drawn_here, labels[here]]) - first)
-        keys, own = rows.split([len(drawn_here), len(here)])
+        first, here = self.sharding.own.start, labels_here(labels, self.sharding)
+        drawn_here = drawn[labels_here(drawn, self.sharding)]
+        both = self._keys(torch.cat([drawn_here, labels[here]]) - first)
+        keys, own = both.split([len(drawn_here), len(here)])
         return sampled_log_likelihood(
             own_similarities(queries, own, here, self.sharding),
             log_sums(queries, keys, self.sharding, skip=places(drawn_here, labels)),
@@ -271,15 +274,15 @@ class Classification(PrototypeObjective):
         )
 
     def _drawn(self, labels: Tensor) -> Tensor:
-        """Return the labels, in order, of the rows that stand for all."""
+        """Return the labels, in order, of the prototypes that stand for all."""
         if isinstance(self.sampled, int):
             return draw_distinct(self.sampled, self.classes, self.draws).to(labels.device)
-        # Beside its own, a sample's batch holds any set of so many labels with equal probability.
+        # Any set of other labels is equally probable in a sample's batch.
         drawn: Tensor = labels.unique()
         if len(drawn) < 2:
             raise DemixError(
-                "Rows of the batch can stand for all if it has at least 2 labels, but all of its "
-                f"{len(labels)} samples have label {int(drawn)}; take larger batches."
+                "Prototypes of the batch can stand for all if it has at least 2 labels, but all of "
+                f"its {len(labels)} samples have label {int(drawn)}; take larger batches."
             )
         return drawn
 
@@ -290,38 +293,26 @@ class Classification(PrototypeObjective):
         return torch.cat([features, features.new_ones(len(features), 1)], dim=1)
 
     def _keys(self, which: Tensor | None = None) -> Tensor:
-        """Return the rows held, or those at ``which``; their offset is one more coordinate."""
-        rows: Tensor = self.weight
+        """Return the prototypes held, or those at ``which``; the last coordinate is the offset."""
+        keys: Tensor = self.weight
         prior = None if self.log_prior is None else self.log_prior[self.sharding.own]
         offsets: list[Tensor] = [x for x in (self.bias, prior) if x is not None]
         if which is not None:
             sparse = self.sparse_gradient
-            rows = functional.embedding(which, rows, sparse=sparse)
+            keys = functional.embedding(which, keys, sparse=sparse)
             offsets = [torch.gather(x, 0, which, sparse_grad=sparse) for x in offsets]
-        rows = self._sized(rows)
+        keys = self._sized(keys)
         if offsets:
-            rows = torch.cat([rows, torch.stack(offsets).sum(dim=0)[:, None].to(rows)], dim=1)
-        return rows if self.sharding.group is None else shared_gradient(rows, self.sharding.group)
+            keys = torch.cat([keys, torch.stack(offsets).sum(dim=0)[:, None].to(keys)], dim=1)
+        return keys if self.sharding.group is None else shared_gradient(keys, self.sharding.group)
 
 
 class InstanceDiscrimination(Classification):
     r"""DIET: every sample is a class of its own (Eq. 3 of Reizinger et al. 2024).
 
-    The plain classification loss over instance labels, without bias; rows of instances of one class
-    coincide at the optimum.
-
-    Parameters
-    ----------
-    instances : int
-        Number of samples, each with a row.
-    dim : int
-        Number of latents.
-    unit_prototypes : bool
-        Keep the rows on the unit sphere.
-    smoothing : float
-        As in :class:`Classification`.
-    sampled
-        As in :class:`Classification`: draw some of the rows at every call, for very many instances.
+    The plain classification loss over instance labels, without bias; prototypes of instances of
+    one class coincide at the optimum. Parameters are those of :class:`Classification`, with
+    ``instances`` in place of classes.
 
     References
     ----------

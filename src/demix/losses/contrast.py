@@ -35,11 +35,11 @@ def contrast(
     never ``B x K``.
 
     With a ``group`` of `torch.distributed`, queries and keys lie on its ranks, and every query is
-    told from the keys of all. The loss on a rank is the mean over its own queries; with unequal
-    numbers of queries that mean is weighted by the rank's share, :math:`R B_r / \sum_s B_s` on
-    :math:`R` ranks. So the average over ranks, of losses and of gradients as
-    `DistributedDataParallel` takes it, is that of one process with all queries and keys. Every rank
-    has to take part, forward and backward, if only with no query and no key.
+    contrasted with the keys of all. The loss on a rank is the mean over its own queries; with
+    unequal numbers of queries that mean is weighted by the rank's share,
+    :math:`R B_r / \sum_s B_s` on :math:`R` ranks. So the average over ranks, of losses and of
+    gradients as `DistributedDataParallel` takes it, is that of one process with all queries and
+    keys. Every rank has to take part, forward and backward, even without a query or a key.
 
     Parameters
     ----------
@@ -78,19 +78,19 @@ def contrast(
     """
     pairs = similarity_named(similarity)
     check_rows(queries, keys, group)
-    own, held = shardings(group, queries, keys)
-    which = _check_positives(queries, own, held, positives)
+    own, every = shardings(group, queries, keys)
+    which = _check_positives(queries, own, every, positives)
     if not include_positive:
-        _check_negatives(own, held, which, two_sided)
+        _check_negatives(own, every, which, two_sided)
     queries, keys = tempered(queries, keys, pairs, temperature)
 
     def matching(x: Tensor) -> Tensor:
-        """Return the row of ``x`` that belongs to each query's key; most often it is here."""
-        return x[: len(queries)] if positives is None else held.gathered(x)[which]
+        """Return the row of ``x`` that belongs to each query's key."""
+        return x[: len(queries)] if positives is None else every.gathered(x)[which]
 
     matched = pairs.paired(queries, matching(keys))
     skip = None if include_positive else which
-    rows, columns = sharded_logsumexp(queries, keys, pairs, held, skip=skip, columns=two_sided)
+    rows, columns = sharded_logsumexp(queries, keys, pairs, every, skip=skip, columns=two_sided)
     loss = own.mean(rows - matched)
     if columns is not None:
         loss = (loss + own.mean(matching(columns) - matched)) / 2
@@ -110,8 +110,8 @@ def log_likelihood(
     """
     pairs = similarity_named(similarity)
     check_rows(queries, keys)
-    own, held = shardings(None, queries, keys)
-    which = _check_positives(queries, own, held, positives)
+    own, every = shardings(None, queries, keys)
+    which = _check_positives(queries, own, every, positives)
     queries, keys = full(queries), full(keys)
     rows, _ = pairwise_logsumexp(queries, keys, pairs)
     return pairs.paired(queries, keys[which]) - rows
@@ -137,48 +137,52 @@ def full(x: Tensor) -> Tensor:
 
 
 def check_rows(queries: Tensor, keys: Tensor, group: dist.ProcessGroup | None = None) -> None:
-    """Refuse anything but two matrices with rows of one width, at least one row each in all."""
+    """Raise an error unless both are matrices of one width; a rank of a group may have no row."""
     if queries.ndim != 2 or keys.ndim != 2 or queries.shape[1] != keys.shape[1]:
         raise DemixError(
             "queries and keys must be matrices with equally many columns, but got shapes "
             f"{tuple(queries.shape)} and {tuple(keys.shape)}."
         )
-    if group is None and (len(queries) == 0 or len(keys) == 0):
+    if group is None:
+        _check_not_empty(len(queries), len(keys))
+
+
+def _check_not_empty(queries: int, keys: int) -> None:
+    if queries == 0 or keys == 0:
         raise DemixError("queries and keys must have at least one row each, but one has none.")
 
 
 def _check_positives(
-    queries: Tensor, own: Sharding, held: Sharding, positives: Tensor | None
+    queries: Tensor, own: Sharding, every: Sharding, positives: Tensor | None
 ) -> Tensor:
-    """Return the index of each query's key ``(B,)`` among all, or refuse one that is none."""
-    if own.total == 0 or held.total == 0:
-        raise DemixError("queries and keys must have at least one row each, but one has none.")
+    """Return the checked index of each query's key ``(B,)`` among all."""
+    _check_not_empty(own.total, every.total)
     if positives is None:
-        if held.sizes[held.rank] < len(queries):
+        if every.sizes[every.rank] < len(queries):
             raise DemixError(
-                f"{len(queries)} queries need as many keys, but got {held.sizes[held.rank]}; "
+                f"{len(queries)} queries need as many keys, but got {every.sizes[every.rank]}; "
                 "or say with `positives` which key belongs to which query."
             )
-        return held.own.start + torch.arange(len(queries), device=queries.device)
+        return every.own.start + torch.arange(len(queries), device=queries.device)
     whole = not positives.is_floating_point() and positives.dtype != torch.bool
     if positives.shape != (len(queries),) or not whole:
         raise DemixError(
             f"positives must be {len(queries)} whole numbers, one per query, but got "
             f"{positives.dtype} of shape {tuple(positives.shape)}."
         )
-    if bool((positives < 0).any()) or bool((positives >= held.total).any()):
+    if bool((positives < 0).any()) or bool((positives >= every.total).any()):
         raise DemixError(
-            f"positives must lie in 0..{held.total - 1}, but go from {int(positives.min())} "
+            f"positives must lie in 0..{every.total - 1}, but go from {int(positives.min())} "
             f"to {int(positives.max())}."
         )
     return positives.long()
 
 
-def _check_negatives(own: Sharding, held: Sharding, which: Tensor, two_sided: bool) -> None:
-    """Refuse denominators that are empty once the positive has left them."""
-    every = own.gathered(which) if two_sided else which
-    if held.total == 1 or (two_sided and bool((every == every[0]).all())):
+def _check_negatives(own: Sharding, every: Sharding, which: Tensor, two_sided: bool) -> None:
+    """Raise an error if a denominator is empty without the positive."""
+    chosen = own.gathered(which) if two_sided else which
+    if every.total == 1 or (two_sided and bool((chosen == chosen[0]).all())):
         raise DemixError(
             "include_positive=False needs a negative for every positive, but got "
-            f"{own.total} queries and {held.total} keys that leave one without."
+            f"{own.total} queries and {every.total} keys that leave one without."
         )

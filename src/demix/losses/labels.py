@@ -1,4 +1,4 @@
-"""What labels must be: those of a batch at every step, and all of them once before training."""
+"""Checks of labels: those of a batch at every step, and all of them once before training."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from demix._support.errors import DemixError, warn
 
 
 def check_features(features: Tensor, dim: int, group: dist.ProcessGroup | None = None) -> None:
-    """Refuse anything but features ``(B, dim)`` of at least one sample, be it on another rank."""
-    none = group is None and len(features) == 0
-    if features.ndim != 2 or features.shape[1] != dim or none:
+    """Raise an error unless features are ``(B, dim)``; a rank of a group may have none."""
+    empty = group is None and len(features) == 0
+    if features.ndim != 2 or features.shape[1] != dim or empty:
         raise DemixError(
             f"Features must be a matrix of at least one sample with {dim} latents each, as the "
-            f"objective was told, but have shape {tuple(features.shape)}."
+            f"objective expects, but have shape {tuple(features.shape)}."
         )
 
 
@@ -29,8 +29,7 @@ def check_labels(labels: Tensor, samples: int, classes: int) -> Tensor:
             f"labels must be a tensor of {samples} whole numbers, one per sample, but got "
             f"{type(labels).__name__}; convert them with torch.as_tensor."
         )
-    whole = not (labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool)
-    if not whole:
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
         raise DemixError(
             f"labels must be whole numbers, one class per sample, but are {labels.dtype}; convert "
             "them with labels.long()."
@@ -40,21 +39,15 @@ def check_labels(labels: Tensor, samples: int, classes: int) -> Tensor:
             f"{samples} samples need {samples} labels, one each, but got labels of shape "
             f"{tuple(labels.shape)}."
         )
-    if samples == 0:
-        return labels.long()
-    first, last = int(labels.min()), int(labels.max())
-    if first < 0 or last >= classes:
-        raise DemixError(
-            f"labels must name one of {classes} classes, 0..{classes - 1}, but go from {first} to "
-            f"{last}; count them from 0, and give the objective as many classes as there are."
-        )
+    if samples:
+        _check_range(int(labels.min()), int(labels.max()), classes)
     return labels.long()
 
 
 def check_classes(labels: Any, dim: int, *, classes: int | None = None) -> np.ndarray:
     """Check all labels of a data set once, before an encoder of ``dim`` latents is trained on them.
 
-    Labels that no objective can use are refused. A :class:`DemixWarning` says when a class has
+    Labels that no objective can use raise an error. A :class:`DemixWarning` says when a class has
     one sample only, and when there are too few classes for the latents to be identified.
 
     Parameters
@@ -64,14 +57,12 @@ def check_classes(labels: Any, dim: int, *, classes: int | None = None) -> np.nd
     dim : int
         Number of latents that are to be recovered.
     classes : int, optional
-        How many classes there are, if some have no sample here; by default every class must have
-        one.
+        Number of classes, if some have no sample; by default every class must have one.
 
     Returns
     -------
     ndarray (classes,) of int64
-        How many samples each class has; its length is the number of rows that
-        :class:`demix.Classification` needs.
+        How many samples each class has.
 
     Examples
     --------
@@ -81,17 +72,27 @@ def check_classes(labels: Any, dim: int, *, classes: int | None = None) -> np.nd
     """
     if dim < 1:
         raise DemixError(f"There must be at least 1 latent, but dim is {dim!r}.")
-    whole = _whole(labels)
-    if (whole == whole[0]).all():
+    present, counts = np.unique(_as_integers(labels), return_counts=True)
+    first, last = int(present[0]), int(present[-1])
+    if len(present) == 1:
         raise DemixError(
-            f"Classification needs at least 2 classes to tell apart, but all {len(whole)} labels "
-            f"are {whole[0]}."
+            f"Classification needs at least 2 classes to tell apart, but all {counts[0]} labels "
+            f"are {first}."
         )
-    counts = _counts(whole, classes)
-    present = int((counts > 0).sum())
-    warn_of_single(counts)
-    warn_of_few(present, dim)
-    return counts
+    if classes is not None:
+        _check_range(first, last, classes)
+    elif first != 0 or last != len(present) - 1:
+        raise DemixError(
+            f"labels must be numbered 0..{len(present) - 1} without gaps, but {len(present)} "
+            f"different ones go from {first} to {last}; number them with "
+            "numpy.unique(labels, return_inverse=True)[1], or say with `classes` how many there "
+            "are."
+        )
+    every = np.zeros(classes or len(present), dtype=np.int64)
+    every[present.astype(np.int64)] = counts
+    warn_of_single(every)
+    warn_of_few(len(present), dim)
+    return every
 
 
 def warn_of_single(counts: np.ndarray) -> None:
@@ -101,7 +102,7 @@ def warn_of_single(counts: np.ndarray) -> None:
         warn(
             f"{len(single)} of {int((counts > 0).sum())} classes have a single sample and cannot "
             f"be held out, the first of them label {single[0]}; collect more of them or leave them "
-            "away."
+            "out."
         )
 
 
@@ -123,7 +124,15 @@ def warn_of_few(
         )
 
 
-def _whole(labels: Any) -> np.ndarray:
+def _check_range(first: int, last: int, classes: int) -> None:
+    if first < 0 or last >= classes:
+        raise DemixError(
+            f"labels must name one of {classes} classes, 0..{classes - 1}, but go from {first} to "
+            f"{last}; count them from 0, and give the objective as many classes as there are."
+        )
+
+
+def _as_integers(labels: Any) -> np.ndarray:
     """Return labels as an array ``(N,)`` of integers, N at least 1."""
     if torch.is_tensor(labels):
         labels = labels.detach().cpu()
@@ -144,24 +153,3 @@ def _whole(labels: Any) -> np.ndarray:
             "numpy.unique(labels, return_inverse=True)[1]."
         )
     return array
-
-
-def _counts(labels: np.ndarray, classes: int | None) -> np.ndarray:
-    """Return the number of samples of each class ``(classes,)``."""
-    different, counts = np.unique(labels, return_counts=True)
-    first, last = int(different[0]), int(different[-1])
-    if classes is None and (first != 0 or last != len(different) - 1):
-        raise DemixError(
-            f"labels must be numbered 0..{len(different) - 1} without gaps, but {len(different)} "
-            f"different ones go from {first} to {last}; number them with "
-            "numpy.unique(labels, return_inverse=True)[1], or say with `classes` how many there "
-            "are."
-        )
-    if classes is not None and (first < 0 or last >= classes):
-        raise DemixError(
-            f"labels must name one of {classes} classes, 0..{classes - 1}, but go from {first} to "
-            f"{last}; count them from 0."
-        )
-    every = np.zeros(len(different) if classes is None else classes, dtype=np.int64)
-    every[different.astype(np.int64)] = counts
-    return every

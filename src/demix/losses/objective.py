@@ -129,7 +129,7 @@ class Objective(ABC, Generic[Batch]):
 
 
 class FunctionObjective(nn.Module, Objective[Any]):
-    """A plain function or module of a user, as an objective."""
+    """A plain function or module, as an objective."""
 
     def __init__(self, function: Callable[..., Tensor]) -> None:
         super().__init__()

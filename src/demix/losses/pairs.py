@@ -24,13 +24,7 @@ from demix.processes.process import Pairs
 
 @dataclass(frozen=True)
 class PairObjective(Objective[Batch]):
-    """A loss without parameters, given by its settings.
-
-    Parameters
-    ----------
-    group : ProcessGroup, optional
-        The ranks of `torch.distributed` that the batch lies on, as in :func:`demix.contrast`.
-    """
+    """A loss without parameters, given by its settings and the group its batches lie on."""
 
     group: dist.ProcessGroup | None = field(default=None, repr=False, compare=False, kw_only=True)
 
@@ -50,20 +44,12 @@ class InfoNCE(PairObjective[PairBatch]):
 
     Parameters
     ----------
-    similarity : "dot" or float
-        As in :func:`demix.contrast`.
-    temperature : float
-        ``tau``; the encoder's learnable scale makes it redundant, so it stays 1.
-    two_sided : bool
-        Average telling ``x~`` from ``x`` with telling ``x`` from ``x~``.
-    include_positive : bool
-        False for the denominator of SimCLR.
+    similarity, temperature, two_sided, include_positive, group
+        As in :func:`demix.contrast`. The encoder's learnable scale makes a temperature redundant.
     within : int, optional
         Contrast within groups of this many pairs. The optimal critic does not depend on the number
         of negatives, so when pairs carry little information a large batch in small groups gives
         a gradient almost as good as that of one large group at a fraction of its cost.
-    group : ProcessGroup, optional
-        The ranks of `torch.distributed` that the batch lies on, as in :func:`demix.contrast`.
 
     Examples
     --------
@@ -135,8 +121,7 @@ def mean_within(
 ) -> Tensor:
     """Return the mean over all pairs ``()`` of a loss that is taken within groups of ``size``.
 
-    On several ranks each takes whole groups. Pairs are exchanged only if the shares of the ranks
-    do not end where groups do.
+    Each rank takes whole groups; pairs are exchanged only if shards do not end where groups do.
     """
     (split,) = shardings(group, queries)
     if split.total == 0:
@@ -145,7 +130,7 @@ def mean_within(
         both = split.gathered(torch.cat([queries, keys], dim=1))
         own = even_sharding(math.ceil(split.total / size), split.group).own
         queries, keys = both[size * own.start : size * own.stop].chunk(2, dim=1)
-    # Without a group of its own a rank still takes part in the way back.
+    # A rank without a group still takes part in the backward pass.
     losses = [queries[:0].sum() + keys[:0].sum()] if len(queries) == 0 else []
     parts = zip(queries.split(size), keys.split(size), strict=True)
     losses += [len(q) * loss(q, k) for q, k in parts if len(q)]
@@ -155,11 +140,6 @@ def mean_within(
 @dataclass(frozen=True)
 class LatentMSE(PairObjective[Pairs]):
     """Mean squared error to the true latents: the upper bound of Tables 1 and 2.
-
-    Parameters
-    ----------
-    group : ProcessGroup, optional
-        The ranks that the batch lies on, as in :func:`demix.contrast`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A table of rows, one per label, that an objective trains with the encoder."""
+"""Losses with a prototype for each label, trained with the encoder and divided over ranks."""
 
 from __future__ import annotations
 
@@ -10,48 +10,55 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from demix._support.errors import DemixError
+from demix._support.process_group.exchange import log_summed, summed
+from demix._support.process_group.sharding import Sharding
 from demix.encoders.encoder import Encoder
 from demix.losses.objective import LabelBatch, Objective
+from demix.losses.similarities import similarity_named
+from demix.losses.streaming import pairwise_logsumexp
 
-# Size of the rows that training starts from, relative to that of a random unit vector.
+# Size of the prototypes that training starts from, relative to that of a random unit vector.
 _START = 0.1
 
 
 class PrototypeObjective(nn.Module, Objective[LabelBatch]):
-    """An objective over labelled samples with a row for each label.
+    """A loss over labelled samples with a prototype for each label.
 
     Parameters
     ----------
-    classes : int
-        Number of rows.
-    dim : int
-        Number of columns.
+    classes, dim : int
+        Number of prototypes and their dimension.
     unit_prototypes : bool
-        Keep the rows on the unit sphere.
+        Keep the prototypes on the unit sphere.
+
+    Attributes
+    ----------
+    weight : Parameter (classes, dim)
+        The prototypes, before they are brought to unit length.
     """
 
     def __init__(self, classes: int, dim: int, *, unit_prototypes: bool = False) -> None:
         super().__init__()
         if classes < 2 or dim < 1:
             raise DemixError(
-                f"A table needs at least 2 rows of 1 dimension, but got {classes} of {dim}."
+                f"A classifier needs at least 2 prototypes of 1 dimension, but got {classes} of "
+                f"{dim}."
             )
         self.classes, self.unit_prototypes = classes, unit_prototypes
         self.weight = nn.Parameter(torch.empty(classes, dim))
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator | None = None) -> None:
-        """Draw the rows anew: small, so that there is little to unlearn.
+        """Draw the prototypes anew: small, so that there is little to unlearn.
 
-        Rows of the size that they will have pull the features to where chance has put them; small
-        ones take their places from the data first, and the encoder folds the latents far less
-        often. :func:`demix.train` calls this with the generator of its seed.
+        Prototypes of their final size pull the features to where chance has put them. Small ones
+        take their places from the data first, and the encoder folds the latents far less often.
         """
         self.weight.normal_(0, _START / math.sqrt(self.weight.shape[1]), generator=generator)
         super().initialise(generator)
 
     def prototypes(self) -> Tensor:
-        """Return the rows as the loss sees them, ``(classes, dim)``."""
+        """Return the prototypes as the loss sees them, ``(classes, dim)``."""
         return self._sized(self.weight)
 
     def forward(self, encoder: Encoder, batch: LabelBatch) -> Tensor:
@@ -60,7 +67,83 @@ class PrototypeObjective(nn.Module, Objective[LabelBatch]):
 
     @abstractmethod
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss ``()`` of features ``(B, dim)`` that are already there."""
+        """Return the loss ``()`` of features ``(B, dim)``."""
 
-    def _sized(self, rows: Tensor) -> Tensor:
-        return functional.normalize(rows, dim=1) if self.unit_prototypes else rows
+    def _sized(self, prototypes: Tensor) -> Tensor:
+        return functional.normalize(prototypes, dim=1) if self.unit_prototypes else prototypes
+
+
+# With prototypes divided over ranks, all queries come to all ranks, for they are fewer. Each rank
+# compares them with its own prototypes, and the ranks exchange one number per query.
+
+
+def log_sums(
+    queries: Tensor, keys: Tensor, sharding: Sharding, *, skip: Tensor | None = None
+) -> Tensor:
+    """Return ``log sum_j exp <q_i, k_j>`` over the keys of all ranks, ``(B,)``.
+
+    ``skip`` names for each query one of this rank's keys that is left out, or -1.
+    """
+    sums, _ = pairwise_logsumexp(queries, keys, similarity_named("dot"), skip=skip)
+    return sums if sharding.group is None else log_summed(sums, sharding.group)
+
+
+def own_similarities(queries: Tensor, own: Tensor, here: Tensor, sharding: Sharding) -> Tensor:
+    """Return ``<q_i, k_+(i)>`` of all queries, ``(B,)``.
+
+    ``own`` are the keys ``(n, d)`` of the queries ``here`` ``(n,)`` whose key is on this rank.
+    """
+    pairs = similarity_named("dot")
+    if sharding.group is None:
+        return pairs.paired(queries, own)
+    found = pairs.paired(queries[here], own)
+    return summed(found.new_zeros(len(queries)).index_put((here,), found), sharding.group)
+
+
+def labels_here(labels: Tensor, sharding: Sharding) -> Tensor:
+    """Return which of the labels ``(N,)`` have their prototype on this rank, as int64 ``(n,)``."""
+    own = sharding.own
+    return torch.nonzero((labels >= own.start) & (labels < own.stop))[:, 0]
+
+
+def draw_distinct(count: int, total: int, generator: torch.Generator) -> Tensor:
+    """Return ``count`` different numbers below ``total`` in order, any set equally probable.
+
+    The work is that of ``count`` numbers, not of ``total``.
+    """
+    if 2 * count > total:
+        return torch.randperm(total, generator=generator)[:count].sort().values
+    drawn = torch.randint(total, (count,), generator=generator).unique()
+    while len(drawn) < count:
+        # Topped up and never cut, so that no number is treated differently from another.
+        more = torch.randint(total, (count - len(drawn),), generator=generator)
+        drawn = torch.cat([drawn, more]).unique()
+    return drawn
+
+
+def places(drawn: Tensor, wanted: Tensor) -> Tensor:
+    """Return the place in the sorted ``drawn`` of each of ``wanted``, or -1."""
+    if len(drawn) == 0:
+        return torch.full_like(wanted, -1)
+    place = torch.searchsorted(drawn, wanted).clamp_max(len(drawn) - 1)
+    return torch.where(drawn[place] == wanted, place, -1)
+
+
+def sampled_log_likelihood(matched: Tensor, others: Tensor, drawn: Tensor, total: int) -> Tensor:
+    r"""Estimate :math:`\log p(+(i) | q_i)` under a softmax over ``total`` keys, ``(B,)``.
+
+    With :math:`N` keys in all, :math:`S` drawn and :math:`h_i = 1` if the own key of query
+    :math:`i` is among them, else 0, the denominator is estimated as
+
+    .. math:: e^{s_{i+}} + \frac{N - 1}{S - h_i} \sum_{j\ \mathrm{drawn},\ j \neq +(i)} e^{s_{ij}}
+
+    Given :math:`h_i`, each of the :math:`N - 1` other keys is among the :math:`S - h_i` other drawn
+    ones with probability :math:`(S - h_i) / (N - 1)`, so the estimate is unbiased. Its logarithm is
+    too low by :math:`O(1 / S)` on average (Jensen), and so is the loss. It is exact for ``S = N``.
+
+    ``matched`` are :math:`s_{i+}`, ``others`` the logarithms of the sums over drawn keys, and
+    ``drawn`` the numbers :math:`S - h_i` of their terms, ``(B,)`` each.
+    """
+    # In the type of the logits: float32 would cost a float64 loss its digits.
+    represented = drawn.to(others).log()
+    return matched - torch.logaddexp(matched, others + math.log(total - 1) - represented)

@@ -1,9 +1,8 @@
-"""The log-sum-exp over pairs whose queries and keys lie on several ranks.
+"""The log-sum-exp over pairs whose queries and keys are sharded over several ranks.
 
-Every rank has its own queries at hand. Keys come to them in one of two ways, which make the same
-numbers: *gathered*, all at once, or in a *ring*, the keys of one rank after those of another,
-while the next ones are under way already. What is summed over queries, the sums along columns and
-the gradients of keys, goes back to the rank that the keys belong to.
+Every rank keeps its own queries. Keys come to them in one of two ways, which give the same numbers:
+*gathered*, all at once, or in a *ring*, the keys of one rank after those of another, while the next
+ones are in transit. Sums along columns and gradients of keys return to the rank of the keys.
 """
 
 from __future__ import annotations
@@ -38,25 +37,18 @@ def sharded_logsumexp(
 ) -> tuple[Tensor, Tensor | None]:
     """Return the log-sum-exp of own queries over all ranks' keys, and of own keys over all queries.
 
+    The results are those of :func:`pairwise_logsumexp` for all queries and keys in one process.
+
     Parameters
     ----------
-    q, k : Tensor (B, d), (K, d)
-        Queries and keys of this rank, in one floating type.
-    similarity : PairSimilarity
-        What the matrix of all pairs holds; no more than a tile of it is ever made.
+    q, k, similarity, columns
+        As there, with the queries and keys of this rank.
     keys : Sharding
         How keys lie on the ranks.
     skip : Tensor (B,) of int64, optional
         For each query one key, counted over all ranks, that is left out of both sums, or -1.
-    columns : bool
-        Whether the sums along the columns are needed.
     exchange : "ring" or "gather", optional
         How keys come; by default a ring, unless there are few on each rank.
-
-    Returns
-    -------
-    rows, columns : Tensor (B,), Tensor (K,) or None
-        As :func:`pairwise_logsumexp` would give them for all queries and keys in one process.
     """
     if keys.group is None:
         return pairwise_logsumexp(q, k, similarity, skip=skip, columns=columns)
@@ -82,13 +74,13 @@ class _RingLogSumExp(torch.autograd.Function):
         columns: bool,
     ) -> tuple[Tensor, Tensor | None]:
         rows = q.new_full((len(q),), -torch.inf)
-        home = _Home(keys, torch.logaddexp)
+        results = _Results(keys, torch.logaddexp)
         for hop, owner, block in _blocks(k, keys):
             part, sums = block_logsumexp(q, block, similarity, _within(skip, keys, owner), columns)
             rows = torch.logaddexp(rows, part)
             if sums is not None:
-                home.send(hop, sums)
-        own = home.total() if columns else None
+                results.send(hop, sums)
+        own = results.total() if columns else None
         ctx.similarity, ctx.keys = similarity, keys
         ctx.save_for_backward(q, k, skip, rows, own)
         return rows, own
@@ -98,17 +90,17 @@ class _RingLogSumExp(torch.autograd.Function):
         q, k, skip, rows, own = ctx.saved_tensors
         keys, width = ctx.keys, k.shape[1]
         # Keys travel together with their sums and the gradients of these.
-        beside = [] if own is None else [own[:, None], grads[1][:, None]]
-        to_q, home = torch.zeros_like(q), _Home(keys, torch.add)
-        for hop, owner, block in _blocks(torch.cat([k, *beside], dim=1), keys):
+        with_sums = [] if own is None else [own[:, None], grads[1][:, None]]
+        to_q, results = torch.zeros_like(q), _Results(keys, torch.add)
+        for hop, owner, block in _blocks(torch.cat([k, *with_sums], dim=1), keys):
             columns = None if own is None else (block[:, width], block[:, width + 1])
             left_out = _within(skip, keys, owner)
             pulled, to_block = block_gradient(
                 q, block[:, :width], ctx.similarity, left_out, (rows, grads[0]), columns
             )
             to_q += pulled
-            home.send(hop, to_block)
-        return to_q, home.total(), None, None, None, None
+            results.send(hop, to_block)
+        return to_q, results.total(), None, None, None, None
 
 
 def _within(skip: Tensor | None, keys: Sharding, owner: int) -> Tensor | None:
@@ -120,10 +112,7 @@ def _within(skip: Tensor | None, keys: Sharding, owner: int) -> Tensor | None:
 
 
 def _blocks(own: Tensor, keys: Sharding) -> Iterator[tuple[int, int, Tensor]]:
-    """Yield ``(hop, owner, rows)``, from this rank's own rows on; each block is passed on at once.
-
-    The next block is received while one is worked on.
-    """
+    """Yield ``(hop, owner, block)``, own rows first; the next block is received meanwhile."""
     ranks, block = len(keys.sizes), own.contiguous()
     for hop in range(ranks):
         owner = (keys.rank - hop) % ranks
@@ -131,47 +120,47 @@ def _blocks(own: Tensor, keys: Sharding) -> Iterator[tuple[int, int, Tensor]]:
             yield hop, owner, block
             return
         coming = block.new_empty(keys.sizes[owner - 1], *block.shape[1:])
-        under_way = _swap(block, keys.rank + 1, coming, keys.rank - 1, keys, _KEYS)
+        pending = _swap(block, keys.rank + 1, coming, keys.rank - 1, keys, _KEYS)
         yield hop, owner, block
-        _wait(under_way)
+        _wait(pending)
         block = coming
 
 
-class _Home:
-    """What other ranks find out about the keys of this one, and the way back to theirs."""
+class _Results:
+    """Collects what all ranks found about the keys of this one."""
 
     def __init__(self, keys: Sharding, combine: Callable[[Tensor, Tensor], Tensor]) -> None:
         self.keys, self.combine = keys, combine
         self.own = torch.empty(0)
-        # Messages, what comes with them, and what leaves meanwhile and must stay until it has left.
-        self.under_way: tuple[list[dist.Work], Tensor, Tensor] | None = None
+        # Messages, the tensor received, and the tensor sent, which must live until it has left.
+        self.pending: tuple[list[dist.Work], Tensor, Tensor] | None = None
 
     def send(self, hop: int, found: Tensor) -> None:
-        """Send what was found at a hop to the owner of the keys, and expect what others found."""
+        """Send what was found at a hop to the owner of the keys, and receive what others found."""
         if hop == 0:
             self.own = found
             return
         self._receive()
         coming, found, rank = torch.empty_like(self.own), found.contiguous(), self.keys.rank
         messages = _swap(found, rank - hop, coming, rank + hop, self.keys, _RESULTS)
-        self.under_way = messages, coming, found
+        self.pending = messages, coming, found
 
     def total(self) -> Tensor:
-        """Return all that was found about own keys."""
+        """Return what all ranks found about own keys."""
         self._receive()
         return self.own
 
     def _receive(self) -> None:
-        if self.under_way is not None:
-            messages, found, _ = self.under_way
+        if self.pending is not None:
+            messages, found, _ = self.pending
             _wait(messages)
-            self.own, self.under_way = self.combine(self.own, found), None
+            self.own, self.pending = self.combine(self.own, found), None
 
 
 def _swap(
     leaving: Tensor, to: int, coming: Tensor, source: int, keys: Sharding, tag: int
 ) -> list[dist.Work]:
-    """Start to send one array and to receive another; there is no message without rows."""
+    """Start to send one array and to receive another; empty arrays need no message."""
     ranks = len(keys.sizes)
     wanted = [(dist.isend, leaving, to), (dist.irecv, coming, source)]
     messages = [
@@ -182,6 +171,6 @@ def _swap(
     return dist.batch_isend_irecv(messages) if messages else []
 
 
-def _wait(under_way: list[dist.Work]) -> None:
-    for message in under_way:
+def _wait(pending: list[dist.Work]) -> None:
+    for message in pending:
         message.wait()

@@ -1,7 +1,7 @@
 """Similarities between queries and keys: tiles of their matrix, and gradients through them.
 
-A tile is the block of the ``B x K`` matrix for some rows. No member ever makes a ``B x K x d``
-array: the L^p forms go through the ``d`` coordinates one at a time.
+A tile is the block of the ``B x K`` matrix for some rows. Nothing makes a ``B x K x d`` array: the
+L^p forms go through the ``d`` coordinates one at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class PairSimilarity(ABC):
     """``s(c q, c k) = c^degree s(q, k)`` (per argument for the dot product)."""
 
     compiled_as: int | None = None
-    """Its number in ``compiled/kernel.c``, if it is there."""
+    """Its number in ``kernel/kernel.c``, if it is there."""
 
     @abstractmethod
     def paired(self, q: Tensor, k: Tensor) -> Tensor:

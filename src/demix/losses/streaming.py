@@ -23,9 +23,10 @@ def pairwise_logsumexp(
 ) -> tuple[Tensor, Tensor | None]:
     """Return the log-sum-exp of the similarity matrix along its rows and along its columns.
 
-    The ``B x K`` matrix is made tile by tile, forward and again backward, and never held: in
-    compiled code where there is a C compiler, else in plain torch, which also serves other devices
-    and similarities.
+    These are ``log sum_j exp s(q_i, k_j)`` ``(B,)`` and, if ``columns`` are asked for,
+    ``log sum_i exp s(q_i, k_j)`` ``(K,)``. The ``B x K`` matrix is made tile by tile, forward and
+    again backward, and never held: in compiled code where there is a C compiler, else in plain
+    torch, which also serves other devices and similarities.
 
     Parameters
     ----------
@@ -35,13 +36,6 @@ def pairwise_logsumexp(
         What the matrix holds.
     skip : Tensor (B,) of int64, optional
         For each query one key that is left out of both sums, or -1 for none.
-    columns : bool
-        Whether the sums along the columns are needed.
-
-    Returns
-    -------
-    rows, columns : Tensor (B,), Tensor (K,) or None
-        ``log sum_j exp s(q_i, k_j)`` and ``log sum_i exp s(q_i, k_j)``.
     """
     rows, column_sums = _PairwiseLogSumExp.apply(q, k, similarity, skip, columns)
     return rows, column_sums
@@ -82,17 +76,14 @@ def block_gradient(
     rows: tuple[Tensor, Tensor],
     columns: tuple[Tensor, Tensor] | None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients ``(B, d)`` and ``(K, d)`` of a block of pairs.
-
-    ``rows`` and ``columns`` are sums over at least this block, each with its gradient.
-    """
+    """Return the gradients of a block, given sums over at least this block with their gradients."""
     if len(q) == 0 or len(k) == 0:
         return torch.zeros_like(q), torch.zeros_like(k)
     engine = _engine(q, k, similarity)
     if len(k) == 1 and skip is not None:
         rows = tiles.finite(rows[0]), rows[1]
     with torch.autocast(q.device.type, enabled=False):
-        to_q, to_k = engine.gradient(q, k, similarity, skip, *rows, *(columns or (None, None)))
+        to_q, to_k = engine.gradient(q, k, similarity, skip, rows, columns)
     return to_q, to_k
 
 

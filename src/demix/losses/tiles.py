@@ -39,17 +39,15 @@ def gradient(
     k: Tensor,
     similarity: PairSimilarity,
     skip: Tensor | None,
-    rows: Tensor,
-    row_weight: Tensor,
-    columns: Tensor | None,
-    column_weight: Tensor | None,
+    rows: tuple[Tensor, Tensor],
+    columns: tuple[Tensor, Tensor] | None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients ``(B, d)`` and ``(K, d)`` of the weighted sum of both results."""
+    """Return the gradients ``(B, d)`` and ``(K, d)``, given both results and their gradients."""
     grad_q, grad_k = torch.empty_like(q), torch.zeros_like(k)
     for part, tile in _tiles(q, k, similarity, skip):
-        weight = _exp(tile - rows[part, None]).mul_(row_weight[part, None])
-        if columns is not None and column_weight is not None:
-            weight += _exp(tile.sub_(finite(columns))).mul_(column_weight)
+        weight = _exp(tile - rows[0][part, None]).mul_(rows[1][part, None])
+        if columns is not None:
+            weight += _exp(tile.sub_(finite(columns[0]))).mul_(columns[1])
         grad_q[part], to_k = similarity.pull(q[part], k, weight)
         grad_k += to_k
     return grad_q, grad_k

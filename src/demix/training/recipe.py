@@ -1,4 +1,4 @@
-"""How an encoder is trained, as a small record."""
+"""The settings of a training."""
 
 from __future__ import annotations
 
@@ -36,12 +36,11 @@ class Recipe:
     initialise : bool
         Draw the weights for whitened inputs; else torch's own initialisation stays.
     bf16 : bool
-        Run the encoder in bfloat16 where the processor has units for it. Narrow bodies gain
-        nothing from it.
+        Run the encoder in bfloat16 where the processor supports it; narrow bodies gain nothing.
     lazy_prototypes : bool
-        Approximate, for objectives with ``sampled`` rows: Adam touches only the rows that took part
-        in a step. Its moments of the others wait instead of decaying, and a row that comes late
-        begins with a step of up to three times the rate. By default Adam updates the whole table.
+        For ``sampled`` prototypes: Adam updates only those that took part in a step. This is
+        approximate: moments of the others do not decay, and a prototype that comes late begins with
+        a step of up to three times the rate. By default Adam updates all of them.
     chunk : int, optional
         Keep the activations of so many observations at a time, as
         :class:`demix.training.chunks.Chunked` does: the gradients of the whole batch in less
@@ -93,20 +92,20 @@ class Recipe:
         return 0.5 * (1 + math.cos(math.pi * (step - rise) / max(1.0, self.steps - rise)))
 
 
-def paper_recipe(*, supervised: bool = False) -> Recipe:
-    """Return the paper's training: Adam at 1e-4, batch 6144, 300 000 steps (100 000 supervised).
+def plain_adam(*, steps: int, batch: int, rate: float) -> Recipe:
+    """Return the papers' kind of training: Adam at one rate, from torch's own initialisation.
 
     Examples
     --------
-    >>> from demix.training.recipe import paper_recipe
-    >>> paper_recipe().steps
-    300000
+    >>> from demix.training.recipe import plain_adam
+    >>> plain_adam(steps=300_000, batch=6144, rate=1e-4).rate_factor(0)
+    1.0
     """
     return Recipe(
-        steps=100_000 if supervised else 300_000,
-        batch=6144,
+        steps=steps,
+        batch=batch,
         optimizer="adam",
-        rate=1e-4,
+        rate=rate,
         warmup=0.0,
         decay=False,
         whiten=False,

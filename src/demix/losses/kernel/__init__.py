@@ -25,7 +25,7 @@ def serves(q: Tensor, k: Tensor, similarity: PairSimilarity) -> bool:
 def logsumexp(
     q: Tensor, k: Tensor, similarity: PairSimilarity, skip: Tensor | None, columns: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the log-sum-exp along the rows ``(B,)`` and, if asked, the columns ``(K,)``."""
+    """Do what the function of this name in ``tiles`` does."""
     q, k, threads = q.contiguous(), k.contiguous(), _threads(q, k)
     rows = q.new_empty(len(q))
     # Each thread sums over its own rows.
@@ -39,26 +39,23 @@ def gradient(
     k: Tensor,
     similarity: PairSimilarity,
     skip: Tensor | None,
-    rows: Tensor,
-    row_weight: Tensor,
-    columns: Tensor | None,
-    column_weight: Tensor | None,
+    rows: tuple[Tensor, Tensor],
+    columns: tuple[Tensor, Tensor] | None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients ``(B, d)`` and ``(K, d)`` of the weighted sum of both results."""
+    """Do what the function of this name in ``tiles`` does."""
     q, k, threads = q.contiguous(), k.contiguous(), _threads(q, k)
     # Threads divide the longer side; each has gradients of its own for the shorter one only.
     by_keys = len(k) > len(q)
     to_q = q.new_zeros(threads if by_keys else 1, *q.shape)
     to_k = k.new_zeros(1 if by_keys else threads, *k.shape)
-    shift = None if columns is None else finite(columns)
-    weights = (rows, row_weight, shift, column_weight)
-    _call("gradient", q, k, similarity, threads, skip, *weights, to_q, to_k, by_keys)
+    shifted = (None, None) if columns is None else (finite(columns[0]), columns[1])
+    _call("gradient", q, k, similarity, threads, skip, *rows, *shifted, to_q, to_k, by_keys)
     factor = 1.0 if similarity.compiled_as == 0 else similarity.degree
     return _together(to_q).mul_(factor), _together(to_k).mul_(factor)
 
 
 def _together(parts: Tensor) -> Tensor:
-    """Add what the threads made; a large gradient made by all of them is not copied."""
+    """Add what the threads made; one part is not copied."""
     return parts[0] if len(parts) == 1 else parts.sum(dim=0)
 
 

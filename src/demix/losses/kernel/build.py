@@ -1,4 +1,4 @@
-"""Compile the kernel once for this machine and keep it where nobody else can write."""
+"""Compile the kernel once for this machine and cache it where nobody else can write."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def library() -> ctypes.CDLL | None:
     """Return the compiled kernel, or None where nothing can compile it.
 
     The compiler is ``$CC``, or else ``cc``. The result is kept under ``$XDG_CACHE_HOME/demix``
-    (``~/.cache/demix``), by the source, the compiler and the processor it was made for. What others
-    could have put there is not loaded: a :class:`DemixWarning` says so, and None is returned.
+    (``~/.cache/demix``), by the source, the compiler and the processor it was made for. If others
+    can write there, a :class:`DemixWarning` says so, and None is returned.
 
     Examples
     --------
@@ -57,9 +57,9 @@ def library() -> ctypes.CDLL | None:
 
 
 def unsafe(file: Path) -> str | None:
-    """Say why code must not be loaded from a file, which need not be there; None if it may be.
+    """Return why code must not be loaded from a file, which need not exist; None if it may be.
 
-    File and folder must be ours alone. Those who can write to a folder above could exchange them.
+    Nobody else may write to the file or to a folder above it.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def _command() -> list[str] | None:
 
 
 def _compile(command: list[str], kept: Path) -> None:
-    """Compile beside ``kept``, seal with a checksum and rename: nobody meets half a library."""
+    """Compile to a temporary file, append a checksum and rename, so that ``kept`` is complete."""
     with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
         made = Path(folder) / kept.name
         subprocess.run(

@@ -31,7 +31,7 @@ from demix.spaces.sphere import Sphere
 from demix.theory.optimum import optimum_error
 from demix.theory.setting import Equivalence, Setting, identified
 from demix.training.loop import Record
-from demix.training.recipe import Recipe, paper_recipe
+from demix.training.recipe import Recipe, plain_adam
 
 # Seeds of the cluster vectors, apart from those of the mixing, of training and of held-out draws.
 _VECTORS = 2**41
@@ -182,12 +182,8 @@ class LabelRow(ScoreRow):
         space, budget = row._space(model), row.laptop
         if scale.name == "paper":
             batch = row.batch or _PAPER_BATCH
-            recipe = replace(
-                paper_recipe(),
-                steps=50_000 * max(1, row.instances // batch),
-                batch=batch,
-                rate=1e-3,
-            )
+            steps = 50_000 * max(1, row.instances // batch)
+            recipe = plain_adam(steps=steps, batch=batch, rate=1e-3)
             encoder = paper_encoder(row.dim, space, batch_norm=True)
             return encoder, row._objective(model, None), recipe
         encoder = Encoder(

@@ -28,7 +28,7 @@ from demix.papers.runner.scales import Scale
 from demix.papers.runner.score_rows import panels_picture
 from demix.report.blocks import Picture
 from demix.spaces.real import Real
-from demix.training.recipe import Recipe, paper_recipe
+from demix.training.recipe import Recipe, plain_adam
 
 _MODELS = {
     "input": "input",
@@ -112,7 +112,7 @@ class ReadOutRow(Row):
             objective = Classification(classes, width, bias=True)
         if paper:
             steps = max(1, _PAPER_EPOCHS * images // _PAPER_BATCH)
-            recipe = replace(paper_recipe(), steps=steps, batch=_PAPER_BATCH, rate=1e-3)
+            recipe = plain_adam(steps=steps, batch=_PAPER_BATCH, rate=1e-3)
         else:
             recipe = _LAPTOP[network]
         return encoder, objective, replace(recipe, steps=10, batch=16) if scale.smoke else recipe

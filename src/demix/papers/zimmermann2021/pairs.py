@@ -31,7 +31,7 @@ from demix.spaces.names import space_named
 from demix.spaces.sphere import Sphere
 from demix.theory.optimum import is_matched, latent_loss
 from demix.training.loop import Record
-from demix.training.recipe import Recipe, paper_recipe
+from demix.training.recipe import Recipe, plain_adam
 
 SPACES = {"sphere": "Sphere", "box": "Box", "real": "Unbounded"}
 _CONTRAST = 1024
@@ -129,7 +129,9 @@ class PairRow(ScoreRow):
         else:
             objective = InfoNCE(self.similarity, within=self.laptop.within)
         if paper:
-            return paper_encoder(scale.dim, space), objective, paper_recipe(supervised=supervised)
+            steps = 100_000 if supervised else 300_000
+            recipe = plain_adam(steps=steps, batch=6144, rate=1e-4)
+            return paper_encoder(scale.dim, space), objective, recipe
         if supervised:
             # The true latents have unit size, so nothing has to grow.
             encoder, recipe = Encoder(scale.dim, space), Recipe(steps=2000)

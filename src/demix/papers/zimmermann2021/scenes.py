@@ -30,7 +30,7 @@ from demix.spaces.box import Box
 from demix.spaces.real import Real
 from demix.spaces.sphere import Sphere
 from demix.training.loop import Record
-from demix.training.recipe import Recipe, paper_recipe
+from demix.training.recipe import Recipe, plain_adam
 
 LATENTS = 10
 # What is hard to see, the rotations and the hue of the spotlight, is most of what positives have in
@@ -127,7 +127,7 @@ class SceneRow(ScoreRow):
         body = "resnet18" if paper else "compact"
         encoder = Encoder(shape, space, body=body, scale=1.0 if paper else size)
         if paper:
-            recipe = replace(paper_recipe(), steps=200_000, batch=512)
+            recipe = plain_adam(steps=200_000, batch=512, rate=1e-4)
         else:
             # Few, so that a row takes a quarter of an hour; the score still rises at the end.
             steps = 4000 if supervised else 1000
