@@ -12,7 +12,7 @@ from demix._support.memory import check_memory
 from demix.data.data import BLOCK, Data
 from demix.data.precision import loses_precision
 
-# Columns whose scales differ more than this are beyond what float32 arithmetic weighs fairly.
+# Scales of columns that differ by more than this are too far apart for float32.
 _SCALES = 1e4
 _MOST = float(np.finfo(np.float32).max)
 
@@ -38,7 +38,7 @@ class Findings:
     ratio : float
         Largest ``std`` over the smallest, among columns that change.
     precise : bool
-        Whether some column lies so far from zero that float32 loses what it tells.
+        Whether some column lies so far from zero that float32 is too coarse.
     """
 
     source: str
@@ -58,15 +58,15 @@ class Findings:
 
     def sentences(self) -> list[str]:
         """Return the warnings as plain sentences; there may be none."""
-        told = []
+        found = []
         if self.constant:
             some = ", ".join(self.constant[:5]) + (", ..." if len(self.constant) > 5 else "")
-            told.append(
+            found.append(
                 f"{len(self.constant)} of {len(self.names)} columns of {self.source} never change "
                 f"({some}) and say nothing; leave them out."
             )
         if self.duplicated:
-            told.append(
+            found.append(
                 f"{self.duplicated} of {self.rows} rows of {self.source} "
                 f"({self.duplicated / self.rows:.1%}) repeat an earlier row exactly, so that a row "
                 "is contrasted with itself and may be both trained on and held out; remove them "
@@ -75,21 +75,21 @@ class Findings:
         if self.ratio > _SCALES:
             varying = np.where(self.std > 0, self.std, np.nan)
             large, small = int(np.nanargmax(varying)), int(np.nanargmin(varying))
-            told.append(
+            found.append(
                 f"Columns of {self.source} differ in scale by a factor of {self.ratio:.1e} (std "
                 f"{self.std[large]:.3g} in column {self.names[large]}, {self.std[small]:.3g} in "
                 f"column {self.names[small]}); a fit brings them to one scale, so look whether the "
                 "small ones are more than noise."
             )
-        return told
+        return found
 
 
 def check_data(data: Data, *, batch: int | None = None) -> Findings:
-    """Look at all rows once, as they are kept, in the memory of a block and 8 bytes for each row.
+    """Check all rows in one pass, in the memory of a block and 8 bytes for each row.
 
-    Data that nothing can be learnt from are refused: fewer than 2 rows, or than a batch; NaN,
-    infinity, or numbers beyond float32; columns that are all constant. What makes results worse is
-    returned, and told by :meth:`Findings.warn`.
+    Raise :class:`DemixError` over data from which nothing can be learnt: fewer than 2 rows, or than
+    a batch; NaN, infinity, or numbers beyond float32; columns that are all constant. What makes
+    results worse is returned, and :meth:`Findings.warn` warns of it.
 
     Means and variances of blocks are merged as in Chan, Golub & LeVeque (1983), "Algorithms for
     computing the sample variance", The American Statistician 37: with ``n_a, m_a, S_a`` rows, mean
@@ -102,7 +102,7 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
     data : Data
         Rows ``(N, d)``; of images ``(N, C, H, W)`` the C channels are the columns.
     batch : int, optional
-        How many rows one step of training takes.
+        Rows of one step of training.
 
     Returns
     -------
@@ -188,11 +188,7 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
 
 
 def _hashes(block: np.ndarray) -> np.ndarray:
-    """Return a number for each row ``(B,)``, the same for equal rows and hardly ever otherwise.
-
-    Python hashes bytes with SipHash: 64 bits, so that a million different rows have two alike with
-    a chance of 3e-8.
-    """
+    """Return 64-bit hashes ``(B,)`` of rows; a million rows collide with probability 3e-8."""
     # -0 and 0 are equal, their bytes are not.
     flat = np.ascontiguousarray(block.reshape(len(block), -1) + block.dtype.type(0))
     rows = flat.view(f"V{flat.shape[1] * flat.itemsize}").ravel().tolist()

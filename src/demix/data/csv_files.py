@@ -38,16 +38,8 @@ def read_csv(
 ) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """Return the numbers ``(N, d)`` of a csv file and the names of their columns.
 
-    Parameters
-    ----------
-    path : Path
-        A file in UTF-8 whose cells are separated by commas, semicolons or tabs.
-    columns : sequence of str or int, optional
-        The columns to read: their names, or their numbers from 0 where there is no header.
-    header : str, optional
-        Whether the first line names the columns; see :func:`read_data`.
-    whole : bool
-        Read whole numbers as int64, without a word on the header; otherwise float64.
+    Columns are chosen by name, or by number from 0 where there is no header; see
+    :func:`read_data`. If ``whole``, numbers are read as int64, otherwise as float64.
     """
     check_header(header)
     lines = csv_lines(path, strict=True)
@@ -85,18 +77,10 @@ def csv_names(path: Path, header: str = "auto") -> tuple[str, ...] | None:
 
 
 def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
-    """Return one column of a csv file as text.
+    """Return one column of a csv file as text; ``what`` is the word for a cell in messages.
 
-    The first line of a file of one column is a header if it is no number and stands nowhere below.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    column : str, optional
-        Which column, if there are several; the first line is then a header.
-    what : str
-        What a message calls one of its cells.
+    If there are several columns, one must be chosen, by its name in the first line. The first line
+    of a single column is a header if it is no number and stands nowhere below.
     """
     lines = csv_lines(path)
     first = [cell.strip() for cell in next(lines)[1]]

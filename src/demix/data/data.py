@@ -14,8 +14,8 @@ from torch import Tensor
 
 from demix._support.errors import DemixError, listed, reason, warn
 from demix._support.validation import as_numpy, refuse_masked
-from demix.data.precision import narrowed
-from demix.data.rows import PickedRows, Rows, array_rows, as_float32
+from demix.data.precision import as_float32, narrowed
+from demix.data.rows import PickedRows, Rows, array_rows
 
 BLOCK = 2**22
 """Numbers of one block unless its size is asked for: 16 MB in float32."""
@@ -86,15 +86,6 @@ class Data:
         """Return the columns of these names, in this order; raise if one is missing.
 
         If the names of either side are not known, all columns are returned in their order.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from demix import Data
-        >>> from demix.data.rows import ArrayRows
-        >>> data = Data(ArrayRows(np.array([[1.0, 2.0]])), "a table", ("mass", "height"))
-        >>> next(data.matching(["height", "mass"]).blocks())[1]
-        tensor([[2., 1.]])
         """
         if names is None or self.names is None:
             if (names is None) != (self.names is None):

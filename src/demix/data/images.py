@@ -24,22 +24,9 @@ _MODES = {"1": "L", "L": "L", "RGBA": "RGBA"} | dict.fromkeys(("P", "RGB", "CMYK
 
 
 def open_image(source: Path | BytesIO, mode: str) -> Image.Image:
-    """Decode an image to a mode such as ``"RGB"``, upright as its EXIF orientation says.
+    """Decode an image to a mode of Pillow such as ``"RGB"``, upright as its EXIF orientation says.
 
-    Parameters
-    ----------
-    source : Path or BytesIO
-        A PNG, JPEG, WebP, TIFF or BMP image; anything else, and what is damaged, is refused.
-    mode : str
-        What Pillow calls the channels.
-
-    Examples
-    --------
-    >>> from io import BytesIO
-    >>> from demix.data.images import open_image
-    >>> open_image(BytesIO(b"%!PS"), "RGB")
-    Traceback (most recent call last):
-    demix.DemixError: Expected a PNG, JPEG, WebP, TIFF or BMP image, but ...
+    Anything but a PNG, JPEG, WebP, TIFF or BMP image is refused.
     """
     with _opened(source) as image:
         ImageOps.exif_transpose(image, in_place=True)

@@ -32,15 +32,9 @@ def table_names(path: Path, header: str = "auto") -> list[str] | None:
 
 
 def read_names(path: Path, column: str | None = None) -> list[str]:
-    """Return a name for each row, as it is written.
+    """Return a name for each row, from a table, an ``.npy`` file or lines of a ``.txt`` file.
 
-    Parameters
-    ----------
-    path : Path
-        A ``.csv``, ``.tsv`` or ``.parquet`` file, a ``.txt`` file with a name in each line, or an
-        ``.npy`` file of text or whole numbers.
-    column : str, optional
-        Which column of a table, if there are several.
+    If a csv file has several columns, one must be chosen; of a parquet file it is the first.
     """
     known = (".csv", ".tsv", ".parquet", ".txt", ".npy")
     suffix = known_suffix(path, "names in a .txt, .csv, .parquet or .npy", *known)
@@ -60,15 +54,7 @@ def read_names(path: Path, column: str | None = None) -> list[str]:
 
 
 class Matched(NamedTuple):
-    """Which rows of two files belong together.
-
-    Attributes
-    ----------
-    first, second : ndarray (M,) of int
-        Numbers of the rows in both, in the order of the first.
-    only_first, only_second : list of str
-        Names that the other lacks.
-    """
+    """Numbers of rows ``(M,)`` that belong together, and names that only one side has."""
 
     first: np.ndarray
     second: np.ndarray
@@ -79,23 +65,10 @@ class Matched(NamedTuple):
 def match_rows(
     first: Sequence[str], second: Sequence[str], *, called: tuple[str, str] = ("first", "second")
 ) -> Matched:
-    """Return which rows have the same name in both.
+    """Return which rows have the same name in both, in the order of the first.
 
     Names are compared as they are; if not a single one is in both, as file names without folders.
-
-    Parameters
-    ----------
-    first, second : sequence of str
-        A name for each row; none may occur twice.
-    called : two str
-        What messages call them.
-
-    Examples
-    --------
-    >>> from demix.data.names import match_rows
-    >>> found = match_rows(["b.png", "a.png", "c.png"], ["set/a.png", "set/b.png"])
-    >>> found.first.tolist(), found.second.tolist(), found.only_first
-    ([0, 1], [1, 0], ['c.png'])
+    No name may occur twice. Messages call the two as ``called`` says.
     """
     for names, words in zip((first, second), called, strict=True):
         _check_names(names, words)

@@ -90,16 +90,8 @@ class FileRows(StoredRows):
     """Rows of an array whose numbers lie in a file, in any memory order.
 
     They are read, not mapped: if a mapped file is truncated, the kernel kills the process, and
-    mapped pages count as memory. A file that was changed since it was opened is refused.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    array : ndarray (N, ...)
-        Shape, type and strides of the array; its numbers are not read.
-    start : int
-        Offset of its first number in the file.
+    mapped pages count as memory. A file that was changed since it was opened is refused. Only
+    shape, type and strides of ``array`` are used; its first number lies at ``start``.
     """
 
     def __init__(self, path: Path, array: np.ndarray, start: int) -> None:
@@ -190,12 +182,6 @@ def array_rows(array: np.ndarray) -> Rows:
         return ArrayRows(plain)
     # Another file may have taken its name meanwhile.
     return rows if same else ArrayRows(plain)
-
-
-def as_float32(array: np.ndarray, *, copy: bool = True) -> np.ndarray:
-    """Return float32 numbers; what is too large becomes infinite, which the checks then find."""
-    with np.errstate(over="ignore"):
-        return array.astype(np.float32, order="C", copy=copy)
 
 
 def _file_below(array: Any) -> tuple[Path, int, mmap.mmap] | None:
