@@ -57,6 +57,23 @@ def test_an_array_is_whole_or_as_it_was(tmp_path):
     assert [found.name for found in tmp_path.iterdir()] == ["a.npy"]
 
 
+def test_nothing_but_a_plain_file_of_one_name_is_replaced(tmp_path):
+    other = tmp_path / "other"
+    other.write_text("precious")
+    (tmp_path / "link").symlink_to(other)
+    (tmp_path / "second").hardlink_to(other)
+    os.mkfifo(tmp_path / "pipe")
+    kinds = {"link": "a link", "second": "a file with a second name", "pipe": "a pipe"}
+    before = sorted(tmp_path.iterdir())
+    for name, kind in kinds.items():
+        with pytest.raises(DemixError, match=f"free for a file of demix, but it is {kind}"):
+            write_atomic(tmp_path / name, "new")
+        with pytest.raises(DemixError, match=kind), new_array(tmp_path / name, (1, 1)):
+            pass
+    assert sorted(tmp_path.iterdir()) == before
+    assert other.read_text() == "precious"
+
+
 def test_an_array_of_no_rows_is_one(tmp_path):
     with new_array(tmp_path / "a.npy", (0, 2)):
         pass

@@ -74,16 +74,23 @@ def open_own(path: Path, flags: int) -> int:
         if error.errno == errno.ELOOP:
             raise _in_the_way(path, "a link") from error
         raise refused(path, error) from error
-    found = os.fstat(opened)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+    try:
+        _check_own(os.fstat(opened), path)
+    except DemixError:
         os.close(opened)
-        raise _in_the_way(path, kind_of(found.st_mode) or "a file with a second name")
+        raise
     return opened
 
 
 def kind_of(mode: int) -> str | None:
     """Return in words what ``st_mode`` says; None for a regular file."""
     return _OTHER.get(stat.S_IFMT(mode))
+
+
+def _check_own(found: os.stat_result, path: Path) -> None:
+    """Raise DemixError unless this is a plain file of one name."""
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        raise _in_the_way(path, kind_of(found.st_mode) or "a file with a second name")
 
 
 def stamp_of(paths: Iterable[str | Path]) -> str:
@@ -190,6 +197,8 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
     temporary = path.with_name(f".demix-{platform.node()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            _check_own(path.lstat(), path)
         opened = open_own(temporary, os.O_CREAT | os.O_EXCL)
         try:
             with os.fdopen(opened, "w+b") as file:

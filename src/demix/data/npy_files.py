@@ -10,7 +10,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from demix._support.errors import DemixError, explained, shortened
+from demix._support.errors import DemixError, explained, reason, shortened
 from demix._support.files import open_regular
 from demix._support.memory import check_memory
 from demix.data.formats import check_kind, choose_array
@@ -108,7 +108,12 @@ def read_header(file: IO[bytes]) -> Header:
     raw = BytesIO(start + length + file.read(claimed))
     np.lib.format.read_magic(raw)
     read = np.lib.format.read_array_header_1_0
-    header = Header(*(read if first_version else np.lib.format.read_array_header_2_0)(raw))
+    try:
+        header = Header(*(read if first_version else np.lib.format.read_array_header_2_0)(raw))
+    except Exception as error:  # numpy parses it as Python, which fails in many ways
+        raise ValueError(f"its header is damaged ({reason(error)})") from error
+    if min(header.shape, default=0) < 0:
+        raise ValueError(f"its header claims the shape {shortened(str(header.shape))}")
     if header.dtype.itemsize == 0:
         raise ValueError("its entries have no size, so that there may be any number of them")
     return header

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gzip
 import sys
+import tarfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from demix import DemixError
+from demix.data.reading import read_data
 from demix.papers import open_factor_images
+from demix.papers.datasets.mots import read_mots
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -170,3 +174,40 @@ def test_coil_whose_parts_do_not_fit(tmp_path):
     assert "8 objects and 3 angles" in _told(path)
     np.savez(path, **arrays | {"offset": arrays["offset"][::-1]})
     assert "where the images begin" in _told(path)
+
+
+def linked(path: Path, first: str, second: str) -> Path:
+    """Write an archive of two links that point at each other, and of one into nowhere."""
+    with tarfile.open(path, "w") as archive:
+        for name, target in ((first, second), (second, first), (f"x{first}", "nowhere")):
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = tarfile.SYMTYPE, target
+            archive.addfile(member)
+    return path
+
+
+def test_links_in_archives_are_not_followed(tmp_path):
+    cars = linked(tmp_path / "cars.tar", "car_1_mesh.mat", "car_2_mesh.mat")
+    assert "Expected car_..._mesh.mat files" in _told(cars)
+    with pytest.raises(DemixError, match=r"Expected \.txt files of MOTS annotations"):
+        read_mots(linked(tmp_path / "mots.tar", "0000.txt", "0001.txt"))
+
+
+def test_a_mesh_of_gigabytes_is_not_read(tmp_path):
+    with (tmp_path / "car_1_mesh.mat").open("wb") as file:
+        file.truncate(2**40)
+    assert "car_1_mesh.mat" in refused(tmp_path)
+
+
+@pytest.mark.parametrize("header", ["{'descr':(", "'''", "shape"])
+def test_headers_that_are_no_python(tmp_path, header):
+    shape = {"descr": "|u1", "fortran_order": False, "shape": (-1, 64, 64, 3)}
+    text = f"{shape if header == 'shape' else header}".encode().ljust(117) + b"\n"
+    for name, array in (("mpi3d_real.npz", "images"), (official.DSPRITES, "imgs")):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            for member in {array, "imgs", "latents_values", "latents_classes"}:
+                raw = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+                archive.writestr(f"{member}.npy", raw)
+        refused(tmp_path / name)
+    with pytest.raises(DemixError, match="cannot be read as one"):
+        read_data(tmp_path / "mpi3d_real.npz", key="images")

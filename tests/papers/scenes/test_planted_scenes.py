@@ -104,23 +104,29 @@ def test_nothing_waits_for_a_pipe(out, name, plant):
     for verify in (False, True):
         with pytest.raises(DemixError, match=rf"{name}.*\.$"):
             open_rendered(out, verify=verify)
-    if name == "latents.npy" and plant is os.mkfifo:
-        render(out)  # which makes them anew
-        assert (out / name).is_file()
-    else:
-        with pytest.raises(DemixError, match=rf"{name}.*\.$"):
-            render(out)
+    with pytest.raises(DemixError, match=rf"{name}.*\.$"):
+        render(out)
 
 
 @pytest.mark.parametrize("name", ["latents.npy", "meta.json"])
-def test_what_is_written_anew_takes_the_place_of_a_link(out, thesis, name):
+def test_what_is_written_anew_takes_no_place_of_a_link(out, thesis, name):
     thesis.write_bytes((out / name).read_bytes())
     before = thesis.read_bytes()
     (out / name).unlink()
     (out / name).symlink_to(thesis)
-    render(out)
+    with pytest.raises(DemixError, match=rf"{name} to be free .* a link"):
+        render(out)
     assert thesis.read_bytes() == before
-    assert not (out / name).is_symlink()
+    assert (out / name).is_symlink()
+
+
+@pytest.mark.parametrize("name", ["latents.npy", "images.npy"])
+def test_files_of_others_beside_a_copied_description_stay(out, name):
+    edit(out, lambda about: about["sha256"]["shards"].clear())
+    (out / name).write_text("precious")
+    with pytest.raises(DemixError, match=f"{name} holds something else"):
+        render(out)
+    assert (out / name).read_text() == "precious"
 
 
 def forge(folder, **facts) -> None:

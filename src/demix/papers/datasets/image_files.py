@@ -108,7 +108,8 @@ class ImageFiles:
         # In the order of the archive, which may be compressed.
         with _archive(self.source) as archive:
             for member in archive:
-                if member.name in wanted and (file := archive.extractfile(member)) is not None:
+                wanted_file = member.isreg() and member.name in wanted
+                if wanted_file and (file := archive.extractfile(member)) is not None:
                     yield wanted[member.name], file
 
 

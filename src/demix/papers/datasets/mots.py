@@ -108,7 +108,8 @@ def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
             read = [
                 (member.name, opened.read())
                 for member in archive
-                if _is_annotation(member.name)
+                if member.isreg()
+                and _is_annotation(member.name)
                 and _check_size(path, member.size)
                 and (opened := archive.extractfile(member))
             ]

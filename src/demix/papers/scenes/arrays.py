@@ -9,7 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from demix._support.errors import DemixError
 from demix._support.files import open_own, open_regular
+
+_MAGIC = b"\x93NUMPY"
 
 
 def allocate(file: Path, shape: tuple[int, ...]) -> None:
@@ -33,6 +36,9 @@ def allocate(file: Path, shape: tuple[int, ...]) -> None:
     header = _header(shape)
     # What else it holds stays, as far as it goes.
     with os.fdopen(open_own(file, os.O_CREAT), "r+b") as begun:
+        if begun.read(len(_MAGIC)) not in (b"", _MAGIC):
+            raise DemixError(f"{file} holds something else; choose another folder.")
+        begun.seek(0)
         begun.write(header)
         begun.truncate(len(header) + math.prod(shape))
 

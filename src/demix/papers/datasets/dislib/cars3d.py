@@ -66,16 +66,19 @@ def _meshes(path: Path) -> Iterator[tuple[str, bytes]]:
     if path.is_dir():
         for file in sorted([*path.glob("*_mesh.mat"), *path.glob("cars/*_mesh.mat")]):
             with open_regular(file) as mesh:
-                yield file.name, mesh.read()
+                yield file.name, mesh.read(_LARGEST)  # more is cut off, and so refused
         return
     try:
         with tarfile.open(path) as archive:
             for member in archive:
-                opened = archive.extractfile(member) if _is_mesh(member.name) else None
-                if opened is not None and member.size > _LARGEST:
+                # A link has no size of its own.
+                if not member.isreg() or not _is_mesh(member.name):
+                    continue
+                if member.size > _LARGEST:
                     raise EOFError(f"{shortened(member.name)} claims {member.size} bytes")
-                if opened is not None:
-                    yield member.name, opened.read()
+                opened = archive.extractfile(member)
+                assert opened is not None
+                yield member.name, opened.read()
     except (OSError, EOFError, ValueError, ZlibError, tarfile.TarError) as error:
         if isinstance(error, DemixError):
             raise
