@@ -15,7 +15,7 @@ from demix.metrics.isometry import isometry_error
 from demix.metrics.prototypes import prototypes_r2
 from demix.metrics.readout import explicitness, linear_accuracy
 from demix.metrics.regression import orthogonality_error
-from demix.metrics.statistic import Meaning, Statistic, _weights, explained, scored
+from demix.metrics.statistic import Meaning, Statistic, _weights, r2_of, scored
 
 
 def noisy(seed: int, samples: int, dim: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +63,7 @@ def test_drawing_samples_anew_is_another_weighting() -> None:
     random = np.random.default_rng(0)
     target, error = random.normal(size=(2, 50, 3))
     weights = next(_weights(50, 0))
-    found = explained(error, target)(weights)
+    found = r2_of(error, target)(weights)
     for some, r2 in zip(weights[:5], found, strict=False):
         rows = np.repeat(np.arange(50), np.round(50 * some).astype(int))
         assert len(rows) == 50

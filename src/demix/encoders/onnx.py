@@ -76,7 +76,8 @@ def export_onnx(encoder: Encoder, path: str | Path) -> Path:
     ...     export_onnx(Encoder(4, Sphere(3)), folder + "/model.onnx").name
     'model.onnx'
     """
-    onnx = _library()
+    onnx = need("onnx", "Writing ONNX", "onnx")
+    import_module("onnx.checker")
     refuse_other(Path(path), MARK)
     _check_as_built(encoder)
     check_finite(encoder.state_dict())
@@ -86,19 +87,13 @@ def export_onnx(encoder: Encoder, path: str | Path) -> Path:
             "takes, loses digits of them; centre the data before the fit."
         )
     graph = _Graph(onnx)
-    white = _layer(graph, encoder.whitening, "x")
-    latents = _space(graph, encoder.space, _layer(graph, encoder.body, white))
+    white = graph.layer(encoder.whitening, "x")
+    latents = graph.space(encoder.space, graph.layer(encoder.body, white))
     scale = encoder.space.expand_scale(encoder.log_scale.detach().float().exp())
     graph.add("Mul", latents, graph.constant("scale", scale), output="z")
     data = graph.model(encoder).SerializeToString(deterministic=True)
     onnx.checker.check_model(data, full_check=True)  # before it takes the place of an old file
     return write_atomic(path, data)
-
-
-def _library() -> ModuleType:
-    library: ModuleType = need("onnx", "Writing ONNX", "onnx")
-    import_module("onnx.checker")
-    return library
 
 
 def _check_as_built(encoder: Encoder) -> None:
@@ -173,140 +168,122 @@ class _Graph:
         helper.set_model_props(model, about)
         return model
 
+    def layer(self, layer: nn.Module, h: str) -> str:
+        return _LAYERS[type(layer)](self, layer, h)
+
+    def space(self, space: Space, z: str) -> str:
+        # By the exact class: one derived from it may compute something else.
+        if type(space) not in _SPACES:
+            known = ", ".join(kind.__name__ for kind in _SPACES)
+            raise DemixError(
+                f"The space {type(space).__name__} has no ONNX form here; known are {known}."
+            )
+        return _SPACES[type(space)](self, space, z)
+
+    def tensors(self, layer: nn.Module, *names: str) -> list[str]:
+        """Store the tensors of a layer, without a bias that it does not have."""
+        values = {name: getattr(layer, name) for name in names}
+        return [self.constant(name, value) for name, value in values.items() if value is not None]
+
+    def whitening(self, layer: Any, x: str) -> str:
+        mean, matrix = self.tensors(layer, "mean", "matrix")
+        return self.add("MatMul", self.add("Sub", x, mean), matrix)
+
+    def channel_scaling(self, layer: Any, x: str) -> str:
+        mean, deviation = self.tensors(layer, "mean", "deviation")
+        return self.add("Div", self.add("Sub", x, mean), deviation)
+
+    def sequential(self, layers: Any, h: str) -> str:
+        for layer in layers:
+            h = self.layer(layer, h)
+        return h
+
+    def linear(self, layer: Any, h: str) -> str:
+        return self.add("Gemm", h, *self.tensors(layer, "weight", "bias"), transB=1)
+
+    def residual(self, layer: Any, h: str) -> str:
+        return self.add("Add", h, self.layer(layer.activation, self.linear(layer.linear, h)))
+
+    def conv(self, layer: Any, h: str) -> str:
+        tensors = self.tensors(layer, "weight", "bias")
+        pads = [*layer.padding, *layer.padding]
+        return self.add("Conv", h, *tensors, strides=list(layer.stride), pads=pads)
+
+    def what_and_where(self, layer: Any, h: str) -> str:
+        where = self.add("Flatten", self.add("Relu", self.conv(layer.where, h)))
+        pooled = [self.add(f"Global{kind}Pool", h) for kind in ("Average", "Max")]
+        return self.add("Concat", *(self.add("Flatten", part) for part in pooled), where, axis=1)
+
+    def basic_block(self, layer: Any, h: str) -> str:
+        both = self.add("Add", self.layer(layer.main, h), self.layer(layer.skip, h))
+        return self.add("Relu", both)
+
+    def max_pool(self, layer: Any, h: str) -> str:
+        size, stride, pad = layer.kernel_size, layer.stride, layer.padding
+        return self.add("MaxPool", h, kernel_shape=[size] * 2, strides=[stride] * 2, pads=[pad] * 4)
+
+    def batch_norm(self, layer: Any, h: str) -> str:
+        tensors = self.tensors(layer, "weight", "bias", "running_mean", "running_var")
+        return self.add("BatchNormalization", h, *tensors, epsilon=layer.eps)
+
+    def gelu(self, layer: Any, h: str) -> str:
+        # h/2 (1 + erf(h / sqrt 2)), since a node of its own came later than this opset.
+        erf = self.add("Erf", self.add("Mul", h, self.constant("inner", math.sqrt(0.5))))
+        twice = self.add("Mul", h, self.add("Add", erf, self.constant("one", 1.0)))
+        return self.add("Mul", twice, self.constant("half", 0.5))
+
+    def sphere(self, space: Any, z: str) -> str:
+        norm = self.add("ReduceL2", z, axes=[-1], keepdims=1)
+        # As in torch's normalize, so that a zero stays a zero.
+        unit = self.add("Div", z, self.add("Max", norm, self.constant("least", 1e-12)))
+        return self.add("Mul", unit, self.constant("radius", space.radius))
+
+    def box(self, space: Any, z: str) -> str:
+        side, low = self.constant("side", space.high - space.low), self.constant("low", space.low)
+        return self.add("Add", self.add("Mul", self.add("Sigmoid", z), side), low)
+
+    def l1_ball(self, space: Any, z: str) -> str:
+        norm = self.add("ReduceL1", z, axes=[-1], keepdims=1)
+        ball = self.add("Div", z, self.add("Add", norm, self.constant("one", 1.0)))
+        return self.add("Mul", ball, self.constant("radius", space.radius))
+
+    def product(self, space: Any, z: str) -> str:
+        pieces = self.split(z, [part.dim for part in space.parts])
+        pairs = zip(space.parts, pieces, strict=True)
+        return self.add("Concat", *[self.space(part, piece) for part, piece in pairs], axis=-1)
+
 
 Form = Callable[[_Graph, Any, str], str]
 """Adds the nodes of a layer or a space to a graph: from the name of its input to its output's."""
-
-
-def _layer(graph: _Graph, layer: nn.Module, h: str) -> str:
-    return _LAYERS[type(layer)](graph, layer, h)
-
-
-def _space(graph: _Graph, space: Space, z: str) -> str:
-    # By the exact class: one derived from it may compute something else.
-    if type(space) not in _SPACES:
-        known = ", ".join(kind.__name__ for kind in _SPACES)
-        raise DemixError(
-            f"The space {type(space).__name__} has no ONNX form here; known are {known}."
-        )
-    return _SPACES[type(space)](graph, space, z)
-
-
-def _tensors(graph: _Graph, layer: nn.Module, *names: str) -> list[str]:
-    """Store the tensors of a layer, without a bias that it does not have."""
-    values = {name: getattr(layer, name) for name in names}
-    return [graph.constant(name, value) for name, value in values.items() if value is not None]
 
 
 def _node(kind: str) -> Form:
     return lambda graph, layer, h: graph.add(kind, h)
 
 
-def _whitening(graph: _Graph, layer: Any, x: str) -> str:
-    mean, matrix = _tensors(graph, layer, "mean", "matrix")
-    return graph.add("MatMul", graph.add("Sub", x, mean), matrix)
-
-
-def _channel_scaling(graph: _Graph, layer: Any, x: str) -> str:
-    mean, deviation = _tensors(graph, layer, "mean", "deviation")
-    return graph.add("Div", graph.add("Sub", x, mean), deviation)
-
-
-def _sequential(graph: _Graph, layers: Any, h: str) -> str:
-    for layer in layers:
-        h = _layer(graph, layer, h)
-    return h
-
-
-def _linear(graph: _Graph, layer: Any, h: str) -> str:
-    return graph.add("Gemm", h, *_tensors(graph, layer, "weight", "bias"), transB=1)
-
-
-def _residual(graph: _Graph, layer: Any, h: str) -> str:
-    return graph.add("Add", h, _layer(graph, layer.activation, _linear(graph, layer.linear, h)))
-
-
-def _conv(graph: _Graph, layer: Any, h: str) -> str:
-    tensors = _tensors(graph, layer, "weight", "bias")
-    pads = [*layer.padding, *layer.padding]
-    return graph.add("Conv", h, *tensors, strides=list(layer.stride), pads=pads)
-
-
-def _what_and_where(graph: _Graph, layer: Any, h: str) -> str:
-    where = graph.add("Flatten", graph.add("Relu", _conv(graph, layer.where, h)))
-    pooled = [graph.add(f"Global{kind}Pool", h) for kind in ("Average", "Max")]
-    return graph.add("Concat", *(graph.add("Flatten", part) for part in pooled), where, axis=1)
-
-
-def _basic_block(graph: _Graph, layer: Any, h: str) -> str:
-    both = graph.add("Add", _layer(graph, layer.main, h), _layer(graph, layer.skip, h))
-    return graph.add("Relu", both)
-
-
-def _max_pool(graph: _Graph, layer: Any, h: str) -> str:
-    size, stride, pad = layer.kernel_size, layer.stride, layer.padding
-    return graph.add("MaxPool", h, kernel_shape=[size] * 2, strides=[stride] * 2, pads=[pad] * 4)
-
-
-def _batch_norm(graph: _Graph, layer: Any, h: str) -> str:
-    tensors = _tensors(graph, layer, "weight", "bias", "running_mean", "running_var")
-    return graph.add("BatchNormalization", h, *tensors, epsilon=layer.eps)
-
-
-def _gelu(graph: _Graph, layer: Any, h: str) -> str:
-    # h/2 (1 + erf(h / sqrt 2)), since a node of its own came later than this opset.
-    erf = graph.add("Erf", graph.add("Mul", h, graph.constant("inner", math.sqrt(0.5))))
-    twice = graph.add("Mul", h, graph.add("Add", erf, graph.constant("one", 1.0)))
-    return graph.add("Mul", twice, graph.constant("half", 0.5))
-
-
-def _sphere(graph: _Graph, space: Any, z: str) -> str:
-    norm = graph.add("ReduceL2", z, axes=[-1], keepdims=1)
-    # As in torch's normalize, so that a zero stays a zero.
-    unit = graph.add("Div", z, graph.add("Max", norm, graph.constant("least", 1e-12)))
-    return graph.add("Mul", unit, graph.constant("radius", space.radius))
-
-
-def _box(graph: _Graph, space: Any, z: str) -> str:
-    side, low = graph.constant("side", space.high - space.low), graph.constant("low", space.low)
-    return graph.add("Add", graph.add("Mul", graph.add("Sigmoid", z), side), low)
-
-
-def _l1_ball(graph: _Graph, space: Any, z: str) -> str:
-    norm = graph.add("ReduceL1", z, axes=[-1], keepdims=1)
-    ball = graph.add("Div", z, graph.add("Add", norm, graph.constant("one", 1.0)))
-    return graph.add("Mul", ball, graph.constant("radius", space.radius))
-
-
-def _product(graph: _Graph, space: Any, z: str) -> str:
-    pieces = graph.split(z, [part.dim for part in space.parts])
-    pairs = zip(space.parts, pieces, strict=True)
-    return graph.add("Concat", *[_space(graph, part, piece) for part, piece in pairs], axis=-1)
-
-
 _LAYERS: dict[type[nn.Module], Form] = {
-    Whitening: _whitening,
-    ChannelScaling: _channel_scaling,
-    nn.Sequential: _sequential,
-    nn.Linear: _linear,
-    ResidualLayer: _residual,
-    nn.BatchNorm1d: _batch_norm,
-    nn.BatchNorm2d: _batch_norm,
+    Whitening: _Graph.whitening,
+    ChannelScaling: _Graph.channel_scaling,
+    nn.Sequential: _Graph.sequential,
+    nn.Linear: _Graph.linear,
+    ResidualLayer: _Graph.residual,
+    nn.BatchNorm1d: _Graph.batch_norm,
+    nn.BatchNorm2d: _Graph.batch_norm,
     nn.SiLU: lambda graph, layer, h: graph.add("Mul", h, graph.add("Sigmoid", h)),
-    nn.GELU: _gelu,
+    nn.GELU: _Graph.gelu,
     nn.LeakyReLU: lambda graph, layer, h: graph.add("LeakyRelu", h, alpha=layer.negative_slope),
     nn.ReLU: _node("Relu"),
-    nn.Conv2d: _conv,
-    nn.MaxPool2d: _max_pool,
+    nn.Conv2d: _Graph.conv,
+    nn.MaxPool2d: _Graph.max_pool,
     nn.AdaptiveAvgPool2d: _node("GlobalAveragePool"),
     nn.Flatten: _node("Flatten"),
-    WhatAndWhere: _what_and_where,
-    BasicBlock: _basic_block,
+    WhatAndWhere: _Graph.what_and_where,
+    BasicBlock: _Graph.basic_block,
 }
 _SPACES: dict[type[Space], Form] = {
-    Sphere: _sphere,
-    Box: _box,
+    Sphere: _Graph.sphere,
+    Box: _Graph.box,
     Real: lambda graph, space, z: z,
-    L1Ball: _l1_ball,
-    Product: _product,
+    L1Ball: _Graph.l1_ball,
+    Product: _Graph.product,
 }

@@ -17,16 +17,9 @@ Method = Literal["pearson", "spearman"]
 
 
 def correlation_matrix(latents: Any, factors: Any, *, method: Method = "pearson") -> np.ndarray:
-    """Return the correlation of each factor with each latent, ``(n, m)``.
+    """Return the correlation of each factor with each latent, ``(n, m)``; 0 for a constant.
 
-    Parameters
-    ----------
-    latents : array (N, m)
-        What an encoder recovered; a constant latent correlates 0.
-    factors : array (N, n)
-        The true factors.
-    method : "pearson" or "spearman"
-        Of the values, or of their ranks.
+    ``"spearman"`` is the correlation of ranks.
 
     Examples
     --------
@@ -52,14 +45,10 @@ def mean_correlation(
 
     Parameters
     ----------
-    latents : array (N, m)
-        What an encoder recovered.
-    factors : array (N, n)
-        The true factors.
+    latents, factors, seed
+        As in :func:`demix.affine_r2`.
     method : "pearson" or "spearman"
         Correlation of the values, or of their ranks.
-    seed : int
-        Seed of the split, of the shuffled baseline and of the interval.
 
     Returns
     -------

@@ -14,10 +14,10 @@ from demix.metrics.statistic import (
     Meaning,
     Statistic,
     Values,
-    explained,
     halves,
     mean_of,
     over,
+    r2_of,
     scored_each,
 )
 
@@ -57,16 +57,8 @@ def dci(
     (level 1 %, corrected for all pairs). Unlike the decrease of impurity in the trees, which is
     never 0, it gives nothing to latents that trees only overfit to.
 
-    Parameters
-    ----------
-    latents, factors, categorical, seed
-        As in :func:`demix.all_scores`.
-
-    Returns
-    -------
-    DCI
-        Invariant to monotone maps of each latent and, up to the randomness of trees, to their
-        order.
+    Invariant to monotone maps of each latent and, up to the randomness of trees, to their order.
+    Parameters are those of :func:`demix.all_scores`.
 
     Examples
     --------
@@ -195,6 +187,6 @@ class _Forest:
     def accuracy(self, weights: np.ndarray) -> np.ndarray:
         """Return :math:`R^2`, or the accuracy for categories, ``(B, 1)`` under weights."""
         if not self.categorical:
-            return explained(self.target - self.predicted, self.target)(weights)
+            return r2_of(self.target - self.predicted, self.target)(weights)
         right = self.predicted.argmax(axis=1) == self.target.argmax(axis=1)
         return np.asarray(weights @ right)[:, None]

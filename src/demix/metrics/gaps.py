@@ -10,16 +10,7 @@ import numpy as np
 from demix.metrics.factors import Factors, check_factors
 from demix.metrics.information import binned_information
 from demix.metrics.score import Score
-from demix.metrics.statistic import (
-    Meaning,
-    Statistic,
-    Values,
-    explained,
-    halves,
-    mean_of,
-    over,
-    scored,
-)
+from demix.metrics.statistic import Meaning, Statistic, Values, halves, mean_of, over, r2_of, scored
 
 
 def mutual_information_gap(
@@ -34,15 +25,8 @@ def mutual_information_gap(
     bins that hold equally many samples, 20 for 2000 samples or more, and corrected for its bias;
     pairs that a G-test does not distinguish from independent ones share none.
 
-    Parameters
-    ----------
-    latents, factors, categorical, seed
-        As in :func:`demix.all_scores`.
-
-    Returns
-    -------
-    Score
-        Invariant to the order of the latents and to monotone maps of each.
+    Invariant to the order of the latents and to monotone maps of each. Parameters are those of
+    :func:`demix.all_scores`.
 
     Examples
     --------
@@ -84,15 +68,8 @@ def separated_predictability(
     by its chance level 1/C for C classes, so that the published form is (1 - 1/C) times ours.
     Fitted on one half of the samples and scored on the other.
 
-    Parameters
-    ----------
-    latents, factors, categorical, seed
-        As in :func:`demix.all_scores`.
-
-    Returns
-    -------
-    Score
-        Invariant to order, sign, scale and shift of the latents.
+    Invariant to order, sign, scale and shift of the latents. Parameters are those of
+    :func:`demix.all_scores`.
 
     Examples
     --------
@@ -143,7 +120,7 @@ def _number_scores(
     centred = latents[fit] - z_mean
     slope = over(centred.T @ (target[fit, 0] - s_mean), np.square(centred).sum(axis=0))
     error = target[test] - s_mean - (latents[test] - z_mean) * slope
-    return explained(error, np.broadcast_to(target[test], error.shape))
+    return r2_of(error, np.broadcast_to(target[test], error.shape))
 
 
 def _class_scores(

@@ -16,10 +16,10 @@ from demix.metrics.statistic import (
     Meaning,
     Statistic,
     Values,
-    explained,
     halves,
     mean_of,
     over,
+    r2_of,
     scored_each,
 )
 
@@ -60,16 +60,8 @@ def infomec(
     of small range; here, those that depend on no factor by a G-test are left out, so that their
     scale does not matter.
 
-    Parameters
-    ----------
-    latents, factors, categorical, seed
-        As in :func:`demix.all_scores`.
-
-    Returns
-    -------
-    InfoMEC
-        ``modularity`` and ``compactness``, invariant to order and monotone maps of the latents;
-        ``explicitness``, invariant to invertible affine maps.
+    Modularity and compactness are invariant to order and monotone maps of the latents, explicitness
+    to invertible affine maps. Parameters are those of :func:`demix.all_scores`.
 
     Examples
     --------
@@ -145,7 +137,7 @@ def _explicit(
     if len(numbers):
         target = factors.values[:, numbers]
         predicted = LinearRegression().fit(latents[fit], target[fit]).predict(latents[test])
-        parts.append(explained(target[test] - predicted, target[test]))
+        parts.append(r2_of(target[test] - predicted, target[test]))
     categories = np.flatnonzero(factors.categorical)
     if len(categories):
         parts.append(_uncertainty_removed(latents, factors, categories, fit, test))

@@ -28,25 +28,16 @@ def isometry_error(
 
     .. math:: \min_c \; |s(h) - c \, s(z)|_2 \; / \; |s(h)|_2
 
-    is 0 for an isometry. The constant is fitted on half of the pairs.
+    is 0 for an isometry; smaller is better. The constant is fitted on half of the pairs.
 
     Parameters
     ----------
-    latents : array (N, m)
-        What an encoder recovered.
-    factors : array (N, n)
-        The true factors.
+    latents, factors, seed
+        As in :func:`demix.affine_r2`.
     similarity : "dot" or float
         The dot product, or ``p`` for :math:`|.|_p^p`.
     rounds : int
         How often every sample is paired with another one.
-    seed : int
-        Seed of the pairs, of the shuffled baseline and of the interval.
-
-    Returns
-    -------
-    Score
-        Smaller is better.
 
     Examples
     --------

@@ -30,16 +30,8 @@ def linear_accuracy(
     mean over factors: the counterpart of :func:`affine_r2` for categories, which are all that is
     scored.
 
-    Parameters
-    ----------
-    latents, factors, categorical, seed
-        As in :func:`demix.all_scores`.
-
-    Returns
-    -------
-    Score
-        Invariant to invertible affine maps of the latents. Chance is about the share of the most
-        frequent category.
+    Invariant to invertible affine maps of the latents. Chance is about the share of the most
+    frequent category. Parameters are those of :func:`demix.all_scores`.
 
     Examples
     --------
@@ -87,16 +79,8 @@ def explicitness(
     of a range from both sides of it, however explicit the factor. Fitted on one half of the samples
     and scored on the other; chance is 1/2.
 
-    Parameters
-    ----------
-    latents, factors, categorical, seed
-        As in :func:`demix.all_scores`.
-
-    Returns
-    -------
-    Score
-        Invariant to invertible affine maps of the latents. The interval is that of the placements
-        of DeLong et al. (1988).
+    Invariant to invertible affine maps of the latents. The interval is that of the placements of
+    DeLong et al. (1988). Parameters are those of :func:`demix.all_scores`.
 
     Examples
     --------

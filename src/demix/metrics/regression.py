@@ -11,16 +11,7 @@ from sklearn.linear_model import LinearRegression
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
 from demix.metrics.score import Score
-from demix.metrics.statistic import (
-    Meaning,
-    Statistic,
-    Values,
-    explained,
-    halves,
-    mean_of,
-    over,
-    scored,
-)
+from demix.metrics.statistic import Meaning, Statistic, Values, halves, mean_of, over, r2_of, scored
 
 
 def affine_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
@@ -74,17 +65,8 @@ def orthogonal_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
     Orthogonal Procrustes on one half of the samples, scored on the other. 1 means identified up
     to an orthogonal map (Theorem 2); the common scale is the model's radius.
 
-    Parameters
-    ----------
-    latents, factors : array (N, n)
-        As many latents as factors.
-    seed : int
-        Seed of the split, of the shuffled baseline and of the interval.
-
-    Returns
-    -------
-    Score
-        Invariant to rotations, reflections, shifts and one common scale of the latents.
+    There must be as many latents as factors. Invariant to rotations, reflections, shifts and one
+    common scale of the latents. Parameters are those of :func:`affine_r2`.
 
     Examples
     --------
@@ -123,18 +105,8 @@ def orthogonality_error(latents: Any, factors: Any, *, seed: int = 0) -> Score:
     enters, unlike the mean absolute error of :math:`s_i` from :math:`\kappa / \beta`, which needs
     both to be known.
 
-    Parameters
-    ----------
-    latents, factors : array (N, d)
-        As many latents as factors.
-    seed : int
-        Seed of the shuffled baseline and of the interval.
-
-    Returns
-    -------
-    Score
-        Smaller is better. Invariant to rotations, reflections, shifts and one common scale of the
-        latents. ``per_factor`` holds the singular values over their mean.
+    Smaller is better; ``per_factor`` holds the singular values over their mean. Parameters and
+    invariances are those of :func:`orthogonal_r2`.
 
     Examples
     --------
@@ -176,7 +148,7 @@ def _check_square(latents: Any, factors: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _mean_r2(predicted: np.ndarray, true: np.ndarray) -> Statistic:
-    r2 = explained(true - predicted, true)
+    r2 = r2_of(true - predicted, true)
     return Statistic(len(true), lambda weights: mean_of(r2(weights)))
 
 

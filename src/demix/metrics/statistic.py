@@ -155,7 +155,7 @@ def over(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(denominator > 0, numerator / safe, 0.0))
 
 
-def explained(error: np.ndarray, target: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def r2_of(error: np.ndarray, target: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     r"""Return the :math:`R^2` ``(B, k)`` of predictions as a function of weights ``(B, N)``.
 
     ``error`` ``(N, k)`` is what the predictions miss of ``target`` ``(N, k)``.

@@ -32,15 +32,8 @@ def beta_vae_score(
     of samples that agree in that factor; its accuracy on samples that it was not fitted to. Chance
     is 1/n for n factors.
 
-    Parameters
-    ----------
-    latents, factors, categorical, seed
-        As in :func:`demix.all_scores`.
-
-    Returns
-    -------
-    Score
-        Invariant to order, sign, scale and shift of the latents.
+    Invariant to order, sign, scale and shift of the latents. Parameters are those of
+    :func:`demix.all_scores`.
 
     Examples
     --------
