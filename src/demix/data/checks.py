@@ -89,7 +89,8 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
 
     Raise :class:`DemixError` over data from which nothing can be learnt: fewer than 2 rows, or than
     a batch; NaN, infinity, or numbers beyond float32; columns that are all constant. What makes
-    results worse is returned, and :meth:`Findings.warn` warns of it.
+    results worse is returned, and :meth:`Findings.warn` warns of it. Findings and digest are kept
+    with the data, so that rows are scanned once.
 
     Means and variances of blocks are merged as in Chan, Golub & LeVeque (1983), "Algorithms for
     computing the sample variance", The American Statistician 37: with ``n_a, m_a, S_a`` rows, mean
@@ -119,7 +120,7 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
     >>> found.mean
     array([2., 5.])
     """
-    rows, columns = data.shape[:2]
+    rows = len(data)
     if rows < 2:
         raise DemixError(f"Expected at least 2 rows to tell apart, but {data.source} has {rows}.")
     if batch is not None and rows < batch:
@@ -127,6 +128,14 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
             f"A batch of {batch} needs as many rows, but {data.source} has {rows}; choose a batch "
             f"of at most {rows}."
         )
+    if "findings" not in data.known:
+        data.known["findings"] = _scan(data)
+    found: Findings = data.known["findings"]
+    return found
+
+
+def _scan(data: Data) -> Findings:
+    rows, columns = data.shape[:2]
     names = data.names or tuple(map(str, range(columns)))
     seen, mean, squares = 0, np.zeros(columns), np.zeros(columns)
     low, high = np.full(columns, np.inf), np.full(columns, -np.inf)
@@ -137,7 +146,7 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
     )
     hashes = np.empty(rows, dtype=np.int64)
     bad, first_bad = 0, ""
-    for start, raw in data.raw_blocks():
+    for start, raw in data.digested_blocks():
         # (B, columns, entries of a column); a matrix has one entry each
         block = raw.reshape(len(raw), columns, -1)
         finite = (np.abs(block) <= _MOST).all(axis=2)  # not so for NaN, either

@@ -19,7 +19,7 @@ import numpy as np
 from demix._support.errors import DemixError, reason, shortened, warn
 from demix._support.files import open_regular
 from demix._support.memory import check_memory
-from demix.data.formats import check_kind, find_column
+from demix.data.formats import check_kind, find_column, unreadable
 
 LONGEST_CELL = 1000
 """The most letters of a name, label or category."""
@@ -42,12 +42,13 @@ def read_csv(
     :func:`read_data`. If ``whole``, numbers are read as int64, otherwise as float64.
     """
     check_header(header)
-    lines = csv_lines(path, strict=True)
+    sizes: list[float] = []
+    lines = csv_lines(path, strict=True, sizes=sizes)
     start = list(itertools.islice(lines, 2))
     names, width = _header(path, header, start), len(start[0][1])
     chosen = _chosen(path, names, width, columns)
     check_memory(
-        2 * 8 * _count_lines(path) * len(chosen),
+        2 * 8 * sizes[0] * len(chosen),
         f"Reading {path}",
         "save it as .npy, which is not read as a whole, or choose fewer columns",
     )
@@ -104,16 +105,27 @@ def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
     return cells
 
 
-def csv_lines(path: Path, *, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+def csv_lines(
+    path: Path, *, strict: bool = False, sizes: list[float] | None = None
+) -> Iterator[tuple[int, list[str]]]:
     """Go through the cells of all lines that are not blank, with the number of the line from 1.
 
     In a file of one column a blank line above a value is a missing value, which is refused. If
     ``strict``, so are quotes around only a part of a cell, and around more than one line: one that
-    is not closed would take in all lines up to the next one.
+    is not closed would take in all lines up to the next one. To ``sizes`` the rough number of lines
+    is added, before the first of them.
     """
-    check_kind(path, "a text file")
     try:
-        with TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as file:
+        with (
+            open_regular(path) as raw,
+            TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file,
+        ):
+            beginning = raw.read(_BEGINNING)
+            check_kind(path, "a text file", beginning)
+            raw.seek(0)
+            if sizes is not None:
+                share = max(1, len(beginning)) / max(1, path.stat().st_size)
+                sizes.append((beginning.count(b"\n") + 1) / share)
             start = []
             bounded = _bounded_lines(file, path)
             for line in bounded:
@@ -130,6 +142,8 @@ def csv_lines(path: Path, *, strict: bool = False) -> Iterator[tuple[int, list[s
             f"Expected a csv file in UTF-8, but {path} is written otherwise ({error.reason}); "
             "save it as UTF-8."
         ) from error
+    except (OSError, UnicodeError) as error:
+        raise unreadable(path, error) from error
 
 
 def _bounded_lines(file: TextIOWrapper, path: Path) -> Iterator[str]:
@@ -251,13 +265,6 @@ def _chosen(
             "from 0) has none; name it, write frames with to_csv(index=False), or choose columns."
         )
     return list(range(width))
-
-
-def _count_lines(path: Path) -> float:
-    """Return roughly how many lines a file has, from its beginning."""
-    with open_regular(path) as file:
-        start = file.read(_BEGINNING)
-    return path.stat().st_size * (start.count(b"\n") + 1) / max(1, len(start))
 
 
 def _int64(cell: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,8 @@ class Data:
         Names of the columns.
     precise : bool
         Return float64: columns may lie so far from zero that float32 is too coarse.
+    known : dict
+        What was found in a scan of all rows, so that one scan is enough.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class Data:
     source: str
     names: tuple[str, ...] | None = None
     precise: bool = False
+    known: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -80,7 +83,7 @@ class Data:
     def only(self, index: Tensor) -> Data:
         """Return the rows at ``index`` ``(B,)`` of int64 as data of their own; nothing is read."""
         self._check(index)
-        return replace(self, rows=PickedRows(self.rows, index.cpu().numpy()))
+        return replace(self, rows=PickedRows(self.rows, index.cpu().numpy()), known={})
 
     def matching(self, names: Sequence[str] | None) -> Data:
         """Return the columns of these names, in this order; raise if one is missing.
@@ -106,7 +109,8 @@ class Data:
                 f"{self.source} {what}; give a table with these names."
             )
         columns = np.array([self.names.index(name) for name in names])
-        return replace(self, rows=PickedRows(self.rows, columns=columns), names=tuple(names))
+        picked = PickedRows(self.rows, columns=columns)
+        return replace(self, rows=picked, names=tuple(names), known={})
 
     def precisely(self, precise: bool = True) -> Data:
         """Return the same rows as float64."""
@@ -152,10 +156,19 @@ class Data:
 
         An array, and the same array in an ``.npy`` file, have the same digest.
         """
+        if "digest" not in self.known:
+            for _ in self.digested_blocks():
+                pass
+        digest: str = self.known["digest"]
+        return digest
+
+    def digested_blocks(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Go through all rows as :meth:`raw_blocks` does, and remember their digest."""
         digest = hashlib.sha256(f"{self.shape} {self.rows.dtype.str}".encode())
-        for _, rows in self.raw_blocks():
+        for start, rows in self.raw_blocks():
             digest.update(np.ascontiguousarray(rows).data)
-        return digest.hexdigest()
+            yield start, rows
+        self.known["digest"] = digest.hexdigest()
 
     def _check(self, index: Tensor) -> None:
         if not torch.is_tensor(index) or index.dtype != torch.int64 or index.ndim != 1:

@@ -19,6 +19,7 @@ _BEGINNINGS = {
     b"\xff\xfe": "a text file in UTF-16",
 }
 _EMPTY = "an empty file"
+_LOOKED_AT = 4096
 # Control characters that no text holds, whatever its encoding.
 _UNWRITTEN = set(range(32)) - set(b"\t\n\f\r")
 
@@ -27,11 +28,17 @@ def looks_like(path: Path) -> str:
     """Return what the first bytes of a file say it is."""
     try:
         with open_regular(path) as file:
-            start = file.read(4096)
+            return _kind_of(file.read(_LOOKED_AT))
     except (OSError, UnicodeError) as error:
-        raise DemixError(
-            f"Expected a file that can be read, but {path} cannot: {reason(error)}."
-        ) from error
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: Exception) -> DemixError:
+    """Return the error of a file that cannot be read."""
+    return DemixError(f"Expected a file that can be read, but {path} cannot: {reason(error)}.")
+
+
+def _kind_of(start: bytes) -> str:
     if not start:
         return _EMPTY
     for beginning, kind in _BEGINNINGS.items():
@@ -40,9 +47,12 @@ def looks_like(path: Path) -> str:
     return "a binary file of another kind" if _UNWRITTEN & set(start) else "a text file"
 
 
-def check_kind(path: Path, kind: str) -> None:
-    """Raise :class:`DemixError` if a file does not look like what its name says it is."""
-    found = looks_like(path)
+def check_kind(path: Path, kind: str, start: bytes | None = None) -> None:
+    """Raise :class:`DemixError` if a file does not look like what its name says it is.
+
+    ``start`` is its beginning, if it was read already.
+    """
+    found = looks_like(path) if start is None else _kind_of(start[:_LOOKED_AT])
     if found == _EMPTY:
         raise DemixError(f"Expected {kind}, but {path} is empty; write it again.")
     if found != kind:
