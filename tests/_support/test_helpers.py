@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from demix._support.errors import DemixError, DemixWarning, explained, need, shortened, warn
+from demix._support.errors import DemixError, DemixWarning, demix_errors, need, shortened, warn
 from demix._support.files import kind_of, open_regular
 from demix._support.memory import check_memory, in_words
 from demix._support.outputs import claim_file, claim_folder
@@ -32,11 +32,11 @@ def test_warnings_are_plain_sentences():
 def test_words_of_others_become_part_of_a_sentence():
     assert shortened("a\x07" + 100 * "b", 8) == "a?bbb..."
     with (
-        pytest.raises(DemixError, match=r"^It is damaged \(odd\)\.$"),
-        explained(lambda why: f"It is damaged ({why})."),
+        pytest.raises(DemixError, match=r"^It is damaged \(odd\); mend it\.$"),
+        demix_errors("It is damaged", "mend it"),
     ):
         raise LookupError("odd.\nMore lines.")
-    with pytest.raises(DemixError, match=r"^kept$"), explained(str.upper):
+    with pytest.raises(DemixError, match=r"^kept$"), demix_errors("lost", "lost"):
         raise DemixError("kept")
 
 

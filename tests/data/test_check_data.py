@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sentences import refusal
 
-from demix import Data, DemixError, DemixWarning
+from demix import Data, DemixWarning
 from demix.data.checks import check_data
 from demix.data.data import as_data
 from demix.data.rows import ArrayRows
@@ -27,13 +28,6 @@ class SmallBlocks(Data):
 
 def small_blocks(array) -> Data:
     return SmallBlocks(ArrayRows(np.asarray(array, dtype=np.float32)), "x.npy")
-
-
-def refusal(data, **options) -> str:
-    with pytest.raises(DemixError) as told:
-        check_data(data, **options)
-    assert str(told.value).endswith(".")
-    return str(told.value)
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e3, 1e6])
@@ -77,7 +71,7 @@ def test_channels_are_the_columns_of_images():
 def test_numbers_that_are_not_finite_are_refused_with_their_place(value):
     array = MATRIX.copy()
     array[[33, 210, 211], [2, 0, 1]] = value
-    told = refusal(small_blocks(array))
+    told = refusal(check_data, small_blocks(array))
     assert "3 of 400 rows of x.npy hold NaN" in told
     assert "the first of them row 33, column 2 (counted from 0)" in told
 
@@ -86,13 +80,15 @@ def test_numbers_beyond_float32_are_refused():
     array = MATRIX.astype(np.float64)
     array[5, 1] = 1e300
     assert "1 of 400 rows of the array hold NaN, infinity or numbers beyond" in refusal(
-        as_data(array)
+        check_data, as_data(array)
     )
 
 
 def test_too_few_rows_are_refused():
-    assert "at least 2 rows to tell apart, but the array has 1" in refusal(as_data(MATRIX[:1]))
-    told = refusal(as_data(MATRIX), batch=512)
+    assert "at least 2 rows to tell apart, but the array has 1" in refusal(
+        check_data, as_data(MATRIX[:1])
+    )
+    told = refusal(check_data, as_data(MATRIX), batch=512)
     assert "A batch of 512 needs as many rows, but the array has 400" in told
 
 
@@ -103,7 +99,7 @@ def test_constant_columns_are_found_and_refused_if_there_are_no_others():
     assert found.std[1] == 0
     with pytest.warns(DemixWarning, match=r"1 of 3 columns of x\.npy never change \(1\)"):
         found.warn()
-    assert "all of the array are constant" in refusal(as_data(np.full((9, 2), 0.1)))
+    assert "all of the array are constant" in refusal(check_data, as_data(np.full((9, 2), 0.1)))
 
 
 def test_duplicated_rows_are_counted_across_blocks():

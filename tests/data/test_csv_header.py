@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sentences import written
 
 from demix import DemixError, DemixWarning, read_data, read_factors, read_labels, read_pairs
 from demix.data.names import read_names, table_names
 from demix.data.supervision import read_time
 
 YEARS = "1990,1991,1992\n5,3,7\n6,2,8\n"
-
-
-def written(folder, text: str):
-    path = folder / "x.csv"
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 def numbers(path, **options) -> list:
@@ -34,7 +29,7 @@ DOUBTFUL = {
 @pytest.mark.parametrize(("text", "cells"), DOUBTFUL.values(), ids=DOUBTFUL)
 @pytest.mark.parametrize("read", [read_data, read_factors])
 def test_a_first_line_that_may_be_a_header_is_told_of_once(tmp_path, read, text, cells):
-    path = written(tmp_path, text)
+    path = written(tmp_path / "x.csv", text)
     with pytest.warns(DemixWarning) as told:
         assert read(path).names is None
     assert table_names(path) is None  # of a file that is read as well
@@ -55,38 +50,38 @@ def test_a_first_line_that_may_be_a_header_is_told_of_once(tmp_path, read, text,
     ],
 )
 def test_other_first_lines_are_not_told_of(tmp_path, text):
-    read_data(written(tmp_path, text))
+    read_data(written(tmp_path / "x.csv", text))
 
 
 def test_pairs_of_neighbours_are_not_told_of(tmp_path):
-    assert read_pairs(written(tmp_path, "0,1\n1,2\n"), 9).tolist() == [[0, 1], [1, 2]]
+    assert read_pairs(written(tmp_path / "x.csv", "0,1\n1,2\n"), 9).tolist() == [[0, 1], [1, 2]]
 
 
 def test_a_header_is_what_the_user_says(tmp_path):
-    path = written(tmp_path, YEARS)
+    path = written(tmp_path / "x.csv", YEARS)
     assert numbers(path, header="yes") == [[5, 3, 7], [6, 2, 8]]
     assert read_data(path, header="yes").names == ("1990", "1991", "1992")
     assert read_data(path, header="yes", columns=["1991"]).shape == (2, 1)
     assert table_names(path, header="yes") == ["1990", "1991", "1992"]
     assert numbers(path, header="no") == [[1990, 1991, 1992], [5, 3, 7], [6, 2, 8]]
     assert table_names(path, header="no") is None
-    path = written(tmp_path, "a,b\n1,2\n")
+    path = written(tmp_path / "x.csv", "a,b\n1,2\n")
     for read in (read_data, read_factors):
         with pytest.raises(DemixError, match=r"Expected numbers, but line 1 of .* holds 'a'"):
             read(path, header="no")
-    path = written(tmp_path, "1,2\n")
+    path = written(tmp_path / "x.csv", "1,2\n")
     with pytest.raises(DemixError, match="has only a header"):
         read_data(path, header="yes")
 
 
 def test_a_header_above_text_is_what_the_user_says(tmp_path):
-    path = written(tmp_path, "1990,1991\n1.5,cube\n2.5,ball\n")
+    path = written(tmp_path / "x.csv", "1990,1991\n1.5,cube\n2.5,ball\n")
     factors = read_factors(path, header="yes")
     assert (factors.names, factors.values.tolist()) == (
         ("1990", "1991"),
         [[1.5, "cube"], [2.5, "ball"]],
     )
-    path = written(tmp_path, "red,cube\ngreen,ball\n")
+    path = written(tmp_path / "x.csv", "red,cube\ngreen,ball\n")
     assert read_factors(path).names == ("red", "cube")
     factors = read_factors(path, header="no")
     assert (factors.names, factors.values.tolist()) == (None, [["red", "cube"], ["green", "ball"]])
@@ -95,7 +90,7 @@ def test_a_header_above_text_is_what_the_user_says(tmp_path):
 @pytest.mark.parametrize("read", [read_data, read_factors, table_names])
 def test_other_headers_are_refused(tmp_path, read):
     with pytest.raises(DemixError, match=r"'auto', 'yes' or 'no', but got 'maybe'\.$"):
-        read(written(tmp_path, YEARS), header="maybe")
+        read(written(tmp_path / "x.csv", YEARS), header="maybe")
     if read is not table_names:
         np.save(tmp_path / "x.npy", np.eye(2))
         with pytest.raises(DemixError, match="but got 'maybe'"):
@@ -109,16 +104,16 @@ def test_other_headers_are_refused(tmp_path, read):
 )
 def test_a_blank_line_in_a_single_column_is_a_missing_value(tmp_path, read, text, line):
     with pytest.raises(DemixError, match=f"has one column, but line {line} is blank"):
-        read(written(tmp_path, text))
+        read(written(tmp_path / "x.csv", text))
 
 
 def test_a_blank_line_among_text_is_a_missing_value(tmp_path):
     with pytest.raises(DemixError, match="but line 3 is blank"):
-        read_factors(written(tmp_path, "cube\nball\n\ncube\n"))
+        read_factors(written(tmp_path / "x.csv", "cube\nball\n\ncube\n"))
 
 
 def test_blank_lines_at_the_end_are_no_rows(tmp_path):
-    path = written(tmp_path, "1\n2\n\n\n")
+    path = written(tmp_path / "x.csv", "1\n2\n\n\n")
     assert numbers(path) == [[1], [2]]
     assert read_time(path).tolist() == [1, 2]
     assert read_labels(path).values.tolist() == [1, 2]
@@ -126,4 +121,4 @@ def test_blank_lines_at_the_end_are_no_rows(tmp_path):
 
 
 def test_blank_lines_between_several_columns_are_skipped(tmp_path):
-    assert numbers(written(tmp_path, "\na,b\n\n1,2\n\n\n3,4\n")) == [[1, 2], [3, 4]]
+    assert numbers(written(tmp_path / "x.csv", "\na,b\n\n1,2\n\n\n3,4\n")) == [[1, 2], [3, 4]]

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sentences import written
 
 from demix import DemixError, read_factors
 
 
-def written(folder, text: str):
-    path = folder / "factors.csv"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
 def test_numbers_are_read_as_data_are(tmp_path):
-    factors = read_factors(written(tmp_path, "a,b\n1,2\n3,4.5\n"))
+    factors = read_factors(written(tmp_path / "factors.csv", "a,b\n1,2\n3,4.5\n"))
     assert factors.values.tolist() == [[1, 2], [3, 4.5]]
     assert factors.names == ("a", "b")
     np.save(tmp_path / "f.npy", np.arange(6).reshape(3, 2))
@@ -36,7 +31,7 @@ def test_numbers_are_read_as_data_are(tmp_path):
     ],
 )
 def test_columns_of_text(tmp_path, text, names, rows):
-    factors = read_factors(written(tmp_path, text))
+    factors = read_factors(written(tmp_path / "factors.csv", text))
     assert factors.names == names
     assert factors.values.tolist() == rows
 
@@ -59,7 +54,7 @@ def test_arrays_of_text(tmp_path):
 )
 def test_what_is_neither(tmp_path, text, words):
     with pytest.raises(DemixError, match=words):
-        read_factors(written(tmp_path, text))
+        read_factors(written(tmp_path / "factors.csv", text))
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import struct
 import tracemalloc
 import zipfile
@@ -14,6 +13,7 @@ import pandas as pd
 import pytest
 
 import demix
+from alarm import within
 from demix import DemixError
 from demix.data.names import read_names, table_names
 from demix.papers.datasets.annotations import class_labels
@@ -44,15 +44,8 @@ CASES = [
 @pytest.fixture(autouse=True)
 def _guard():
     """End a reader that waits for what never comes."""
-
-    def ring(*_):
-        raise AssertionError("it takes more than 10 seconds")
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(10)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    with within(10):
+        yield
 
 
 @pytest.mark.parametrize(("read", "name"), CASES)

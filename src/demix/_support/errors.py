@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -59,17 +59,14 @@ def shortened(text: str, most: int = 40) -> str:
 
 
 @contextmanager
-def explained(sentence: Callable[[str], str]) -> Iterator[None]:
-    """Turn any exception of another library into a :class:`DemixError`.
-
-    ``sentence`` returns its message, given what the library says.
-    """
+def demix_errors(problem: str, advice: str) -> Iterator[None]:
+    """Turn exceptions of other libraries into a :class:`DemixError`, "problem (why); advice"."""
     try:
         yield
-    except (DemixError, MemoryError):
+    except DemixError:
         raise
     except Exception as error:  # formats and their libraries fail in many ways
-        raise DemixError(sentence(reason(error))) from error
+        raise DemixError(f"{problem} ({reason(error)}); {advice}.") from error
 
 
 def listed(names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
-from demix._support.errors import DemixError, explained
+from demix._support.errors import DemixError, demix_errors
 from demix._support.files import changed, open_regular, stamp_of
 from demix.data.formats import looks_like
 from demix.data.rows import Rows
@@ -37,15 +37,10 @@ def open_image(source: Path | BytesIO, mode: str) -> Image.Image:
 def _opened(source: Path | BytesIO) -> Iterator[Image.Image]:
     """Open an image without decoding it; errors up to its close become one sentence."""
     name = source if isinstance(source, Path) else "one of the images"
-
-    def sentence(why: str) -> str:
-        return (
-            f"Expected a PNG, JPEG, WebP, TIFF or BMP image, but {name} {why}; remove it or write "
-            "it again."
-        )
-
+    problem = f"Expected a PNG, JPEG, WebP, TIFF or BMP image, but {name}"
+    advice = "remove it or write it again"
     # Pillow warns of odd metadata, which change no pixel, and of sizes meant to exhaust.
-    with explained(lambda why: sentence(f"cannot be decoded ({why})")), warnings.catch_warnings():
+    with demix_errors(f"{problem} cannot be decoded", advice), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         try:
@@ -59,7 +54,7 @@ def _opened(source: Path | BytesIO) -> Iterator[Image.Image]:
                 yield image
         except UnidentifiedImageError as error:
             kind = looks_like(source) if isinstance(source, Path) else "something else"
-            raise DemixError(sentence(f"looks like {kind}")) from error
+            raise DemixError(f"{problem} looks like {kind}; {advice}.") from error
 
 
 class ImageRows(Rows):

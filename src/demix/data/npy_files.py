@@ -10,7 +10,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from demix._support.errors import DemixError, explained, reason, shortened
+from demix._support.errors import DemixError, demix_errors, reason, shortened
 from demix._support.files import open_regular
 from demix._support.memory import check_memory
 from demix.data.formats import check_kind, choose_array
@@ -37,22 +37,15 @@ class Header(NamedTuple):
 
 def read_npy(path: Path) -> np.ndarray:
     """Map the array of an ``.npy`` file."""
-
-    def sentence(why: str) -> str:
-        if "Python objects" in why:
-            return (
-                f"Expected an .npy file of numbers, but {path} holds pickled objects, which demix "
-                "never opens; save an array of numbers with numpy.save."
-            )
-        return (
-            f"Expected a whole .npy file of numbers, but {path} cannot be read as one ({why}); "
-            "save it again with numpy.save."
-        )
-
     check_kind(path, "a numpy array (.npy)")
-    with explained(sentence):
+    problem = f"Expected a whole .npy file of numbers, but {path} cannot be read as one"
+    with demix_errors(problem, "save it again with numpy.save"):
         with open_regular(path) as file:
-            read_header(file)
+            if read_header(file).dtype.hasobject:
+                raise DemixError(
+                    f"Expected an .npy file of numbers, but {path} holds pickled objects, which "
+                    "demix never opens; save an array of numbers with numpy.save."
+                )
         return _checked_text(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
@@ -62,15 +55,9 @@ def read_npz(path: Path, key: str | None) -> np.ndarray:
     The size that its header claims is compared with the archive before memory is taken for it.
     """
     check_kind(path, "a zip archive (.npz)")
-    with (
-        explained(
-            lambda why: (
-                f"Expected a whole .npz archive of numbers, but {path} cannot be read as "
-                f"one ({why}); save it again with numpy.savez."
-            )
-        ),
-        zipfile.ZipFile(path) as archive,
-    ):
+    problem = f"Expected a whole .npz archive of numbers, but {path} cannot be read as one"
+    advice = "save it again with numpy.savez"
+    with demix_errors(problem, advice), zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if name.endswith(".npy")]
         if not names:
             raise DemixError(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from demix._support.errors import DemixError, explained, need, shortened
+from demix._support.errors import DemixError, demix_errors, need, shortened
 from demix._support.memory import check_memory
 from demix.data.csv_files import LONGEST_CELL
 from demix.data.formats import check_kind, find_column
@@ -93,13 +93,9 @@ def _opened(path: Path, **options: Any) -> Iterator[tuple[Any, Any]]:
     check_kind(path, "a parquet file")
     arrow = need("pyarrow", "Reading a .parquet file", "files")
     parquet = need("pyarrow.parquet", "Reading a .parquet file", "files")
+    problem = f"Expected a whole parquet file, but {path} cannot be read as one"
     with (
-        explained(
-            lambda why: (
-                f"Expected a whole parquet file, but {path} cannot be read as one ({why}); "
-                "write it again."
-            )
-        ),
+        demix_errors(problem, "write it again"),
         # As text, pyarrow takes only names in UTF-8.
         arrow.OSFile(os.fsencode(path)) as raw,
         parquet.ParquetFile(raw, page_checksum_verification=True, **options) as file,

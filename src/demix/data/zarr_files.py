@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from demix._support.errors import DemixError, explained, need, reason, shortened
+from demix._support.errors import DemixError, demix_errors, need, reason, shortened
 from demix._support.files import changed, check_regular, kind_of, open_regular, stamp_of
 from demix._support.memory import check_memory
 from demix.data.formats import choose_array
@@ -44,11 +44,7 @@ def open_zarr(path: Path, key: str | None) -> ZarrRows:
     Its metadata are read here first: zarr loads any installed codec that they name.
     """
     zarr = need("zarr", "Reading a .zarr store", "files")
-    with explained(
-        lambda why: (
-            f"Expected a zarr store, but {path} cannot be read as one ({why}); write it again."
-        )
-    ):
+    with demix_errors(f"Expected a zarr store, but {path} cannot be read as one", "write it again"):
         folder, metadata = path, _metadata(path)
         if not metadata:
             raise ValueError("it has no zarr.json, .zarray or .zgroup")
@@ -110,12 +106,8 @@ class ZarrRows(StoredRows):
         return stamp_of(os.path.join(folder, file) for folder, _, names in inside for file in names)
 
     def _read(self, index: slice | np.ndarray) -> np.ndarray:
-        with explained(
-            lambda why: (
-                f"Expected readable chunks in {self._source}, but one of them is damaged "
-                f"({why}); write the store again."
-            )
-        ):
+        damaged = f"Expected readable chunks in {self._source}, but one of them is damaged"
+        with demix_errors(damaged, "write the store again"):
             return np.asarray(self._array.oindex[index])
 
 

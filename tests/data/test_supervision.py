@@ -1,4 +1,4 @@
-"""Labels, pairs and time beside the data are read and checked."""
+"""Labels, pairs and time of rows are read and checked."""
 
 from __future__ import annotations
 
@@ -8,17 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sentences import refusal
 
-from demix import DemixError, DemixWarning, read_labels, read_pairs
+from demix import DemixWarning, read_labels, read_pairs
 from demix.data.supervision import check_pairs, check_time, read_time
-
-
-def refusal(call, *arguments, **options) -> str:
-    with pytest.raises(DemixError) as told:
-        call(*arguments, **options)
-    assert str(told.value).endswith(".")
-    assert "\n" not in str(told.value)
-    return str(told.value)
 
 
 @pytest.mark.parametrize(
