@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from demix.diagnostics.laws import BoxLaw, Law, SphereLaw
+from demix.diagnostics.paired import uniform
+from demix.distributions.generalized_normal import GeneralizedNormal
+from demix.distributions.generalized_von_mises_fisher import GeneralizedVonMisesFisher
+from demix.distributions.noise_model import NoiseModel
 from demix.estimators.classifier import ClassifierDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
 from demix.processes.mixing import LeakyMixing
+from demix.spaces.box import Box
+from demix.spaces.sphere import Sphere
 from demix.training.recipe import Recipe
 
 Random = np.random.Generator
@@ -56,8 +61,17 @@ def _mixed(factors: np.ndarray, seed: int) -> np.ndarray:
     return mixing(torch.from_numpy(factors).float()).numpy()
 
 
+def _uniform(model: NoiseModel, rows: int, random: Random) -> np.ndarray:
+    return uniform(model.space, rows, random).numpy()
+
+
+def _drawn(model: NoiseModel, anchors: np.ndarray, random: Random) -> np.ndarray:
+    """Draw a positive for each anchor."""
+    return model.sample(torch.from_numpy(anchors), generator=random).numpy()
+
+
 def _pairs(
-    law: Law,
+    model: NoiseModel,
     *,
     n_latents: int | None = None,
     space: str | None = None,
@@ -66,17 +80,16 @@ def _pairs(
     positives: Callable[[np.ndarray, Random], np.ndarray] | None = None,
     seen: Callable[[np.ndarray], np.ndarray] = lambda z: z,
 ) -> Callable[[int, Random], Sample]:
-    """Return a process of given pairs; what is not given follows ``law``."""
+    """Return a process of given pairs; what is not given follows ``model``."""
 
     def draw(rows: int, random: Random) -> Sample:
-        z = law.uniform(rows, random) if anchors is None else anchors(rows, random)
-        assert z is not None
-        z_tilde = law.sample(z, random) if positives is None else positives(z, random)
+        z = _uniform(model, rows, random) if anchors is None else anchors(rows, random)
+        z_tilde = _drawn(model, z, random) if positives is None else positives(z, random)
         seed = int(random.integers(2**31))
         both = _mixed(seen(np.concatenate([z, z_tilde])), seed)
         demixer = ContrastiveDemixer(
             n_latents or z.shape[1],
-            space=space or ("sphere" if isinstance(law, SphereLaw) else "box"),
+            space=space or _space(model),
             conditional=conditional,
             recipe=_RECIPE,
             random_state=int(random.integers(2**31)),
@@ -86,20 +99,22 @@ def _pairs(
     return draw
 
 
-def _series(law: Law) -> Callable[[int, Random], Sample]:
+def _space(model: NoiseModel) -> str:
+    return "sphere" if model.space.spherical else "box"
+
+
+def _series(model: NoiseModel) -> Callable[[int, Random], Sample]:
     """Return a process of rows in time order."""
 
     def draw(rows: int, random: Random) -> Sample:
-        z = law.uniform(1, random)
-        assert z is not None
-        steps = [z]
+        steps = [_uniform(model, 1, random)]
         for _ in range(rows - 1):
-            steps.append(law.sample(steps[-1], random))
+            steps.append(_drawn(model, steps[-1], random))
         factors = np.concatenate(steps)
         x = _mixed(factors, int(random.integers(2**31)))
         demixer = ContrastiveDemixer(
             factors.shape[1],
-            space="sphere" if isinstance(law, SphereLaw) else "box",
+            space=_space(model),
             recipe=_RECIPE,
             random_state=int(random.integers(2**31)),
         )
@@ -114,10 +129,10 @@ def _classes(
     """Return a process of classes on a sphere, each with a vMF distribution around its vector."""
 
     def draw(rows: int, random: Random) -> Sample:
-        law = SphereLaw(2.0, np.sqrt(2 / kappa), n)
-        vectors = law.uniform(classes, random)
+        model = _vmf(n, kappa)
+        vectors = _uniform(model, classes, random)
         labels = random.integers(classes, size=rows)
-        z = law.sample(vectors[labels], random)
+        z = _drawn(model, vectors[labels], random)
         x = _mixed(z, int(random.integers(2**31)))
         told = np.where(random.random(rows) < noise, random.integers(classes, size=rows), labels)
         told = random.permutation(told) if shuffled else told
@@ -129,21 +144,21 @@ def _classes(
     return draw
 
 
-def _vmf(n: int, kappa: float) -> SphereLaw:
-    return SphereLaw(2.0, float(np.sqrt(2 / kappa)), n)
+def _vmf(n: int, kappa: float) -> NoiseModel:
+    return GeneralizedVonMisesFisher(Sphere(n), 2.0, float(np.sqrt(2 / kappa)))
 
 
-def _box(n: int, p: float, scale: float) -> BoxLaw:
-    return BoxLaw(p, scale, np.ones(n))
+def _box(n: int, p: float, scale: float) -> NoiseModel:
+    return GeneralizedNormal(Box(n), p, scale)
 
 
-def _concentrated(law: Law, kappa: float) -> Callable[[int, Random], np.ndarray]:
+def _concentrated(model: NoiseModel, kappa: float) -> Callable[[int, Random], np.ndarray]:
     def anchors(rows: int, random: Random) -> np.ndarray:
-        if isinstance(law, SphereLaw):
-            pole = np.eye(law.dim)[[0]].repeat(rows, axis=0)
-            return _vmf(law.dim, kappa).sample(pole, random)
-        assert isinstance(law, BoxLaw)
-        return random.beta(kappa, kappa, size=(rows, len(law.sides)))
+        dim = model.space.dim
+        if model.space.spherical:
+            pole = np.eye(dim)[[0]].repeat(rows, axis=0)
+            return _drawn(_vmf(dim, kappa), pole, random)
+        return random.beta(kappa, kappa, size=(rows, dim))
 
     return anchors
 
@@ -159,32 +174,32 @@ def _anisotropic(n: int, spread: float) -> Callable[[np.ndarray, Random], np.nda
     return positives
 
 
-def _restricted(law: Law, share: float) -> Callable[[np.ndarray, Random], np.ndarray]:
-    """Return the smallest ``share`` of the noise of a law."""
+def _restricted(model: NoiseModel, share: float) -> Callable[[np.ndarray, Random], np.ndarray]:
+    """Return the smallest ``share`` of the noise of a model."""
 
     def positives(z: np.ndarray, random: Random) -> np.ndarray:
-        found = law.sample(z, random)
+        found = _drawn(model, z, random)
         for _ in range(200):
-            far = (law.sizes(z, found) > share).any(axis=1)
+            sizes = model.quantiles(torch.from_numpy(found), torch.from_numpy(z)).numpy()
+            far = (sizes > share).any(axis=1)
             if not far.any():
                 break
-            found[far] = law.sample(z[far], random)
+            found[far] = _drawn(model, z[far], random)
         return found
 
     return positives
 
 
-def _uneven(law: Law, spread: float) -> Callable[[np.ndarray, Random], np.ndarray]:
+def _uneven(model: NoiseModel, spread: float) -> Callable[[np.ndarray, Random], np.ndarray]:
     """Return noise whose scale grows by ``spread`` along the first latent."""
 
     def positives(z: np.ndarray, random: Random) -> np.ndarray:
-        low, high = (-1.0, 1.0) if isinstance(law, SphereLaw) else (0.0, 1.0)
+        low, high = (-1.0, 1.0) if model.space.spherical else (0.0, 1.0)
         place = np.digitize(z[:, 0], np.linspace(low, high, 17)[1:-1])
         found = np.empty_like(z)
         for number, factor in enumerate(np.geomspace(spread**-0.5, spread**0.5, 16)):
             own = place == number
-            scaled = type(law)(**{**vars(law), "scale": law.scale * factor})
-            found[own] = scaled.sample(z[own], random)
+            found[own] = _drawn(model.with_noise(model.p, model.scale * factor), z[own], random)
         return found
 
     return positives
@@ -194,8 +209,8 @@ def _folded(z: np.ndarray) -> np.ndarray:
     return np.column_stack([np.abs(z[:, 0]), z[:, 1:]])
 
 
-def _lost(law: Law) -> Callable[[np.ndarray, Random], np.ndarray]:
-    return lambda z, random: np.asarray(random.permutation(law.sample(z, random)))
+def _lost(model: NoiseModel) -> Callable[[np.ndarray, Random], np.ndarray]:
+    return lambda z, random: np.asarray(random.permutation(_drawn(model, z, random)))
 
 
 _SPHERE, _LAPLACE, _NORMAL = _vmf(3, 20.0), _box(3, 1.0, 0.06), _box(3, 2.0, 0.15)
@@ -221,7 +236,7 @@ PROCESSES = [
         ("support", "shape"),
         _pairs(_SPHERE, positives=_restricted(_vmf(3, 4.0), 0.3)),
     ),
-    Process("wrong shape", ("shape",), _pairs(SphereLaw(0.8, 0.15, 3))),
+    Process("wrong shape", ("shape",), _pairs(GeneralizedVonMisesFisher(Sphere(3), 0.8, 0.15))),
     # An encoder stretches the space until the noise is even, and the marginal is not.
     Process(
         "uneven noise",

@@ -16,14 +16,16 @@ from demix import (
     InstanceDemixer,
     LeakyMixing,
     Recipe,
+    Sphere,
     checkup,
     load_model,
 )
-from demix.diagnostics.laws import SphereLaw
+from demix.diagnostics.paired import uniform
+from demix.distributions.generalized_von_mises_fisher import GeneralizedVonMisesFisher
 from demix.estimators.sources import Source
 
 QUICK = {"recipe": Recipe(steps=150, batch=256), "encoder": {"hidden": (32, 32)}}
-LAW = SphereLaw(2.0, 0.4, 3)
+NOISE = GeneralizedVonMisesFisher(Sphere(3), 2.0, 0.4)
 MIXING = LeakyMixing(3, seed=0)
 
 
@@ -31,12 +33,16 @@ def mixed(z: np.ndarray) -> np.ndarray:
     return MIXING(torch.from_numpy(z).float()).numpy()
 
 
+def noisy(x):
+    return x + 0.1 * torch.randn(x.shape)
+
+
 @pytest.fixture(scope="module")
 def pairs():
     """Points of a sphere and their positives, mixed, and the points."""
     random = np.random.default_rng(0)
-    z = LAW.uniform(3000, random)
-    return mixed(z), mixed(LAW.sample(z, random)), z
+    z = uniform(NOISE.space, 3000, random)
+    return mixed(z.numpy()), mixed(NOISE.sample(z, generator=random).numpy()), z.numpy()
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +55,7 @@ def fitted(pairs):
 def test_a_model_whose_assumptions_hold_is_believed(fitted, pairs):
     x, positives, _ = pairs
     said = []
-    found = checkup(fitted, x, positives=positives, say=said.append)
+    found = checkup(fitted, x, positives=positives, callback=said.append)
     assert said == ["held-out data", "another seed", "one latent fewer", "one latent more"]
     assert found.supported == "orthogonal"
     assert {check.name for check in found.checks if not check.fires} >= {
@@ -93,7 +99,7 @@ def test_shuffled_pairs_are_not_believed(fitted, pairs):
 def test_labels_have_checks_of_their_own(pairs):
     x, _, z = pairs
     random = np.random.default_rng(1)
-    vectors = LAW.uniform(12, random)
+    vectors = uniform(NOISE.space, 12, random).numpy()
     labels = (8 * z @ vectors.T + random.gumbel(size=(3000, 12))).argmax(axis=1)
     model = ClassifierDemixer(3, space="sphere", **QUICK).fit(x, labels)
     found = checkup(model, x, y=labels, refits=False)
@@ -123,6 +129,20 @@ def test_instances_are_checked_too(pairs, tmp_path):
     verdicts = {check.name: check.verdict for check in found.checks}
     assert verdicts["too few latents"] == verdicts["too many latents"] == "skipped"
     assert verdicts["stability"] != "skipped"
+
+
+@pytest.mark.filterwarnings("ignore::demix.DemixWarning")
+def test_a_lost_augmentation_is_not_replaced_by_lags(pairs, tmp_path):
+    """A folder holds the name of an augmentation only; neighbouring rows are no positives."""
+    x = pairs[0][:800]
+    tiny = Recipe(steps=5, batch=64)
+    model = ContrastiveDemixer(3, augmentation=noisy, recipe=tiny).fit(x)
+    model.save(tmp_path)
+    with pytest.raises(DemixError, match="with the augmentation noisy, but its folder"):
+        checkup(load_model(tmp_path), x, refits=False)
+    again = load_model(tmp_path).set_params(augmentation=noisy)
+    found, own = (checkup(m, x, refits=False).to_dict() for m in (again, model))
+    assert found == own
 
 
 def test_only_estimators_are_checked():

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import special
 
-from demix.diagnostics.label_checks import balance, label_noise, row_checks
+from demix.diagnostics.label_checks import balance, label_noise, prototype_checks
 
 
 def verdicts(rows):
-    return {check.name: check.verdict for check in row_checks(np.asarray(rows, dtype=float))}
+    return {check.name: check.verdict for check in prototype_checks(np.asarray(rows, dtype=float))}
 
 
 def test_a_simplex_spans_and_one_class_fewer_does_not():
@@ -24,7 +24,7 @@ def test_diversity_takes_all_quadratic_functions():
     rows = np.random.default_rng(0).normal(size=(40, 3))
     assert verdicts(rows) == {"generator system": "pass", "diversity": "pass"}
     # Few rows tell the squares apart, but not the products.
-    (few,) = [c for c in row_checks(rows[:7]) if c.name == "diversity"]
+    (few,) = [c for c in prototype_checks(rows[:7]) if c.name == "diversity"]
     assert few.verdict == "fail"
     assert few.details == {"rank": 7, "asked": 9, "rank_of_squares": 6}
 

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
-from demix import DemixError, Sphere, checkup_pairs
-from demix.diagnostics.laws import BoxLaw, SphereLaw
+from demix import Box, DemixError, GeneralizedNormal, Sphere, checkup_pairs
+from demix.diagnostics.paired import uniform
+from demix.distributions.generalized_von_mises_fisher import GeneralizedVonMisesFisher
 
-SPHERE = SphereLaw(2.0, 0.3, 3)
-BOX = BoxLaw(1.0, 0.1, np.ones(3))
-NORMAL = BoxLaw(2.0, 0.15, np.ones(3))
+SPHERE = GeneralizedVonMisesFisher(Sphere(3), 2.0, 0.3)
+BOX = GeneralizedNormal(Box(3), 1.0, 0.1)
+NORMAL = GeneralizedNormal(Box(3), 2.0, 0.15)
 
 
-def drawn(law, count=2000, seed=0):
+def positives(model, z, random):
+    return model.sample(torch.from_numpy(z), generator=random).numpy()
+
+
+def drawn(model, count=2000, seed=0):
     random = np.random.default_rng(seed)
-    z = law.uniform(count, random)
-    return z, law.sample(z, random), random
+    z = uniform(model.space, count, random).numpy()
+    return z, positives(model, z, random), random
 
 
 def turned(z, z_tilde):
-    """Latents are known up to the group of the theorem only."""
+    """Latents are known up to the equivalence of the theorem only."""
     matrix, _ = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))
     return z @ matrix, z_tilde @ matrix
 
@@ -60,8 +66,8 @@ def test_in_an_unbounded_space_no_theorem_is_relied_on():
 def concentrated():
     random = np.random.default_rng(0)
     pole = np.eye(3)[[0]].repeat(2000, axis=0)
-    z = SphereLaw(2.0, 0.8, 3).sample(pole, random)
-    return z, SPHERE.sample(z, random)
+    z = positives(SPHERE.with_noise(2.0, 0.8), pole, random)
+    return z, positives(SPHERE, z, random)
 
 
 def anisotropic():
@@ -73,19 +79,20 @@ def anisotropic():
 def restricted():
     z, z_tilde, random = drawn(SPHERE)
     for _ in range(60):
-        far = SPHERE.sizes(z, z_tilde)[:, 0] > 0.5
-        z_tilde[far] = SPHERE.sample(z[far], random)
+        sizes = SPHERE.quantiles(torch.from_numpy(z_tilde), torch.from_numpy(z))
+        far = sizes[:, 0].numpy() > 0.5
+        z_tilde[far] = positives(SPHERE, z[far], random)
     return z, z_tilde
 
 
 def heavy_tails():
-    return drawn(SphereLaw(0.9, 0.15, 3))[:2]
+    return drawn(SPHERE.with_noise(0.9, 0.15))[:2]
 
 
 def uneven():
     z, z_tilde, random = drawn(SPHERE)
     wide = z[:, 0] > 0
-    z_tilde[wide] = SphereLaw(2.0, 0.8, 3).sample(z[wide], random)
+    z_tilde[wide] = positives(SPHERE.with_noise(2.0, 0.8), z[wide], random)
     return z, z_tilde
 
 

@@ -25,11 +25,14 @@ from demix import (
     VonMisesFisher,
     check_conditional,
 )
+from demix.distributions.generalized_von_mises_fisher import GeneralizedVonMisesFisher
 
 BOX = Box(3, low=[0.0, -1.0, 2.0], high=[1.0, 1.0, 2.5])
 ON_SPHERES = [
     *(VonMisesFisher(Sphere(n), k) for n in (2, 3, 10) for k in (0.01, 1.0, 10.0, 300.0)),
+    GeneralizedVonMisesFisher(Sphere(3), 2.0, 0.5),
 ]
+HEAVY_TAILED = GeneralizedVonMisesFisher(Sphere(3), 1.0, 0.3)
 ON_BOXES = [
     *(Normal(space, sigma) for space in (Box(1), BOX) for sigma in (0.05, 1.0)),
     *(Laplace(space, scale) for space in (Box(1), BOX) for scale in (0.05, 1.0)),
@@ -156,7 +159,7 @@ def test_mean_entropy_is_the_mean_surprise(conditional):
     assert abs(float(surprise.mean()) - conditional.mean_entropy()) < error + 1e-9
 
 
-@pytest.mark.parametrize("conditional", BOUNDED, ids=repr)
+@pytest.mark.parametrize("conditional", [*BOUNDED, HEAVY_TAILED], ids=repr)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_every_conditional_keeps_the_contract(conditional, seed):
     check_conditional(conditional, seed=seed)

@@ -195,6 +195,7 @@ def test_noise_projected_on_a_sphere_has_no_known_density_or_entropy():
         (lambda: Normal(Box(2), sigma=0.0), r"sigma of a normal must be positive.* got 0\.0"),
         (lambda: Laplace(Box(2), scale=-1.0), r"scale .*must be positive and finite, but got -1"),
         (lambda: GeneralizedNormal(Box(2), p=0, scale=1.0), "shape p .*must be positive.* got 0"),
+        (lambda: GeneralizedNormal(Box(2), p=0.3, scale=1.0), r"needs p >= 0\.4, but got 0\.3"),
         (lambda: GeneralizedNormal(Box(2), p=2, scale=math.inf), "scale .*finite, but got inf"),
         (lambda: GeneralizedNormal(Box(2), p=math.nan, scale=1.0), "shape p .*finite, but got nan"),
     ],

@@ -163,11 +163,27 @@ def test_limits_of_no_and_of_full_concentration(dim):
 
 
 @pytest.mark.parametrize("kappa", [0.5, 10.0, 99.999, 100.0, 300.0, 599.999, 600.0, 900.0])
-@pytest.mark.parametrize("dim", [*DIMS, 512, 1024])
+@pytest.mark.parametrize("dim", [*DIMS, 512, 1024, 5000])
 def test_the_mean_is_the_slope_of_the_normaliser(dim, kappa):
     step = 1e-3
     slope = (log_normaliser(dim, kappa + step) - log_normaliser(dim, kappa - step)) / (2 * step)
     assert mean_resultant_length(dim, kappa) == pytest.approx(slope, abs=1e-7)
+
+
+@pytest.mark.parametrize(("dim", "kappa"), [(5000, 700.0), (2000, 650.0), (20_000, 3000.0)])
+def test_the_normaliser_is_known_where_bessel_functions_underflow(dim, kappa):
+    order = dim / 2 - 1
+    assert special.ive(order, kappa) < 1e-290
+    series = math.log(special.hyp0f1(order + 1, kappa**2 / 4)) - math.lgamma(order + 1)
+    expected = dim / 2 * math.log(2 * math.pi) - order * math.log(2) + series
+    assert log_normaliser(dim, kappa) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("dim", "kappa"), [(20_000, 10_000.0), (5000, 700.0), (3000, 1500.0)])
+def test_the_mean_is_the_slope_of_the_normaliser_for_many_dimensions(dim, kappa):
+    step = 1e-2 * kappa
+    slope = (log_normaliser(dim, kappa + step) - log_normaliser(dim, kappa - step)) / (2 * step)
+    assert mean_resultant_length(dim, kappa) == pytest.approx(slope, rel=1e-4)
 
 
 @every_member

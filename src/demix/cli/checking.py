@@ -73,7 +73,7 @@ def run_checkup(
             count(len(begun), 4 if refits else 1, what)
             begun.append(what)
 
-        found = checkup(model, data, refits=refits, seed=seed, say=say, **beside)
+        found = checkup(model, data, refits=refits, seed=seed, callback=say, **beside)
         told = {**found.to_dict(), "provenance": {**origin, **provenance()}}
         title = f"Check-up of {folder.name}"
         page = checkup_page(found.to_dict(), title=title, provenance=told["provenance"])

@@ -12,31 +12,28 @@ import torch
 from demix._support.errors import DemixError, DemixWarning
 from demix._support.validation import check_matrix, check_seed
 from demix.data.data import as_data
-from demix.diagnostics.check import Check, judge
+from demix.diagnostics.check import Check
 from demix.diagnostics.checkup_result import Checkup, conclude
-from demix.diagnostics.label_checks import balance, label_noise, row_checks
+from demix.diagnostics.label_checks import balance, label_noise, prototype_checks
 from demix.diagnostics.model_checks import (
-    Refits,
     dimension,
+    informative,
     injectivity,
     latents_of,
     refit,
     stability,
 )
-from demix.diagnostics.pair_checks import pair_checks
-from demix.diagnostics.paired import Paired, paired
+from demix.diagnostics.pair_checks import pair_checks, positives_informative
+from demix.diagnostics.paired import paired
 from demix.estimators.assumptions import assumed_space, default_conditional, pair_objective
 from demix.estimators.base import Demixer
-from demix.estimators.fitting import held_out_likelihoods
-from demix.estimators.gain import Gain, held_out_gain
+from demix.estimators.fitting import gain_of
 from demix.estimators.sources import PARTS, Part
 from demix.spaces.base import Space
-from demix.theory.setting import Setting, Supervision, identified, weakest
+from demix.theory.setting import Setting, identified, weakest
 
-# Held-out samples that are looked at.
+# Held-out samples of each part that are used.
 _MOST = 4096
-
-Say = Callable[[str], None]
 
 
 def checkup(
@@ -47,7 +44,7 @@ def checkup(
     positives: Any = None,
     refits: bool = True,
     seed: int = 0,
-    say: Say | None = None,
+    callback: Callable[[str], None] | None = None,
 ) -> Checkup:
     """Check the assumptions that the latents of a fitted estimator rely on.
 
@@ -56,16 +53,16 @@ def checkup(
     model : ContrastiveDemixer, ClassifierDemixer or InstanceDemixer
         Fitted.
     data : array-like, or Data
-        The rows it was fitted to, of which the held-out ones are looked at, or new ones.
+        The rows it was fitted to, of which the held-out ones are used, or new ones.
     y, positives
         As in the estimator's ``fit``.
     refits : bool
-        Fit again, with another seed and with one latent fewer and more; otherwise the checks of
-        stability and of the dimension are left out.
+        Fit again with another seed, and with one latent fewer and more, for the checks of
+        stability and of the dimension.
     seed : int
         Seed of the simulated nulls.
-    say : callable, optional
-        Told what comes next.
+    callback : callable, optional
+        ``callback(stage)`` before each stage, for progress bars.
 
     Returns
     -------
@@ -83,24 +80,48 @@ def checkup(
     'pass'
     """
     check_seed(seed)
-    say = say or (lambda what: None)
     if not isinstance(model, Demixer):
         raise DemixError(
             f"A check-up takes a fitted estimator, but got {type(model).__name__}; for embeddings "
             "of another model use checkup_pairs."
         )
+    callback = callback or (lambda stage: None)
     rows = as_data(data).matching(model._names)
     targets = {"y": y, "positives": positives}
-    source = model.source(rows, **targets)
+    source: Any = model.source(rows, **targets)
     parts: tuple[Part, ...] = PARTS
     if source.data.digest() == model.digest_:
         parts = ("validation", "test")
-    setting = model.setting()
-    say("held-out data")
-    x, checks = _looked_at(model, source, parts, seed)
+    callback("held-out data")
+    generator = torch.Generator().manual_seed(seed)
+    held = [source.held_out(part, _MOST, generator=generator) for part in parts]
+    x, seen = (torch.cat([batch[side] for batch, _ in held]) for side in (0, 1))
+    blocks = torch.cat([own for _, own in held]).numpy()
+    z = latents_of(model.encoder_, x)
+    # Validation data have chosen the weights, and would make them look too good.
+    unseen = tuple(part for part in parts if part != "validation" or "train" in parts)
+    gain = model.gain_
+    if hasattr(model, "objective_"):
+        gain = gain_of(model.encoder_, model.objective_, source, model._batch(), parts=unseen)
+    checks = [informative(model.targets, gain)]
+    if model.supervision == "pairs":
+        checks += _of_pairs(model, z, seen, blocks, seed)
+    elif model.supervision == "labels":
+        checks += _of_labels(model, z, seen.numpy(), source.labels.numpy())
+    else:
+        checks += prototype_checks(z)
+    checks.append(injectivity(x.flatten(1).numpy(), z))
     if refits:
-        checks += _refitted(model, rows, targets, source, x, setting, say)
-    return conclude(checks, setting)
+
+        def fit(demixer: Demixer) -> Demixer:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DemixWarning)
+                return demixer.fit(rows, **targets)
+
+        others = refit(model, fit, callback)
+        equivalence = weakest([identified(model.setting())]).name
+        checks += [*dimension(others, source), stability(others, x, equivalence)]
+    return conclude(checks, model.setting())
 
 
 def checkup_pairs(
@@ -144,127 +165,38 @@ def checkup_pairs(
         )
     assumed = assumed_space(space, first.shape[1])
     conditional = default_conditional(assumed) if conditional is None else conditional
-    objective = pair_objective(conditional, assumed)
-    pairs = paired(first, second, assumed, p=objective.shape)
+    pair_objective(conditional, assumed)  # refuses what does not fit together
+    setting = Setting("pairs", assumed, conditional)
+    pairs = paired(first, second, assumed, p=setting.shape or 2.0)
     random = np.random.default_rng(check_seed(seed))
-    checks = [_told_apart(pairs, random), *pair_checks(pairs, random)]
+    checks = [positives_informative(pairs, random), *pair_checks(pairs, random)]
     if x is not None:
-        checks.append(injectivity(np.asarray(x).reshape(len(first), -1), pairs.z))
-    return conclude(checks, Setting("pairs", assumed, conditional))
+        checks.append(injectivity(np.asarray(x).reshape(len(first), -1), pairs.z.numpy()))
+    return conclude(checks, setting)
 
 
-def _looked_at(
-    model: Any, source: Any, parts: tuple[Part, ...], seed: int
-) -> tuple[torch.Tensor, list[Check]]:
-    """Return held-out rows, and the checks that need no other fit."""
-    generator = torch.Generator().manual_seed(seed)
-    held = [source.held_out(part, _MOST, generator=generator) for part in parts]
-    x = torch.cat([batch.x for batch, _ in held])
-    random = np.random.default_rng(seed)
-    z = latents_of(model.encoder_, x)
-    # What chose the weights would be told too well.
-    unseen = tuple(part for part in parts if part != "validation" or "train" in parts)
-    checks = [_informative(model, source, unseen)]
-    checks += _CHECKS[model.supervision](model, source, held, z, random)
-    checks.append(injectivity(x.flatten(1).numpy(), z))
-    return x, checks
-
-
-def _checks_of_pairs(
-    model: Any, source: Any, held: list[Any], z: np.ndarray, random: np.random.Generator
+def _of_pairs(
+    model: Any, z: np.ndarray, x_tilde: torch.Tensor, chains: np.ndarray, seed: int
 ) -> list[Check]:
-    learned = model.setting().learned
-    scales = model.scales_.astype(np.float64) if learned else np.ones(z.shape[1])
-    z_tilde = latents_of(model.encoder_, torch.cat([batch.x_tilde for batch, _ in held]))
+    setting = model.setting()
+    scales = model.scales_ if setting.learned else 1.0
+    z_tilde = latents_of(model.encoder_, x_tilde)
     pairs = paired(
         z / scales,
         z_tilde / scales,
         model.encoder_.space,
         trained=True,
-        p=model.objective_.shape,
-        chains=torch.cat([blocks for _, blocks in held]).numpy(),
+        p=setting.shape,
+        chains=chains,
     )
-    return pair_checks(pairs, random)
+    return pair_checks(pairs, np.random.default_rng(seed))
 
 
-def _checks_of_labels(
-    model: Any, source: Any, held: list[Any], z: np.ndarray, random: np.random.Generator
-) -> list[Check]:
-    labels = torch.cat([batch.labels for batch, _ in held]).numpy()
+def _of_labels(model: Any, z: np.ndarray, held: np.ndarray, every: np.ndarray) -> list[Check]:
     with torch.no_grad():
         logits = model.objective_.logits(torch.from_numpy(z).float()).double().numpy()
     return [
-        *row_checks(model.prototypes_.astype(np.float64)),
-        balance(source.labels.numpy(), len(model.classes_)),
-        label_noise(logits, labels),
+        *prototype_checks(model.prototypes_.astype(np.float64)),
+        balance(every, len(model.classes_)),
+        label_noise(logits, held),
     ]
-
-
-def _checks_of_instances(
-    model: Any, source: Any, held: list[Any], z: np.ndarray, random: np.random.Generator
-) -> list[Check]:
-    return row_checks(z)
-
-
-_CHECKS: dict[Supervision, Callable[..., list[Check]]] = {
-    "pairs": _checks_of_pairs,
-    "labels": _checks_of_labels,
-    "instances": _checks_of_instances,
-}
-
-
-def _refitted(
-    model: Any,
-    rows: Any,
-    targets: dict[str, Any],
-    source: Any,
-    x: torch.Tensor,
-    setting: Setting,
-    say: Say,
-) -> list[Check]:
-    def fit(demixer: Any) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DemixWarning)
-            return demixer.fit(rows, **targets)
-
-    others: Refits = refit(model, fit, say)
-    equivalence = weakest([identified(setting)]).name
-    return [*dimension(others, source), stability(others, x, equivalence)]
-
-
-def _informative(model: Any, source: Any, parts: tuple[Part, ...]) -> Check:
-    """Compare held-out positives or labels with permuted ones."""
-    gain: Gain = model.gain_
-    if hasattr(model, "objective_"):
-        told = held_out_likelihoods(
-            model.encoder_, model.objective_, source, model._batch(), parts=parts
-        )
-        gain = held_out_gain(*told)
-    return _gained(f"{model.targets} informative", model.targets, gain)
-
-
-def _told_apart(pairs: Paired, random: np.random.Generator) -> Check:
-    """Compare positives with those of others, under the fitted law."""
-    law = pairs.law.fitted(pairs.z, pairs.z_tilde, shape=False)
-    order = random.permutation(len(pairs.z))
-    sizes = [
-        law.sizes(pairs.z, other).mean(axis=1) for other in (pairs.z_tilde, pairs.z_tilde[order])
-    ]
-    gain = held_out_gain(
-        torch.from_numpy(-sizes[0]), torch.from_numpy(-sizes[1]), torch.from_numpy(pairs.chains)
-    )
-    return _gained("positives informative", "positives", gain)
-
-
-def _gained(name: str, targets: str, gain: Gain) -> Check:
-    found = f"Held-out {targets} are told by {gain} better than permuted ones"
-    return judge(
-        name,
-        -gain.low,
-        np.empty(0),
-        margin=0.0,
-        unit="bits below zero, at the low end of the interval",
-        good=f"{found}.",
-        bad=f"{found}: there is nothing that {targets} tell.",
-        details=gain.to_dict(),
-    )

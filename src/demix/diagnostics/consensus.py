@@ -29,10 +29,8 @@ from demix.diagnostics.parts import Parts, pairs_within, row_parts, time_parts
 from demix.diagnostics.stability import mean_stability, stability
 from demix.encoders.encoder import Encoder
 from demix.estimators.base import Demixer
-from demix.estimators.contrastive import lags_of
 from demix.estimators.encoding import encoded
 from demix.spaces.base import Space
-from demix.spaces.sphere import Sphere
 from demix.theory.setting import Equivalence, identified, weakest
 from demix.training.loop import Record
 
@@ -168,7 +166,7 @@ def _chosen(name: str, space: Space) -> Equivalence:
     """Return the equivalence that a user names in place of the theorem's."""
     if name == "none":
         raise DemixError('An equivalence to align runs by is needed, but got "none".')
-    sphere = name == "orthogonal" and isinstance(space, Sphere)
+    sphere = name == "orthogonal" and space.spherical
     return Equivalence(name, sphere=sphere)  # type: ignore[arg-type]
 
 
@@ -210,8 +208,9 @@ def _divided(
     if positives is not None:
         every, pairs = estimator._targets(rows, reset=True, y=y, positives=positives)
         return _paired(count, every, pairs, share, least, seed)
-    if by_pairs and estimator.augmentation is None:
-        parts = time_parts(count, share, lags_of(estimator.lag)[1], least)
+    lag = estimator.time_lag()
+    if lag is not None:
+        parts = time_parts(count, share, lag, least)
     else:
         parts = row_parts(count, share, least, seed)
     return parts, rows.only(parts.fit), {}

@@ -1,4 +1,4 @@
-"""Checks of labels: the rows that classes got, how many samples they have, and false labels."""
+"""Checks of labels: the prototypes of classes, how many samples they have, and false labels."""
 
 from __future__ import annotations
 
@@ -22,36 +22,40 @@ MARGINS = {
 _DRAWS = 20
 # Samples that the share of false labels is estimated from.
 _SAMPLES = 2000
-# Rows that are looked at.
+# Prototypes that are used.
 _MOST = 4000
 
 
-def row_checks(rows: np.ndarray) -> list[Check]:
-    """Check the learnt rows ``(classes, n)`` of a table.
+def prototype_checks(prototypes: np.ndarray) -> list[Check]:
+    """Check the learnt prototypes ``(classes, n)``.
 
-    Rows are an affine generator system if their differences span all directions, which takes at
+    They are an affine generator system if their differences span all directions, which takes at
     least ``n + 1`` of them (Reizinger et al. 2024). They are diverse if no quadratic function
     vanishes on all of them, which takes ``n (n + 1) / 2 + n``; the paper asks for the squares of
     the coordinates only, which depends on the rotation and does not suffice.
     """
-    rows = rows[:: max(1, len(rows) // _MOST)]
-    classes, n = rows.shape
-    apart, values = _apart(rows)
+    prototypes = prototypes[:: max(1, len(prototypes) // _MOST)]
+    classes, n = prototypes.shape
+    apart, values = _apart(prototypes)
     random = np.random.default_rng(0)
-    # Of rows in general position; too few of them never are.
-    null = [_apart(random.normal(size=rows.shape))[0] for _ in range(_DRAWS if classes > n else 0)]
+    # Of prototypes in general position; too few of them never are.
+    null = [
+        _apart(random.normal(size=prototypes.shape))[0] for _ in range(_DRAWS if classes > n else 0)
+    ]
     generator = judge(
         "generator system",
         apart,
         np.array(null),
         margin=MARGINS["generator system"],
         unit="log10 of the widest to the narrowest direction",
-        good=f"The rows of {classes} classes span all {n} directions.",
-        bad=f"The rows of {classes} classes hardly span {n} directions; it takes {n + 1} classes "
-        "in general position.",
+        good=f"The prototypes of {classes} classes span all {n} directions.",
+        bad=f"The prototypes of {classes} classes hardly span {n} directions; it takes {n + 1} "
+        "classes in general position.",
         details={"classes": classes, "singular_values": values.tolist()},
     )
-    unit = torch.from_numpy(rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1e-30))
+    unit = torch.from_numpy(
+        prototypes / np.linalg.norm(prototypes, axis=1, keepdims=True).clip(1e-30)
+    )
     rank, asked = diversity_rank(unit)
     return [
         generator,
@@ -60,10 +64,10 @@ def row_checks(rows: np.ndarray) -> list[Check]:
             1 - rank / asked,
             np.empty(0),
             margin=MARGINS["diversity"],
-            unit="share of the quadratic functions that rows leave open",
-            good=f"The rows tell all {asked} linear and quadratic functions apart.",
-            bad=f"The rows tell {rank} of {asked} linear and quadratic functions apart; unit rows "
-            "with free features need all of them.",
+            unit="share of the quadratic functions that prototypes leave open",
+            good=f"The prototypes determine all {asked} linear and quadratic functions.",
+            bad=f"The prototypes determine {rank} of {asked} linear and quadratic functions; unit "
+            "prototypes with free features need all of them.",
             details={
                 "rank": rank,
                 "asked": asked,
@@ -73,10 +77,10 @@ def row_checks(rows: np.ndarray) -> list[Check]:
     ]
 
 
-def _apart(rows: np.ndarray) -> tuple[float, np.ndarray]:
+def _apart(prototypes: np.ndarray) -> tuple[float, np.ndarray]:
     """Return log10 of the widest to the narrowest direction, and the width of each."""
-    classes, n = rows.shape
-    values = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)
+    classes, n = prototypes.shape
+    values = np.linalg.svd(prototypes - prototypes.mean(axis=0), compute_uv=False)
     least = values[n - 1] if classes > n else 0.0
     return math.log10(values[0] / max(least, 1e-9 * values[0])), values
 

@@ -1,4 +1,4 @@
-"""Checks of every model: injectivity, and what other fits to the same data give."""
+"""Checks of every model: its gain, injectivity, and other fits to the same data."""
 
 from __future__ import annotations
 
@@ -42,13 +42,10 @@ SCORES: dict[EquivalenceName, Callable[..., Any]] = {
 }
 """The score that is 1 for latents which are the same up to each equivalence."""
 
-Fit = Callable[[Any], Any]
-"""Fits an estimator to the data of the check-up and returns it."""
-
 
 @dataclass(frozen=True, eq=False)
 class Refits:
-    """The estimator, and others like it on the same data; None where there is none."""
+    """The estimator, and others like it on the same data; None where a fit is not possible."""
 
     own: Any
     other_seed: Any
@@ -56,15 +53,15 @@ class Refits:
     more: Any
 
 
-def refit(demixer: Any, fit: Fit, say: Callable[[str], None]) -> Refits:
+def refit(demixer: Any, fit: Callable[[Any], Any], callback: Callable[[str], None]) -> Refits:
     """Fit again with another seed, and with one latent fewer and more."""
 
-    def again(what: str, **changes: Any) -> Any:
-        say(what)
+    def again(stage: str, **changes: Any) -> Any:
+        callback(stage)
         try:
             return fit(clone(demixer).set_params(**changes))
         except DemixError:
-            return None  # e.g. no sphere in one dimension, or a space that has its own
+            return None  # e.g. no sphere in one dimension, or a space of fixed dimension
 
     n, seed = int(demixer.n_latents), int(demixer._seed())
     return Refits(
@@ -75,65 +72,74 @@ def refit(demixer: Any, fit: Fit, say: Callable[[str], None]) -> Refits:
     )
 
 
+def informative(targets: str, gain: Gain) -> Check:
+    """Check that the gain of held-out targets over permuted ones is above zero."""
+    found = f"Held-out {targets} carry {gain} more than permuted ones"
+    return judge(
+        f"{targets} informative",
+        -gain.low,
+        np.empty(0),
+        margin=0.0,
+        unit="bits below zero, at the low end of the interval",
+        good=f"{found}.",
+        bad=f"{found}: the {targets} carry no information.",
+        details=gain.to_dict(),
+    )
+
+
 def stability(refits: Refits, x: Tensor, equivalence: EquivalenceName) -> Check:
     """Compare two seeds on held-out rows, up to the theorem's equivalence."""
     if refits.other_seed is None:
         return skipped("stability", "The model could not be fitted again.")
     first, second = (latents_of(d.encoder_, x) for d in (refits.own, refits.other_seed))
-    score = SCORES[equivalence](second, first)
-    found = f"A second seed gives {100 * score:.1f} % of the same latents"
-    up_to = UP_TO[equivalence]
+    score, up_to = SCORES[equivalence](second, first), UP_TO[equivalence]
+    found = f"A second seed gives {100 * score:.1f} % of the same latents, up to {up_to}"
     return judge(
         "stability",
         1 - float(score),
         _null(score),
         margin=MARGINS["stability"],
         unit=f"1 - score between seeds, up to {up_to}",
-        good=f"{found}, up to {up_to}.",
-        bad=f"{found}, up to {up_to}: the latents depend on the seed.",
+        good=f"{found}.",
+        bad=f"{found}: the latents depend on the seed.",
         details={"score": float(score), "chance": score.baseline},
     )
 
 
 def dimension(refits: Refits, source: Any) -> list[Check]:
-    """See whether one latent more tells more of held-out samples, or one fewer as much."""
-    checks = []
+    """Test whether one latent more predicts held-out samples better, or one fewer as well."""
     few, many = "too few latents", "too many latents"
     if not hasattr(refits.own, "objective_"):
         why = "Model folders do not keep the prototypes of instances; check a model after its fit."
         return [skipped(few, why), skipped(many, why)]
+
+    def compared(name: str, gain: Gain, statistic: float, unit: str, found: str, bad: str) -> Check:
+        return judge(
+            name,
+            statistic,
+            _null(gain),
+            margin=MARGINS[name],
+            unit=unit,
+            good=f"{found} {gain}.",
+            bad=f"{found} only {gain}: {bad}." if name == many else f"{found} {gain}: {bad}.",
+            details={"bits": gain.bits, "low": gain.low, "high": gain.high},
+        )
+
+    checks = []
     if refits.more is None:
         checks.append(skipped(few, "The model could not be fitted with one latent more."))
     else:
         more = _difference(refits.more, refits.own, source)
-        checks.append(
-            judge(
-                few,
-                more.bits,
-                _null(more),
-                margin=MARGINS[few],
-                unit="bits by one latent more",
-                good=f"One latent more would add {more}.",
-                bad=f"One latent more adds {more}: there are more factors than latents.",
-                details={"bits": more.bits, "low": more.low, "high": more.high},
-            )
-        )
+        unit, bad = "bits by one latent more", "there are more factors than latents"
+        checks.append(compared(few, more, more.bits, unit, "One latent more adds", bad))
     if refits.fewer is None:
         checks.append(skipped(many, "The model could not be fitted with one latent fewer."))
     else:
         last = _difference(refits.own, refits.fewer, source)
-        checks.append(
-            judge(
-                many,
-                2 * MARGINS[many] - last.bits,
-                _null(last),
-                margin=MARGINS[many],
-                unit="bits that are missing of what a latent should add",
-                good=f"The last latent adds {last}.",
-                bad=f"The last latent adds only {last}: there are fewer factors than latents.",
-                details={"bits": last.bits, "low": last.low, "high": last.high},
-            )
-        )
+        missing = 2 * MARGINS[many] - last.bits
+        unit = "bits that are missing of what a latent should add"
+        bad = "there are fewer factors than latents"
+        checks.append(compared(many, last, missing, unit, "The last latent adds", bad))
     return checks
 
 
@@ -151,20 +157,21 @@ def latents_of(encoder: Encoder, x: Tensor) -> np.ndarray:
 
 
 def _difference(first: Any, second: Any, source: Any) -> Gain:
-    """Return by how many bits one model knows held-out samples better than another."""
-    told = [
+    """Return by how many bits one model predicts held-out samples better than another."""
+    (better, _, blocks), (worse, _, _) = (
         held_out_likelihoods(d.encoder_, d.objective_, source, d._batch(), parts=("test",))
         for d in (first, second)
-    ]
-    return held_out_gain(told[0][0], told[1][0], told[0][2])
+    )
+    return held_out_gain(better, worse, blocks)
 
 
 def injectivity(x: np.ndarray, z: np.ndarray) -> Check:
     """Compare neighbours by latents ``(M, n)`` with neighbours by observations ``(M, d)``.
 
     If the latents determine the observations, rows that are near by latents are near by
-    observations, too: a row is then the mean of its neighbours by latents about as well as that of
-    its neighbours by observations. The statistic is by how much worse, in shares of the variance.
+    observations, too: the mean of its neighbours by latents then predicts a row about as well as
+    that of its neighbours by observations. The statistic is how much worse it does, as a share of
+    the variance.
     """
     step = max(1, len(x) // _ROWS)
     x, z = np.asarray(x[::step], dtype=np.float64), np.asarray(z[::step], dtype=np.float64)

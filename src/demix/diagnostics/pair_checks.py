@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from scipy import special
 
 from demix.diagnostics.check import Check, judge, skipped
-from demix.diagnostics.laws import SHAPES, Law, SphereLaw
-from demix.diagnostics.paired import Paired
+from demix.diagnostics.model_checks import informative
+from demix.diagnostics.paired import Paired, uniform
+from demix.distributions.noise_model import SHAPES
+from demix.estimators.gain import held_out_gain
 
 _DRAWS = 40
-# Products of two latents are left out beyond so many latents.
+# Beyond this quantile of the noise model lies the tail.
+_TAIL = 0.95
+# With more latents, products of two are left out of the polynomials.
 _MANY = 20
 _FOLDS = 5
-# Beyond this quantile of the assumed law lies the tail.
-_TAIL = 0.95
 
 MARGINS = {
     "marginal": 0.15,
@@ -30,144 +34,158 @@ MARGINS = {
 
 
 def pair_checks(pairs: Paired, random: np.random.Generator) -> list[Check]:
-    """Check what the theorems ask of latents and of their noise."""
-    law = pairs.law.fitted(pairs.z, pairs.z_tilde, shape=False)
-    draws = [pairs.simulated(law, random) for _ in range(_DRAWS)]
+    """Check what the theorems need of latents and of their noise."""
+    own_scale = pairs.model.scale
+    pairs = pairs.under(pairs.fitted(shape=False))
+    draws = [pairs.simulated(random) for _ in range(_DRAWS)]
     return [
-        _marginal(pairs, law, draws, random),
-        _shape(pairs, law, draws),
-        _isotropy(pairs, law, draws),
-        _position(pairs, law, draws),
-        _support(pairs, law, draws),
+        _marginal(pairs, draws, random),
+        _shape(pairs, draws[: _DRAWS // 2], own_scale),
+        _isotropy(pairs, draws),
+        _position(pairs, draws[: _DRAWS // 2]),
+        _support(pairs, draws),
     ]
 
 
-def _marginal(pairs: Paired, law: Law, draws: list[Paired], random: np.random.Generator) -> Check:
-    """Compare means of polynomials with those of a uniform law: Neyman's smooth test.
+def positives_informative(pairs: Paired, random: np.random.Generator) -> Check:
+    """Compare positives with those of other anchors, under the fitted noise model."""
+    pairs = pairs.under(pairs.fitted(shape=False))
+    order = random.permutation(len(pairs.z))
+    sizes = [
+        pairs.model.quantiles(z_tilde, pairs.z).mean(dim=1)
+        for z_tilde in (pairs.z_tilde, pairs.z_tilde[order])
+    ]
+    chains = torch.from_numpy(pairs.chains)
+    return informative("positives", held_out_gain(-sizes[0], -sizes[1], chains))
+
+
+def _compared(
+    name: str,
+    statistic: Callable[[Paired], float],
+    pairs: Paired,
+    draws: list[Paired],
+    *,
+    unit: str,
+    words: Callable[[float], tuple[str, str]],
+) -> Check:
+    """Compare a statistic of pairs with that of simulated ones; ``words`` are good and bad."""
+    value = statistic(pairs)
+    good, bad = words(value)
+    null = np.array([statistic(draw) for draw in draws])
+    return judge(name, value, null, margin=MARGINS[name], unit=unit, good=good, bad=bad)
+
+
+def _marginal(pairs: Paired, draws: list[Paired], random: np.random.Generator) -> Check:
+    """Compare means of polynomials with those of uniform latents: Neyman's smooth test.
 
     Half of the squared norm of their standardised means is, to second order, the divergence from
     uniform in nats.
     """
-    reference = law.uniform(50_000, random)
-    if reference is None:
+    if not pairs.model.space.bounded:
         return skipped("marginal", "In an unbounded space there is no uniform marginal to test.")
+    reference = uniform(pairs.model.space, 50_000, random).numpy()
     mean, whiten = _standardiser(_polynomials(reference))
 
-    def bits(z: np.ndarray) -> float:
-        found = (_polynomials(z).mean(axis=0) - mean) @ whiten
+    def bits(p: Paired) -> float:
+        found = (_polynomials(p.z.numpy()).mean(axis=0) - mean) @ whiten
         return float(found @ found / 2 / math.log(2))
 
-    statistic, null = bits(pairs.z), np.array([bits(draw.z) for draw in draws])
-    found = f"Latents differ from uniform by {statistic:.3f} bits"
-    return judge(
-        "marginal",
-        statistic,
-        null,
-        margin=MARGINS["marginal"],
-        unit="bits from uniform",
-        good=f"{found}, no more than chance and learning bring.",
-        bad=f"{found}: some regions of the space are visited more often than others.",
-    )
+    def words(value: float) -> tuple[str, str]:
+        found = f"Latents differ from uniform by {value:.3f} bits"
+        return (
+            f"{found}, no more than chance and learning bring.",
+            f"{found}: some regions of the space are visited more often than others.",
+        )
+
+    return _compared("marginal", bits, pairs, draws, unit="bits from uniform", words=words)
 
 
-def _shape(pairs: Paired, law: Law, draws: list[Paired]) -> Check:
+def _shape(pairs: Paired, draws: list[Paired], own_scale: float) -> Check:
     """Compare the fitted shape with the assumed one."""
-    free = law.fitted(pairs.z, pairs.z_tilde, shape=True)
-    spread = np.array(
-        [math.log(law.fitted(d.z, d.z_tilde, shape=True).p / law.p) for d in draws[: _DRAWS // 2]]
-    )
+    model, free = pairs.model, pairs.fitted(shape=True)
+    spread = np.array([math.log(draw.fitted(shape=True).p / model.p) for draw in draws])
     low, high = (free.p * math.exp(-q) for q in np.quantile(spread, [0.975, 0.025]))
-    scales = np.array([law.fitted(d.z, d.z_tilde, shape=False).scale for d in draws[: _DRAWS // 2]])
-    about: dict[str, Any] = {"p": free.p, "p_low": low, "p_high": high, "assumed_p": law.p}
+    scales = np.array([draw.fitted(shape=False).scale for draw in draws])
+    about: dict[str, Any] = {"p": free.p, "p_low": low, "p_high": high, "assumed_p": model.p}
     name, of = "scale", lambda scale: scale
-    if isinstance(law, SphereLaw):
+    if model.space.spherical:
         name, of = "kappa", lambda scale: 2 / scale**2
-    error = np.quantile(np.log(scales / law.scale), [0.025, 0.975])
-    ends = sorted(float(of(law.scale * math.exp(e))) for e in error)
+    error = np.quantile(np.log(scales / model.scale), [0.025, 0.975])
+    ends = sorted(float(of(model.scale * math.exp(e))) for e in error)
     about |= {
-        name: float(of(law.scale)),
+        name: float(of(model.scale)),
         f"{name}_low": ends[0],
         f"{name}_high": ends[1],
-        f"{name}_of_model": float(of(pairs.law.scale)),
+        f"{name}_of_model": float(of(own_scale)),
     }
     end = " or beyond" if not SHAPES[0] * 1.01 < free.p < SHAPES[1] / 1.01 else ""
     found = f"The noise has the shape p = {free.p:.2f}{end} ({low:.2f} to {high:.2f})"
     return judge(
         "shape",
-        abs(math.log(free.p / law.p)),
+        abs(math.log(free.p / model.p)),
         np.abs(spread),
         margin=MARGINS["shape"],
         unit="|log p / assumed p|",
-        good=f"{found}; {law.p:g} was assumed.",
-        bad=f"{found}, but {law.p:g} was assumed.",
+        good=f"{found}; {model.p:g} was assumed.",
+        bad=f"{found}, but {model.p:g} was assumed.",
         details=about,
     )
 
 
-def _isotropy(pairs: Paired, law: Law, draws: list[Paired]) -> Check:
+def _isotropy(pairs: Paired, draws: list[Paired]) -> Check:
     """Compare the noise in all directions."""
 
     def ratio(p: Paired) -> float:
-        noise = law.noise(p.z, p.z_tilde)
+        noise = p.residuals()
         values = np.linalg.eigvalsh(noise.T @ noise / len(noise))
         return float(np.log(values[-1] / values[0].clip(1e-12 * values[-1])) / 2)
 
+    def words(value: float) -> tuple[str, str]:
+        times = f"{math.exp(value):.2f} times as large"
+        return (
+            f"The noise is about as large in every direction (at most {times} as in another).",
+            f"The noise is {times} in one direction as in another.",
+        )
+
     if pairs.z.shape[1] < 2:
         return skipped("isotropy", "One latent has no directions to compare.")
-    statistic = ratio(pairs)
-    times = f"{math.exp(statistic):.2f} times as large"
-    return judge(
-        "isotropy",
-        statistic,
-        np.array([ratio(draw) for draw in draws]),
-        margin=MARGINS["isotropy"],
-        unit="log ratio of the largest to the smallest",
-        good=f"The noise is about as large in every direction (at most {times} as in another).",
-        bad=f"The noise is {times} in one direction as in another.",
-    )
+    unit = "log ratio of the largest to the smallest"
+    return _compared("isotropy", ratio, pairs, draws, unit=unit, words=words)
 
 
-def _position(pairs: Paired, law: Law, draws: list[Paired]) -> Check:
-    """See whether the noise depends on where the anchor is."""
+def _position(pairs: Paired, draws: list[Paired]) -> Check:
+    """Test whether the noise depends on the place of the anchor."""
 
     def r2(p: Paired) -> float:
-        size = special.ndtri(np.clip(law.sizes(p.z, p.z_tilde), 1e-4, 1 - 1e-4)).mean(axis=1)
-        targets = np.column_stack([size, law.noise(p.z, p.z_tilde)])
-        return float(_explained(_polynomials(p.z), targets, p.chains).clip(0).max())
+        size = special.ndtri(np.clip(p.quantiles(), 1e-4, 1 - 1e-4)).mean(axis=1)
+        targets = np.column_stack([size, p.residuals()])
+        return float(_explained(_polynomials(p.z.numpy()), targets, p.chains).clip(0).max())
 
-    statistic = r2(pairs)
-    found = f"The anchor explains {100 * statistic:.1f} % of the size or direction of the noise"
-    return judge(
-        "position",
-        statistic,
-        np.array([r2(draw) for draw in draws[: _DRAWS // 2]]),
-        margin=MARGINS["position"],
-        unit="held-out R²",
-        good=f"{found}, no more than chance and learning bring.",
-        bad=f"{found}: the noise is not the same everywhere.",
-    )
+    def words(value: float) -> tuple[str, str]:
+        found = f"The anchor explains {100 * value:.1f} % of the size or direction of the noise"
+        return (
+            f"{found}, no more than chance and learning bring.",
+            f"{found}: the noise is not the same everywhere.",
+        )
+
+    return _compared("position", r2, pairs, draws, unit="held-out R²", words=words)
 
 
-def _support(pairs: Paired, law: Law, draws: list[Paired]) -> Check:
-    """See whether positives reach as far as the assumed law lets them."""
+def _support(pairs: Paired, draws: list[Paired]) -> Check:
+    """Test whether positives reach as far as the noise model lets them."""
 
     def missing(p: Paired) -> float:
-        sizes = law.sizes(p.z, p.z_tilde)
+        sizes = p.quantiles()
         beyond = float((sizes > _TAIL).sum()) + 0.5
         return max(0.0, math.log2((1 - _TAIL) * sizes.size / beyond))
 
-    statistic = missing(pairs)
-    share = 100 * 2**-statistic
-    found = f"Of the large differences that the law expects, {share:.0f} % are there"
-    return judge(
-        "support",
-        statistic,
-        np.array([missing(draw) for draw in draws]),
-        margin=MARGINS["support"],
-        unit="log2 of expected over found",
-        good=f"{found}.",
-        bad=f"{found}: positives do not reach everywhere.",
-    )
+    def words(value: float) -> tuple[str, str]:
+        share = 100 * 2**-value
+        found = f"Of the large differences that the noise model expects, {share:.0f} % are there"
+        return f"{found}.", f"{found}: positives do not reach everywhere."
+
+    unit = "log2 of expected over found"
+    return _compared("support", missing, pairs, draws, unit=unit, words=words)
 
 
 def _polynomials(z: np.ndarray) -> np.ndarray:

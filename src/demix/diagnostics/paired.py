@@ -1,20 +1,23 @@
-"""Latents of positive pairs in the units of their law, and data like them that obey it."""
+"""Latents of positive pairs in the units of their noise model, and simulated pairs like them."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
+from torch import Tensor
 
 from demix._support.errors import DemixError
-from demix.diagnostics.laws import BoxLaw, Law, SphereLaw
+from demix.distributions.generalized_normal import GeneralizedNormal
+from demix.distributions.generalized_von_mises_fisher import GeneralizedVonMisesFisher
+from demix.distributions.noise_model import NoiseModel
 from demix.spaces.base import Space
 from demix.spaces.box import Box
-from demix.spaces.real import Real
 from demix.spaces.sphere import Sphere
 
 _WALLS = (0.001, 0.999)
@@ -26,31 +29,55 @@ class Paired:
 
     Attributes
     ----------
-    z, z_tilde : ndarray (M, n) of float64
+    z, z_tilde : Tensor (M, n) of float64
         On the unit sphere, in a box that starts at 0, or in R^n.
     chains : ndarray (M,) of int
-        Anchors of one chain follow each other in time; of different ones they are independent.
-    law : Law
-        What the model assumes of their noise, with the model's own scale.
+        Anchors of one chain follow each other in time; those of different chains are independent.
+    model : NoiseModel
+        What the trained model assumes of their noise, with its own scale.
     """
 
-    z: np.ndarray
-    z_tilde: np.ndarray
+    z: Tensor
+    z_tilde: Tensor
     chains: np.ndarray
-    law: Law
+    model: NoiseModel
 
-    def simulated(self, law: Law, random: np.random.Generator) -> Paired:
-        """Return as many pairs that obey ``law``, and are as dependent as these."""
-        start = law.uniform(len(self.z), random)
-        if start is None:  # no marginal is assumed: keep the one that is there
-            return Paired(self.z, law.sample(self.z, random), self.chains, self.law)
-        z = _walked(start, self.chains, law, random)
-        return Paired(z, law.sample(z, random), self.chains, self.law)
+    def fitted(self, *, shape: bool) -> NoiseModel:
+        """Return the noise model of the largest likelihood."""
+        return self.model.fitted(self.z_tilde, self.z, shape=shape)
+
+    def under(self, model: NoiseModel) -> Paired:
+        """Return the same pairs with another noise model."""
+        return replace(self, model=model)
+
+    def quantiles(self) -> np.ndarray:
+        """Return the size of the noise as quantiles ``(M, k)`` of the model."""
+        return np.asarray(self.model.quantiles(self.z_tilde, self.z))
+
+    def residuals(self) -> np.ndarray:
+        """Return the noise ``(M, n)``."""
+        return np.asarray(self.model.residuals(self.z_tilde, self.z))
+
+    def simulated(self, random: np.random.Generator) -> Paired:
+        """Return as many pairs that obey the model, and are as dependent as these."""
+        z = self.z  # where no marginal is assumed
+        if self.model.space.bounded:
+            start = uniform(self.model.space, len(self.z), random)
+            z = _walked(start, self.chains, self.model, random)
+        return replace(self, z=z, z_tilde=self.model.sample(z, generator=random))
+
+
+def uniform(space: Space, size: int, random: np.random.Generator) -> Tensor:
+    """Draw latents ``(size, n)`` of the theorems' marginal on a sphere or in a box."""
+    if space.spherical:
+        return space.project(torch.from_numpy(random.normal(size=(size, space.dim))))
+    low, high = space.bounds(torch.empty(0, dtype=torch.float64))  # type: ignore[attr-defined]
+    return low + (high - low) * torch.from_numpy(random.random((size, space.dim)))
 
 
 def _walked(
-    start: np.ndarray, chains: np.ndarray, law: Law, random: np.random.Generator
-) -> np.ndarray:
+    start: Tensor, chains: np.ndarray, model: NoiseModel, random: np.random.Generator
+) -> Tensor:
     """Let every chain walk from its first point, all chains at once."""
     _, first, place, sizes = np.unique(
         chains, return_index=True, return_inverse=True, return_counts=True
@@ -60,10 +87,10 @@ def _walked(
     order = np.argsort(place, kind="stable")
     rank = np.empty(len(chains), dtype=np.int64)
     rank[order] = np.arange(len(chains)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    z = start.copy()
+    z = start.clone()
     at = start[first]
     for step in range(1, int(sizes.max())):
-        at = law.sample(at, random)
+        at = model.sample(at, generator=random)
         here = rank == step
         z[here] = at[place[here]]
     return z
@@ -72,7 +99,7 @@ def _walked(
 def _upright(z: np.ndarray) -> np.ndarray:
     """Return the rotation ``(n, n)`` of latents ``(M, n)`` that makes coordinates independent.
 
-    Normal noise leaves a rotation open, after which a box no longer stands on its faces.
+    Normal noise leaves a rotation open, after which a box is no longer parallel to the axes.
     """
     if z.shape[1] == 1:
         return np.eye(1)
@@ -92,17 +119,17 @@ def paired(
     p: float = 2.0,
     chains: np.ndarray | None = None,
 ) -> Paired:
-    """Bring latents of pairs ``(M, n)`` into the units of their law.
+    """Bring latents of pairs ``(M, n)`` into the units of their noise model.
 
     Parameters
     ----------
     z, z_tilde : ndarray (M, n)
         Anchors and positives.
-    space : Space
-        Sphere, Box or Real, in which they live.
+    space : Sphere, Box or Real
+        The space that they live in.
     trained : bool
-        Whether the sizes of the latents are those of a trained model, in which noise has the scale
-        1; otherwise nothing is assumed of it.
+        Whether the latents have the size of a trained model, in which noise has the scale 1;
+        otherwise nothing is assumed of it.
     p : float
         The assumed shape.
     chains : ndarray (M,), optional
@@ -118,19 +145,19 @@ def paired(
         raise DemixError(f"A check-up takes at least 100 pairs, but got {len(z)}.")
     if not (np.isfinite(z).all() and np.isfinite(z_tilde).all()):
         raise DemixError("Paired latents must be finite, but some are NaN or infinite.")
-    chains = np.arange(len(z)) if chains is None else np.asarray(chains)
-    law: Law
-    if isinstance(space, Sphere):
+    if not (space.spherical or space.separable or not space.bounded):
+        raise DemixError(f"A check-up of pairs knows spheres, boxes and R^n, but got {space!r}.")
+    model: NoiseModel
+    if space.spherical:
         lengths = [np.linalg.norm(side, axis=1, keepdims=True).clip(1e-30) for side in (z, z_tilde)]
         z, z_tilde = z / lengths[0], z_tilde / lengths[1]
         chord = math.sqrt(float(np.mean(((z - z_tilde) ** 2).sum(axis=1))) or 1e-6)
         # e^{r^2 z.z~} is e^{-(chord / scale)^2} with scale^2 = 2 / r^2.
-        model = math.sqrt(2) / float(np.median(lengths[0]))
-        law = SphereLaw(p, model if trained else chord, space.dim)
-    elif isinstance(space, Box | Real):
+        own = math.sqrt(2) / float(np.median(lengths[0]))
+        model = GeneralizedVonMisesFisher(Sphere(space.dim), p, own if trained else chord)
+    else:
         spread = float(np.abs(z - z_tilde).mean()) or 1e-6
-        sides = np.full(space.dim, np.inf)
-        if isinstance(space, Box):
+        if space.bounded:
             if p == 2:
                 turn = _upright(z)
                 z, z_tilde = z @ turn, z_tilde @ turn
@@ -138,7 +165,7 @@ def paired(
             low, high = np.quantile(np.concatenate([z, z_tilde]), _WALLS, axis=0)
             sides = (high - low).clip(1e-9)
             z, z_tilde = (z - low).clip(0, sides), (z_tilde - low).clip(0, sides)
-        law = BoxLaw(p, 1.0 if trained else spread, sides)
-    else:
-        raise DemixError(f"A check-up of pairs knows spheres, boxes and R^n, but got {space!r}.")
-    return Paired(z, z_tilde, chains, law)
+            space = Box(space.dim, high=sides.tolist())
+        model = GeneralizedNormal(space, p, 1.0 if trained else spread)
+    chains = np.arange(len(z)) if chains is None else np.asarray(chains)
+    return Paired(torch.from_numpy(z), torch.from_numpy(z_tilde), chains, model)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from demix._support.errors import DemixError
 from demix.spaces.base import Space
-from demix.spaces.sphere import Sphere
+
+Generator = torch.Generator | np.random.Generator
+"""A source of random numbers."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +95,8 @@ class Around(Marginal):
         self.conditional = conditional
         if center is None:
             center = torch.zeros(self.space.dim)
-            if isinstance(self.space, Sphere):
-                center[0] = self.space.radius
+            if self.space.spherical:
+                center = self.space.project(center)
         if center.shape != (self.space.dim,) or not bool(self.space.contains(center)):
             raise DemixError(
                 f"The centre of a marginal must be one point of {self.space!r}, "
@@ -111,6 +115,20 @@ class Around(Marginal):
 
     def __repr__(self) -> str:
         return f"{self.conditional!r}.at({self.center.tolist()})"
+
+
+def rand(shape: Sequence[int], like: Tensor, generator: Generator | None) -> Tensor:
+    """Return uniform numbers in [0, 1), of the type and on the device of ``like``."""
+    if isinstance(generator, np.random.Generator):
+        return torch.from_numpy(generator.random(tuple(shape))).to(like)
+    return torch.rand(shape, dtype=like.dtype, device=like.device, generator=generator)
+
+
+def randn(shape: Sequence[int], like: Tensor, generator: Generator | None) -> Tensor:
+    """Return normal numbers, of the type and on the device of ``like``."""
+    if isinstance(generator, np.random.Generator):
+        return torch.from_numpy(generator.normal(size=tuple(shape))).to(like)
+    return torch.randn(shape, dtype=like.dtype, device=like.device, generator=generator)
 
 
 def check_positive(value: float, name: str) -> float:

@@ -10,15 +10,16 @@ from scipy import integrate, special
 from torch import Tensor
 
 from demix._support.errors import DemixError
-from demix.distributions.base import Conditional, Similarity, check_positive
+from demix.distributions.base import Generator, Similarity, check_positive, rand
 from demix.distributions.half_line import half_cdf, half_quantile
+from demix.distributions.noise_model import SHAPES, NoiseModel
 from demix.spaces.base import Space
 from demix.spaces.box import Box
 from demix.spaces.real import Real
 from demix.spaces.sphere import Sphere
 
 
-class GeneralizedNormal(Conditional):
+class GeneralizedNormal(NoiseModel):
     r"""Independent noise of density :math:`\propto \exp(-(|z~_i - z_i| / \lambda)^p)`.
 
     On a box it is truncated exactly, coordinate by coordinate; on a sphere it is added in
@@ -58,8 +59,8 @@ class GeneralizedNormal(Conditional):
             )
         self.space = space
         self.p = check_positive(p, "The shape p of a generalised normal")
-        if self.p < 0.5:
-            raise DemixError(f"Generalised normals are supported for p >= 0.5, but got {p!r}.")
+        if self.p < SHAPES[0]:
+            raise DemixError(f"A generalised normal needs p >= {SHAPES[0]:g}, but got {p!r}.")
         self.scale = check_positive(scale, "The scale of a generalised normal")
         if not limit > 0:
             raise DemixError(f"The limit of the noise must be positive, but got {limit!r}.")
@@ -85,24 +86,21 @@ class GeneralizedNormal(Conditional):
             right = (high - anchors).clamp(0, self.limit)
         return half_cdf(left / self.scale, self.p), half_cdf(right / self.scale, self.p)
 
-    def sample(self, anchors: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+    def with_noise(self, p: float, scale: float) -> GeneralizedNormal:
+        """Return the noise of another shape and scale on the same space."""
+        return GeneralizedNormal(self.space, p, scale, limit=self.limit)
+
+    def sample(self, anchors: Tensor, *, generator: Generator | None = None) -> Tensor:
         """Invert the distribution function: sign and size of the noise from one uniform."""
         left, right = self._sides(anchors)
-        unit = torch.rand(
-            anchors.shape, dtype=anchors.dtype, device=anchors.device, generator=generator
-        )
-        signed = unit * (left + right) - left
+        signed = rand(anchors.shape, anchors, generator) * (left + right) - left
         below_one = 1 - torch.finfo(anchors.dtype).eps
         size = half_quantile(signed.abs().clamp_max(below_one), self.p)
         return self.space.project(anchors + self.scale * signed.sign() * size)
 
     def log_prob(self, z: Tensor, anchors: Tensor) -> Tensor:
         """Return the truncated density; it is unknown for noise projected on a sphere."""
-        if isinstance(self.space, Sphere):
-            raise DemixError(
-                f"{self!r} projects its noise on the sphere, where its density is not known; "
-                "use VonMisesFisher if you need one."
-            )
+        self._refuse_sphere()
         left, right = self._sides(anchors)
         normaliser = (left + right).log() + math.log(self.scale) + math.lgamma(1 + 1 / self.p)
         noise = (z - anchors).abs()
@@ -110,6 +108,29 @@ class GeneralizedNormal(Conditional):
         # Adding noise to its anchor rounds it, so that a sample may lie a little beyond the limit.
         possible = self.space.contains(z) & (noise <= self.limit * (1 + 1e-6)).all(dim=-1)
         return torch.where(possible, log_density.sum(dim=-1), -torch.inf)
+
+    def quantiles(self, z: Tensor, anchors: Tensor) -> Tensor:
+        """Return for each coordinate the quantile of its distance from the median."""
+        return (2 * self._below(z, anchors) - 1).abs()
+
+    def residuals(self, z: Tensor, anchors: Tensor) -> Tensor:
+        """Return normal scores, which undo what the bounds of a box do."""
+        return torch.special.ndtri(self._below(z, anchors).clamp(1e-9, 1 - 1e-9))
+
+    def _below(self, z: Tensor, anchors: Tensor) -> Tensor:
+        """Return the distribution function of each coordinate."""
+        self._refuse_sphere()
+        left, right = self._sides(anchors)
+        step = z - anchors
+        signed = step.sign() * half_cdf(step.abs() / self.scale, self.p)
+        return ((left + signed) / (left + right).clamp_min(1e-12)).clamp(0, 1)
+
+    def _refuse_sphere(self) -> None:
+        if self.space.spherical:
+            raise DemixError(
+                f"{self!r} projects its noise on the sphere, where its density is not known; "
+                "use VonMisesFisher if you need one."
+            )
 
     def mean_entropy(self) -> float:
         """Return the entropy: closed form on ``R^n``, one integral per side length on a box."""

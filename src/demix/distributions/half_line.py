@@ -35,7 +35,7 @@ def half_quantile(u: Tensor, p: float) -> Tensor:
     if p == 2:
         return torch.erfinv(u)
     # t is a smooth function of the log survival, linear in both ends for every p, so a fine even
-    # grid in it with linear interpolation is exact to about 1e-7.
+    # grid in it with linear interpolation is exact to about 1e-7, and to 1e-5 at p = 0.4.
     position = -torch.log1p(-u) * ((_POINTS - 1) / _DEEPEST)
     cell = position.floor().clamp_(0, _POINTS - 2)
     table = _quantile_table(p).to(u)

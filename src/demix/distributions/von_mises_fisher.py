@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import torch
 from scipy import integrate, special
 from torch import Tensor
 
-from demix._support.errors import DemixError
-from demix.distributions.base import Conditional, Similarity, check_positive
+from demix.distributions.base import check_positive
+from demix.distributions.generalized_von_mises_fisher import GeneralizedVonMisesFisher
 from demix.spaces.base import Space
 from demix.spaces.sphere import Sphere
 
@@ -19,9 +19,11 @@ _POINTS = 2**14
 # Below, the series in kappa^2 is taken: it has no 0/0 at a small kappa or a large n, and e^600 is
 # still a float64.
 _SERIES_UP_TO = 600
+# Bessel functions below it have lost digits.
+_TINY = 1e-290
 
 
-class VonMisesFisher(Conditional):
+class VonMisesFisher(GeneralizedVonMisesFisher):
     r"""The density :math:`p(z~ | z) = C_p^{-1} e^{\kappa z^T z~}` on the unit sphere (Eq. 2).
 
     Parameters
@@ -44,17 +46,9 @@ class VonMisesFisher(Conditional):
     """
 
     def __init__(self, space: Space, kappa: float) -> None:
-        if not isinstance(space, Sphere) or space.radius != 1:
-            raise DemixError(
-                f"A von Mises-Fisher distribution needs the unit sphere, but got {space!r}."
-            )
-        self.space = space
-        self.kappa = check_positive(kappa, "kappa of a von Mises-Fisher distribution")
-
-    @property
-    def similarity(self) -> Similarity:
-        """The dot product at the rate ``kappa``."""
-        return Similarity("dot", self.kappa)
+        kappa = check_positive(kappa, "kappa of a von Mises-Fisher distribution")
+        super().__init__(space, 2.0, math.sqrt(2 / kappa))
+        self.kappa = kappa
 
     @property
     def log_normaliser(self) -> float:
@@ -82,19 +76,6 @@ class VonMisesFisher(Conditional):
         last = math.acos(max(-1.0, offset / kappa))
         return float(integrate.quad(excess, 0, last, epsabs=1e-10)[0])
 
-    def sample(self, anchors: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
-        """Draw the angle by inverting its distribution function, the direction uniformly."""
-        unit = torch.rand(
-            anchors.shape[:-1], dtype=anchors.dtype, device=anchors.device, generator=generator
-        )
-        angle = _angle(unit, self.space.dim, self.kappa).unsqueeze(-1)
-        noise = torch.randn(
-            anchors.shape, dtype=anchors.dtype, device=anchors.device, generator=generator
-        )
-        tangent = noise - (noise * anchors).sum(dim=-1, keepdim=True) * anchors
-        tangent = torch.nn.functional.normalize(tangent, dim=-1)
-        return self.space.project(angle.cos() * anchors + angle.sin() * tangent)
-
     def log_prob(self, z: Tensor, anchors: Tensor) -> Tensor:
         """Return the density with respect to the area of the sphere."""
         log_density = self.kappa * (z * anchors).sum(dim=-1) - self.log_normaliser
@@ -103,6 +84,10 @@ class VonMisesFisher(Conditional):
     def mean_entropy(self) -> float:
         """Return ``log C_p - kappa A(kappa)``, the same for every anchor."""
         return self.log_normaliser - self.kappa * self.mean_resultant_length
+
+    @cached_property
+    def _table(self) -> tuple[Tensor, Tensor]:
+        return _angle_table(self.space.dim, self.kappa)
 
     def __repr__(self) -> str:
         return f"VonMisesFisher({self.space!r}, kappa={self.kappa:g})"
@@ -130,7 +115,7 @@ def log_normaliser(dim: int, kappa: float) -> float:
         log_bessel = math.log(special.hyp0f1(order + 1, kappa**2 / 4))
         log_bessel -= order * math.log(2) + math.lgamma(order + 1)
     else:
-        log_bessel = math.log(special.ive(order, kappa)) + kappa - order * math.log(kappa)
+        log_bessel = _log_ive(order, kappa) + kappa - order * math.log(kappa)
     return dim / 2 * math.log(2 * math.pi) + log_bessel
 
 
@@ -156,16 +141,27 @@ def mean_resultant_length(dim: int, kappa: float) -> float:
         quarter = kappa**2 / 4
         series = special.hyp0f1(order + 2, quarter) / special.hyp0f1(order + 1, quarter)
         return float(kappa / dim * series)
-    return float(special.ive(order + 1, kappa) / special.ive(order, kappa))
+    above, below = special.ive(order + 1, kappa), special.ive(order, kappa)
+    if above < _TINY:
+        return math.exp(_log_ive(order + 1, kappa) - _log_ive(order, kappa))
+    return float(above / below)
 
 
-def _angle(unit: Tensor, dim: int, kappa: float) -> Tensor:
-    """Return the angles to the anchor whose distribution function is ``unit``."""
-    cumulated, grid = (table.to(unit) for table in _angle_table(dim, kappa))
-    cell = torch.searchsorted(cumulated, unit, right=True).clamp_(1, _POINTS - 1)
-    below, above = cumulated[cell - 1], cumulated[cell]
-    share = (unit - below) / (above - below).clamp_min(torch.finfo(unit.dtype).tiny)
-    return grid[cell - 1] + (grid[cell] - grid[cell - 1]) * share.clamp(0, 1)
+def _log_ive(order: float, kappa: float) -> float:
+    r"""Return :math:`\log I_\nu(\kappa) - \kappa`.
+
+    Where the Bessel function underflows its order is large, and three terms of the uniform
+    expansion (Abramowitz and Stegun 9.7.7) are exact to more than ten digits.
+    """
+    found = float(special.ive(order, kappa))
+    if found >= _TINY:
+        return math.log(found)
+    root = math.hypot(order, kappa)
+    t = order / root
+    series = 1 + (3 * t - 5 * t**3) / (24 * order)
+    series += (81 * t**2 - 462 * t**4 + 385 * t**6) / (1152 * order**2)
+    exponent = root - kappa + order * math.log(kappa / (order + root))
+    return exponent - math.log(2 * math.pi * root) / 2 + math.log(series)
 
 
 @lru_cache(maxsize=32)

@@ -94,11 +94,6 @@ class InfoNCE(PairObjective[PairBatch]):
             group=group,
         )
 
-    @property
-    def shape(self) -> float:
-        """The power ``p`` of the distance; the dot product is a squared distance on a sphere."""
-        return 2.0 if self.similarity == "dot" else float(self.similarity)
-
     def log_likelihood(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
         """Return the log-probability ``(N,)`` of each positive among all of them."""
         queries, keys = both_sides(encoder, pairs)

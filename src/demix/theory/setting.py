@@ -12,7 +12,6 @@ from torch import Tensor
 
 from demix._support.errors import DemixError
 from demix.spaces.base import Space
-from demix.spaces.sphere import Sphere
 
 Supervision = Literal["pairs", "labels", "instances"]
 EquivalenceName = Literal["orthogonal", "affine", "linear", "permutation", "none"]
@@ -88,6 +87,15 @@ class Setting:
                 'supervision must be "pairs", "labels" or "instances", but got '
                 f"{self.supervision!r}."
             )
+
+    @property
+    def shape(self) -> float | None:
+        """The power of the distance that the conditional implies, if it is of that form."""
+        if self.conditional == "vmf":
+            return 2.0 if self.space.spherical else None
+        if isinstance(self.conditional, str):
+            return _NAMED_SHAPES.get(self.conditional)
+        return float(self.conditional)
 
 
 @dataclass(frozen=True)
@@ -192,11 +200,12 @@ def weakest(equivalences: list[Equivalence]) -> Equivalence:
 
 
 def _identified_by_pairs(setting: Setting) -> Equivalence:
-    shape = _shape(setting)
-    space = setting.space
+    space, shape = setting.space, setting.shape
+    if setting.learned and shape is not None and abs(shape - 2) <= _NEAR_NORMAL:
+        shape = 2.0
     if setting.marginal != "uniform":
         return _nothing(f"The latents are not uniform, but {setting.marginal}.")
-    if isinstance(space, Sphere):
+    if space.spherical:
         # On a sphere the squared distance is the dot product up to a constant.
         if shape != 2.0:
             return _nothing(f"On a sphere positives must be vMF, but are {setting.conditional}.")
@@ -213,17 +222,6 @@ def _identified_by_pairs(setting: Setting) -> Equivalence:
     return _by_pairs("permutation", "Theorem 6", f"Theorem 6 of {_ZIMMERMANN}")
 
 
-def _shape(setting: Setting) -> float | None:
-    """Return the power of the distance that the conditional implies, if there is one."""
-    conditional = setting.conditional
-    if conditional == "vmf":
-        return 2.0 if isinstance(setting.space, Sphere) else None
-    if isinstance(conditional, str):
-        return _NAMED_SHAPES.get(conditional)
-    near = setting.learned and abs(conditional - 2) <= _NEAR_NORMAL
-    return 2.0 if near else float(conditional)
-
-
 def _by_pairs(
     name: EquivalenceName, key: str, theorem: str, *, sphere: bool = False
 ) -> Equivalence:
@@ -236,7 +234,7 @@ def _nothing(*reasons: str) -> Equivalence:
 
 
 def _identified_by_classes(setting: Setting, vectors: Tensor | None) -> Equivalence:
-    unit_features, unit_prototypes = isinstance(setting.space, Sphere), setting.unit_prototypes
+    unit_features, unit_prototypes = setting.space.spherical, setting.unit_prototypes
     case: Case
     if unit_features:
         case = "C1" if unit_prototypes else "C2"
