@@ -95,9 +95,9 @@ def test_a_checkup_goes_by_names(demix, tables, model, tmp_path):
 
 
 ESTIMATORS = {
-    "pairs": (ContrastiveDemixer, {}),
-    "labels": (ClassifierDemixer, {"y": True}),
-    "instances": (InstanceDemixer, {}),
+    "pairs": (ContrastiveDemixer, False),
+    "labels": (ClassifierDemixer, True),
+    "instances": (InstanceDemixer, False),
 }
 
 
@@ -106,8 +106,8 @@ ESTIMATORS = {
 def test_every_fit_stores_names_and_goes_by_them(kind, tables, tmp_path):
     from demix import Recipe
 
-    estimator, beside = ESTIMATORS[kind]
-    y = [np.loadtxt(tables / "y.csv", dtype=int)] if beside else []
+    estimator, labelled = ESTIMATORS[kind]
+    y = [np.loadtxt(tables / "y.csv", dtype=int)] if labelled else []
     demixer = estimator(2, recipe=Recipe(steps=5, batch=64))
     demixer.fit(read_data(tables / "abc.csv"), *y)
     assert demixer.feature_names_in_.tolist() == ["a", "b", "c"]

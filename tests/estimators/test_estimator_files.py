@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import pickle
 import re
@@ -28,6 +27,8 @@ from demix import (
     load_model,
     save_encoder,
 )
+from faults.forging import sealed
+from refusals import refusal
 from walks import TINY, sphere_walk
 
 pytestmark = pytest.mark.filterwarnings("ignore::demix.DemixWarning")
@@ -48,32 +49,13 @@ def written(name: str, folder: Path) -> Path:
     return folder
 
 
-def refusal(folder: Path) -> str:
-    with pytest.raises(DemixError) as raised:
-        load_model(folder)
-    told = str(raised.value)
-    assert "\n" not in told
-    assert told.endswith(".")
-    return told
-
-
 def seal(folder: Path, **edits) -> None:
     """Edit the description, and give it checksums that fit, as somebody who means harm would."""
     path = folder / "model.json"
     description = {**json.loads(path.read_text()), **edits}
     if "head" in edits and not edits["head"]:
         del description["head"]
-    kept = ("space", "encoder", "head")
-    model = {name: description[name] for name in kept if name in description}
-    weights = (folder / "model.safetensors").read_bytes()
-
-    def checksum(*parts: bytes) -> str:
-        return hashlib.sha256(b"".join(parts)).hexdigest()
-
-    description["sha256"] = checksum(weights, json.dumps(model, sort_keys=True).encode())
-    about = json.dumps(description["about"], sort_keys=True).encode()
-    description["about_sha256"] = checksum(about)
-    path.write_text(json.dumps(description))
+    path.write_bytes(sealed(description, (folder / "model.safetensors").read_bytes()))
 
 
 def plain(parameters: dict) -> str:
@@ -175,7 +157,7 @@ def test_load_encoder_opens_a_fitted_folder(tmp_path):
 
 def test_a_bare_encoder_is_refused(tmp_path):
     save_encoder(Encoder(3, Box(2), hidden=(8,)), tmp_path)
-    assert refusal(tmp_path).endswith(
+    assert refusal(load_model, tmp_path).endswith(
         "holds a bare encoder and no estimator; open it with load_encoder."
     )
 
@@ -185,7 +167,7 @@ def test_truncated_weights_are_refused(name, tmp_path):
     path = written(name, tmp_path) / "model.safetensors"
     for kept in (0, 100, -4):
         path.write_bytes(path.read_bytes()[:kept])
-        assert re.search("too few for what|checksum", refusal(tmp_path))
+        assert re.search("too few for what|checksum", refusal(load_model, tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +183,7 @@ def test_an_edited_description_is_refused(edit, tmp_path):
     description = description_of(written("labels", tmp_path))
     edit(description["about"])
     (tmp_path / "model.json").write_text(json.dumps(description))
-    assert "do not match their checksum" in refusal(tmp_path)
+    assert "do not match their checksum" in refusal(load_model, tmp_path)
     with pytest.raises(DemixError, match="checksum"):
         load_encoder(tmp_path)
 
@@ -227,7 +209,7 @@ def test_a_description_of_no_estimator_is_refused(edit, tmp_path):
     if isinstance(edit.get("parameters"), dict):
         edit = {"parameters": about["parameters"] | edit["parameters"]}
     seal(tmp_path, about=about | edit)
-    told = refusal(tmp_path)
+    told = refusal(load_model, tmp_path)
     assert "does not describe a fitted ClassifierDemixer: " in told or told.startswith("Expected ")
     load_encoder(tmp_path)  # the encoder itself is whole
 
@@ -243,18 +225,18 @@ def test_another_head_is_refused(tmp_path):
         ["x"],
     ):
         seal(tmp_path, head=head)
-        assert "does not hold the model it describes" in refusal(tmp_path)
+        assert "does not hold the model it describes" in refusal(load_model, tmp_path)
     # A head of other numbers, which the description fits.
     tensors = load(honest)
     for shape in ((4, 2), (3, 3)):
         rows, bias = torch.zeros(shape), torch.zeros(shape[0])
         path.write_bytes(save(tensors | {"head.weight": rows, "head.bias": bias}))
         seal(tmp_path, **description | {"head": {"weight": [*shape], "bias": [shape[0]]}})
-        assert "does not describe a fitted ClassifierDemixer: " in refusal(tmp_path)
+        assert "does not describe a fitted ClassifierDemixer: " in refusal(load_model, tmp_path)
     # None at all, which would predict at random.
     path.write_bytes(save({k: x for k, x in tensors.items() if not k.startswith("head.")}))
     seal(tmp_path, **description | {"head": {}})
-    assert "does not describe a fitted ClassifierDemixer: " in refusal(tmp_path)
+    assert "does not describe a fitted ClassifierDemixer: " in refusal(load_model, tmp_path)
 
 
 def test_a_pickle_is_refused_and_not_run(tmp_path):
@@ -265,14 +247,14 @@ def test_a_pickle_is_refused_and_not_run(tmp_path):
     attack = pickle.dumps(Attack())
     folder = written("time", tmp_path / "model")
     (folder / "model.safetensors").write_bytes(attack)
-    refusal(folder)
+    refusal(load_model, folder)
     for name in ("model.pt", "model.pkl", "model.joblib"):
         (folder / name).write_bytes(attack)
-        assert "demix never opens pickles" in refusal(folder)
-        assert "demix never opens pickles" in refusal(folder / name)
+        assert "demix never opens pickles" in refusal(load_model, folder)
+        assert "demix never opens pickles" in refusal(load_model, folder / name)
         (folder / name).unlink()
     torch.save({"weights": 1}, tmp_path / "model.pth")
-    refusal(tmp_path / "model.pth")
+    refusal(load_model, tmp_path / "model.pth")
     assert not (tmp_path / "attacked").exists()
 
 

@@ -35,7 +35,7 @@ def classes(z: np.ndarray) -> np.ndarray:
 
 
 def veiled(z: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return observations of latents beside three columns that say nothing, and these columns."""
+    """Return observations of latents, with three columns of noise, and these columns."""
     veil = np.random.default_rng(seed).normal(size=z.shape)
     return np.concatenate([mixed(z), veil], axis=1).astype(np.float32), veil
 
@@ -98,9 +98,9 @@ def test_what_views_leave_unchanged_is_recovered_and_nothing_else(kind):
 
 def test_the_best_weights_are_kept():
     fitted = from_time()
-    looks = [(record["validation"], record["step"]) for record in fitted.history_]
-    assert fitted.best_step_ == min(looks)[1]
-    assert fitted.n_steps_ == looks[-1][1]
+    evaluated = [(record["validation"], record["step"]) for record in fitted.history_]
+    assert fitted.best_step_ == min(evaluated)[1]
+    assert fitted.n_steps_ == evaluated[-1][1]
     assert all(record["null"] > record["validation"] for record in fitted.history_[5:])
 
 
@@ -138,7 +138,7 @@ def test_shuffled_pairs_are_warned_of():
 def test_positives_that_are_almost_alike_are_warned_of():
     # Among few others, so that a short training is enough to tell all of them apart.
     quick = QUICK | {"recipe": Recipe(steps=300, batch=8)}
-    with pytest.warns(DemixWarning, match="told from all others almost surely"):
+    with pytest.warns(DemixWarning, match="distinguished from all others almost surely"):
         ContrastiveDemixer(3, **quick).fit(mixed(POINTS), positives=mixed(POINTS + 0.001))
 
 
@@ -189,7 +189,7 @@ def test_the_first_part_is_a_fit(kind):
 
 
 def box_pairs(noise: np.ndarray) -> tuple[np.ndarray, dict]:
-    """Return points of a square beside their positives, which its sides throw back."""
+    """Return points of a square and their positives, reflected at its sides."""
     points = np.random.default_rng(0).uniform(-1, 1, noise.shape)
     near = points + noise
     return points, {"positives": np.where(np.abs(near) > 1, 2 * np.sign(near) - near, near)}
@@ -203,16 +203,16 @@ def learnt(conditional: str, steps: int) -> ContrastiveDemixer:
 
 @pytest.mark.slow
 def test_the_shape_of_laplace_noise_is_found():
-    points, beside = box_pairs(0.1 * np.random.default_rng(1).laplace(size=(4000, 2)))
-    fitted = learnt("auto", 200).fit(points, **beside)
+    points, targets = box_pairs(0.1 * np.random.default_rng(1).laplace(size=(4000, 2)))
+    fitted = learnt("auto", 200).fit(points, **targets)
     assert 1 <= fitted.shape_ < 1.8  # it starts at 2, the truth is 1
 
 
 @pytest.mark.slow
 def test_scales_are_found_for_each_latent():
     noise = np.random.default_rng(1).normal(size=(4000, 2)) * [0.05, 0.3]
-    points, beside = box_pairs(noise)
-    fitted = learnt("anisotropic", 200).fit(points, **beside)
+    points, targets = box_pairs(noise)
+    fitted = learnt("anisotropic", 200).fit(points, **targets)
     # The latent that follows the second coordinate, which moves more between positives.
     likeness = np.abs(correlation_matrix(fitted.transform(points), points))
     wide = int(likeness[:, 1].argmax())

@@ -27,8 +27,8 @@ Z, X = sphere_walk(160)
 LABELS = np.digitize(Z[:, 0], [-0.4, 0.4])
 
 
-def beside(kind: type) -> dict:
-    """Return what an estimator needs beside the rows."""
+def targets(kind: type) -> dict:
+    """Return what an estimator needs in addition to the rows."""
     return {"y": LABELS} if kind is ClassifierDemixer else {}
 
 
@@ -52,7 +52,7 @@ def test_scikit_learn_finds_nothing_to_say(estimator, check):
 @every_estimator
 def test_a_clone_has_the_settings_and_nothing_else(kind):
     fitted = kind(2, space=Box(2), encoder={"hidden": (8, 8)}, recipe=Recipe(steps=2, batch=8))
-    fitted.fit(X, **beside(kind))
+    fitted.fit(X, **targets(kind))
     copy = clone(fitted)
     assert repr(copy.get_params()) == repr(fitted.get_params())
     assert not hasattr(copy, "encoder_")
@@ -62,18 +62,18 @@ def test_a_clone_has_the_settings_and_nothing_else(kind):
 @every_estimator
 def test_the_same_random_state_gives_the_same_bits(kind):
     first, second, other = (
-        tiny(kind, random_state=seed).fit(X, **beside(kind)).transform(X) for seed in (5, 5, 6)
+        tiny(kind, random_state=seed).fit(X, **targets(kind)).transform(X) for seed in (5, 5, 6)
     )
     assert first.tobytes() == second.tobytes()
     assert first.tobytes() != other.tobytes()
     generator = np.random.RandomState(3)
     drawn = [
-        tiny(kind, random_state=generator).fit(X, **beside(kind)).transform(X) for _ in range(2)
+        tiny(kind, random_state=generator).fit(X, **targets(kind)).transform(X) for _ in range(2)
     ]
     assert not np.array_equal(*drawn)
     # Weights that torch draws come from it, too.
     recipe = Recipe(steps=2, batch=32, initialise=False)
-    again = [tiny(kind, recipe=recipe).fit(X, **beside(kind)).transform(X) for _ in range(2)]
+    again = [tiny(kind, recipe=recipe).fit(X, **targets(kind)).transform(X) for _ in range(2)]
     assert again[0].tobytes() == again[1].tobytes()
 
 
@@ -82,7 +82,7 @@ def test_the_global_generators_are_left_alone(kind):
     torch.manual_seed(0)
     np.random.seed(0)  # noqa: NPY002
     before = torch.get_rng_state(), np.random.get_state()[1].tolist()  # noqa: NPY002
-    tiny(kind).fit(X, **beside(kind))
+    tiny(kind).fit(X, **targets(kind))
     assert torch.equal(torch.get_rng_state(), before[0])
     assert np.random.get_state()[1].tolist() == before[1]  # noqa: NPY002
 
@@ -117,7 +117,7 @@ def test_pairs_and_labels_score_themselves():
 
 @every_estimator
 def test_latents_are_float32_in_order_and_named(kind):
-    fitted = tiny(kind, n_latents=np.int64(3)).fit(X, **beside(kind))
+    fitted = tiny(kind, n_latents=np.int64(3)).fit(X, **targets(kind))
     latents = fitted.transform(X)
     assert (latents.shape, latents.dtype) == ((160, 3), np.float32)
     np.testing.assert_allclose(fitted.transform(X[100:]), latents[100:], rtol=1e-5, atol=1e-5)
@@ -183,7 +183,7 @@ def test_names_of_columns_are_checked():
 def test_images_are_rows_too(kind, tensor):
     images = np.random.default_rng(0).random((160, 2, 4, 5), dtype=np.float32)
     given = torch.from_numpy(images) if tensor else images
-    fitted = tiny(kind).fit(given, **beside(kind))
+    fitted = tiny(kind).fit(given, **targets(kind))
     assert fitted.transform(given).shape == (160, 2)
     assert fitted.n_features_in_ == 40
     with pytest.raises(DemixError, match=r"X has 20 features, but .* is expecting 40"):

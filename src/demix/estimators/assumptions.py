@@ -1,4 +1,4 @@
-"""What a user assumes of the latents, in names: the space, and how positives differ."""
+"""Names of what a user assumes about the latents: the space, and how positives differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from demix.losses.shaped import ShapedInfoNCE
 from demix.losses.similarities import SimilarityName
 from demix.spaces.base import Space
 from demix.spaces.names import space_named
-from demix.spaces.sphere import Sphere
 
 # Each name's similarity: the dot product, or the power of the distance.
 _SIMILARITIES: dict[str, SimilarityName] = {"vmf": "dot", "normal": 2.0, "laplace": 1.0}
@@ -21,21 +20,14 @@ _KNOWN = '"vmf", "normal", "laplace", a number p >= 1, "anisotropic" or "auto"'
 # Where the size of the output starts: a radius is the root of the inverse temperature, and both
 # have to be large enough to tell positives apart before training moves anything.
 _START = {True: 3.0, False: 8.0}
-# Shapes beyond it are a box with straight walls, to the last digit.
+# Noise of larger shapes is uniform in a box, to the last digit.
 _STEEPEST = 1e6
 # Inputs of more numbers are whitened in the directions of the largest variance only.
 _MANY, _COMPONENTS = 1024, 256
 
 
 def assumed_space(space: str | Space, n_latents: int) -> Space:
-    """Return the space of ``n_latents`` dimensions that is meant.
-
-    Examples
-    --------
-    >>> from demix.estimators.assumptions import assumed_space
-    >>> assumed_space("box", 2).dim
-    2
-    """
+    """Return a space, or the named space of ``n_latents`` dimensions."""
     if isinstance(space, Space):
         if space.dim != n_latents:
             raise DemixError(
@@ -54,31 +46,19 @@ def default_conditional(space: Space) -> str:
     Laplace noise identifies the latents up to order, sign and scale (Theorem 6 of Zimmermann et
     al. 2021); normal noise leaves an affine map open.
     """
-    return "vmf" if isinstance(space, Sphere) else "laplace"
+    return "vmf" if space.spherical else "laplace"
 
 
 def pair_objective(conditional: str | float | None, space: Space) -> InfoNCE | ShapedInfoNCE:
     """Return the objective whose optimum a conditional implies.
 
-    Parameters
-    ----------
-    conditional : str, float or None
-        ``"vmf"`` (spheres only), ``"normal"``, ``"laplace"``, the shape ``p`` of a generalised
-        normal, ``"anisotropic"`` (normal with a learnt scale per dimension) or ``"auto"`` (a learnt
-        shape, too).
-    space : Space
-        The assumed space.
-
-    Examples
-    --------
-    >>> from demix import Sphere
-    >>> from demix.estimators.assumptions import pair_objective
-    >>> pair_objective("vmf", Sphere(3)).similarity
-    'dot'
+    ``conditional`` is ``"vmf"`` (spheres only), ``"normal"``, ``"laplace"``, the shape ``p`` of a
+    generalised normal, ``"anisotropic"`` (normal, with a learnt scale for each dimension) or
+    ``"auto"`` (with a learnt shape, too).
     """
     if conditional is None:
         conditional = default_conditional(space)
-    if conditional == "vmf" and not isinstance(space, Sphere):
+    if conditional == "vmf" and not space.spherical:
         raise DemixError(
             f"The vMF conditional lives on a sphere, but the space is {space!r}; choose the sphere "
             'or "normal".'
@@ -95,10 +75,7 @@ def pair_objective(conditional: str | float | None, space: Space) -> InfoNCE | S
 def encoder_settings(
     settings: str | dict[str, Any] | None, space: Space, shape: Sequence[int]
 ) -> dict[str, Any]:
-    """Return the arguments of the encoder: those given, and defaults that suit space and input.
-
-    ``shape`` is that of one row.
-    """
+    """Return the arguments of an encoder for rows of a shape, with defaults for those not given."""
     if isinstance(settings, str):
         settings = {"body": settings}
     if settings is not None and not isinstance(settings, dict):
@@ -106,7 +83,7 @@ def encoder_settings(
             "encoder must be None, the name of a body or a dict of settings of Encoder, e.g. "
             f"{{'hidden': (64, 64)}}, but got {type(settings).__name__}."
         )
-    own: dict[str, Any] = {"dim_in": tuple(shape), "scale": _START[isinstance(space, Sphere)]}
+    own: dict[str, Any] = {"dim_in": tuple(shape), "scale": _START[space.spherical]}
     if math.prod(shape) > _MANY and (settings or {}).get("body", "mlp") == "mlp":
         own["components"] = _COMPONENTS
     return own | (settings or {})

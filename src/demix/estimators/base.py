@@ -36,23 +36,7 @@ _MOST_LATENTS = 10**6
 
 
 class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
-    """Base of the estimators; it fits an encoder to what a subclass makes of the data.
-
-    Attributes
-    ----------
-    encoder_ : Encoder
-        The trained model, a torch module.
-    gain_ : Gain
-        What it knows about held-out positives or labels.
-    history_ : list of dict
-        A record for each evaluation during training.
-    best_step_ : int
-        The step whose weights were kept.
-    notes_ : list of str
-        What was odd about the data, and what the whitening did.
-    n_features_in_ : int
-        Numbers in a row.
-    """
+    """Base of the estimators, which fits an encoder to the batches of a subclass's source."""
 
     supervision: ClassVar[Supervision]
     """What the encoder learns from."""
@@ -113,17 +97,10 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         return self._learn(X, given, reset=not hasattr(self, "encoder_"))
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the latents of new rows.
+        """Return the latents ``(N, n_latents)`` of new rows, in the assumed space.
 
-        Parameters
-        ----------
-        X : array-like (N, d), images (N, C, H, W), or Data
-            Arrays larger than memory are read block by block.
-
-        Returns
-        -------
-        ndarray (N, n_latents) of float32
-            In the assumed space, scaled by its learnt size.
+        They are float32, and scaled by the learnt size of the space. ``X`` is as in :meth:`fit`;
+        arrays larger than memory are read block by block.
         """
         check_is_fitted(self, "encoder_")
         return encode(self.encoder_, self._data(X, reset=False))
@@ -144,15 +121,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         """Return what theory needs to know: supervision, space, conditional, prototypes."""
 
     def save(self, folder: str | Path, *, about: Mapping[str, Any] | None = None) -> None:
-        """Write the model folder; :func:`demix.load_model` opens it again.
-
-        Parameters
-        ----------
-        folder : path
-            It is created if it is missing.
-        about : mapping, optional
-            Further facts to keep, as plain data.
-        """
+        """Write the model folder, with further facts; :func:`demix.load_model` opens it again."""
         from demix.estimators.models import save_model
 
         check_is_fitted(self, "encoder_")
@@ -223,7 +192,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         return assumed_space(self.space, int(self.n_latents))
 
     def _batch(self) -> int:
-        """Return the number of samples among which held-out ones are told apart."""
+        """Return the size of the batches in which held-out samples are evaluated."""
         return 1024 if self.recipe is None else self.recipe.batch
 
     def _seed(self) -> int:
@@ -263,7 +232,6 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
 
     @property
     def _names(self) -> list[str] | None:
-        """The names of the columns that the model was fitted to, if they had any."""
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
 
@@ -274,15 +242,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         return encoder.whitening.mean.dtype == torch.float64 != encoder.log_scale.dtype
 
     def _checked(self, data: Data, space: Space) -> tuple[Data, Findings]:
-        """Scan all rows, refuse what cannot be used, and warn of what is odd.
-
-        Returns
-        -------
-        Data
-            The rows, in float64 if float32 would lose information.
-        Findings
-            What was found.
-        """
+        """Return what a scan found, and the rows, in float64 if float32 is too coarse."""
         found = check_data(data, batch=None if self.recipe is None else self.recipe.batch)
         found.warn()
         dim = int(np.prod(data.shape[1:]))

@@ -39,7 +39,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
     space : str or Space
         Where features lie: ``"real"`` leaves them free, ``"sphere"`` brings them to one length.
     unit_prototypes : bool
-        Keep the classifier's rows on the unit sphere.
+        Keep the prototypes of the classes on the unit sphere.
     noise : float
         Known share of labels that were replaced by random ones.
     encoder, recipe, validation, random_state, device
@@ -50,8 +50,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
     classes_ : ndarray
         The labels.
     prototypes_ : ndarray (classes, n_latents)
-        A row for each of them, which stand to the vectors of the classes as the features to the
-        latents.
+        The prototype of each class: its vector, up to the map between features and latents.
     encoder_, gain_, history_, best_step_, notes_
         As in :class:`ContrastiveDemixer`.
 
@@ -75,9 +74,9 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         space: str | Space = "real",
         unit_prototypes: bool = False,
         noise: float = 0.0,
+        validation: float = 0.2,
         encoder: str | dict[str, Any] | None = None,
         recipe: Recipe | None = None,
-        validation: float = 0.2,
         random_state: Any = 0,
         device: str = "cpu",
     ) -> None:
@@ -103,7 +102,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
 
     @property
     def prototypes_(self) -> np.ndarray:
-        """The row of each class."""
+        """The prototype of each class."""
         rows: np.ndarray = self.objective_.prototypes().detach().cpu().numpy()
         return rows
 

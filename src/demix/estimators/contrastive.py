@@ -14,8 +14,8 @@ from demix.data.data import Data, as_data
 from demix.data.supervision import check_pairs
 from demix.estimators.assumptions import default_conditional, pair_objective
 from demix.estimators.base import Demixer
-from demix.estimators.fitting import gain_of
-from demix.estimators.gain import Gain
+from demix.estimators.fitting import held_out_likelihoods
+from demix.estimators.gain import Gain, held_out_gain
 from demix.estimators.pair_sources import AugmentedPairs, GivenPairs, LagPairs
 from demix.estimators.sources import Augmentation, DrawnPairs, Source
 from demix.losses.pairs import InfoNCE
@@ -24,7 +24,7 @@ from demix.spaces.base import Space
 from demix.theory.setting import Setting
 from demix.training.recipe import Recipe
 
-# Below this loss in nats positives are told apart almost surely, whatever the latents are.
+# Below this loss in nats positives are recognised almost surely, whatever the latents are.
 _SATURATED = 0.05
 
 
@@ -116,15 +116,10 @@ class ContrastiveDemixer(Demixer):
         return self.gain(X, positives=positives).bits
 
     def gain(self, X: Any, *, positives: Any = None) -> Gain:
-        """Return what the model knows about the pairs of data that it has not seen.
-
-        Parameters
-        ----------
-        X, positives
-            As in :meth:`fit`.
-        """
+        """Return what the model knows about the pairs of new data, given as in :meth:`fit`."""
         source = self.source(X, positives=positives)
-        return gain_of(self.encoder_, self.objective_, source, self._batch())
+        own = held_out_likelihoods(self.encoder_, self.objective_, source, self._batch())
+        return held_out_gain(*own)
 
     def time_lag(self, positives: Any = None) -> int | None:
         """Return the largest lag of positives if rows must be in time order, else None."""
@@ -194,21 +189,14 @@ class ContrastiveDemixer(Demixer):
         super()._warn_of_gain()
         if self.gain_.above_zero and self.gain_.loss < _SATURATED:
             warn(
-                f"Held-out positives are told from all others almost surely (loss "
+                "Held-out positives are distinguished from all others almost surely (loss "
                 f"{self.gain_.loss:.3f} nats): they are so alike that their distances say little "
                 "about the latents. Take a larger lag, or pairs that differ more."
             )
 
 
 def lags_of(lag: Any) -> tuple[int, int]:
-    """Return the smallest and the largest lag.
-
-    Examples
-    --------
-    >>> from demix.estimators.contrastive import lags_of
-    >>> lags_of(3), lags_of((1, 5))
-    ((3, 3), (1, 5))
-    """
+    """Return the smallest and the largest lag of one lag or of a range."""
     low, high = lag if isinstance(lag, tuple | list) and len(lag) == 2 else (lag, lag)
     whole = all(isinstance(x, int | np.integer) and not isinstance(x, bool) for x in (low, high))
     if not whole or not 1 <= low <= high:

@@ -11,7 +11,7 @@ from demix._support.errors import DemixError
 from demix.data.data import Data
 from demix.encoders.encoder import Encoder
 
-# Numbers of a block: few enough to stay in the processor's caches on the way through the body.
+# Numbers of a block: few enough to stay in the processor's caches.
 _BLOCK = 2**20
 
 
@@ -22,18 +22,10 @@ def encode(
     *,
     callback: Callable[[int], None] | None = None,
 ) -> np.ndarray:
-    """Return the latents of all rows, with the memory of one block in addition.
+    """Return the latents ``(N, n)`` of all rows in float32, block by block.
 
-    Parameters
-    ----------
-    encoder : Encoder
-        The model.
-    data : Data
-        The rows.
-    out : ndarray (N, n) of float32, optional
-        Where to put them, e.g. a memory map.
-    callback : callable, optional
-        ``callback(rows)`` after each block, with the number of rows that are done.
+    They are written to ``out`` if it is given, e.g. a memory map. After each block,
+    ``callback(rows)`` is called with the number of rows that are done.
 
     Examples
     --------
@@ -53,24 +45,7 @@ def encode(
 
 
 def encoded(encoders: Sequence[Encoder], data: Data) -> Iterator[tuple[int, list[np.ndarray]]]:
-    """Encode all rows with several encoders, reading them once.
-
-    Yields
-    ------
-    start : int
-        Number of the first row of the block.
-    latents : list of ndarray (B, n) of float32
-        The latents of the block by each encoder.
-
-    Examples
-    --------
-    >>> from demix import Encoder, Sphere
-    >>> from demix.data.data import as_data
-    >>> from demix.estimators.encoding import encoded
-    >>> models = [Encoder(2, Sphere(3)), Encoder(2, Sphere(2))]
-    >>> [[z.shape for z in block] for _, block in encoded(models, as_data([[1.0, 2.0]]))]
-    [[(1, 3), (1, 2)]]
-    """
+    """Yield the number of the first row of each block, and its latents by each encoder."""
     devices = [next(encoder.parameters()).device for encoder in encoders]
     for encoder in encoders:
         encoder.eval()
@@ -80,13 +55,13 @@ def encoded(encoders: Sequence[Encoder], data: Data) -> Iterator[tuple[int, list
                 f"Expected finite numbers, but {data.source} holds NaN, infinity or numbers beyond "
                 f"float32 in rows {start}..{start + len(rows) - 1}; remove or impute them."
             )
-        # Not around the loop: whoever takes the blocks would compute without gradients, too.
+        # Not around the loop: the consumer of the blocks would compute without gradients, too.
         with torch.no_grad():
             found = [f(rows.to(device)) for f, device in zip(encoders, devices, strict=True)]
         if not all(bool(torch.isfinite(latents).all()) for latents in found):
             raise DemixError(
                 f"The latents of rows {start}..{start + len(rows) - 1} of {data.source} are not "
-                "finite; look for rows far from all that the model was fitted to."
+                "finite; remove rows that lie far from those the model was fitted to."
             )
         yield start, [latents.float().cpu().numpy() for latents in found]
 

@@ -29,16 +29,16 @@ _APART = 2**40
 Callback = Callable[[int, int, Record], None]
 """``callback(step, steps, record)`` after every step."""
 
-Judged = TypeVar("Judged", contravariant=True)
+Scored = TypeVar("Scored", contravariant=True)
 
 
-class Likelihood(Protocol[Judged]):
+class Likelihood(Protocol[Scored]):
     """An objective that also says how likely each positive or label is."""
 
-    def __call__(self, encoder: Encoder, batch: Judged, /) -> Tensor:
+    def __call__(self, encoder: Encoder, batch: Scored, /) -> Tensor:
         """Return the loss ``()``."""
 
-    def log_likelihood(self, encoder: Encoder, batch: Judged, /) -> Tensor:
+    def log_likelihood(self, encoder: Encoder, batch: Scored, /) -> Tensor:
         """Return the log-probability ``(N,)`` of each positive or label."""
 
 
@@ -117,19 +117,8 @@ def fit_encoder(
     if training.interrupted:
         # A search over many fits must end, too; a checkpoint keeps what was learnt.
         raise KeyboardInterrupt
-    return training, gain_of(encoder, objective, source, recipe.batch, parts=("test",))
-
-
-def gain_of(
-    encoder: Encoder,
-    objective: Likelihood[Batch],
-    source: Source[Batch],
-    batch: int,
-    *,
-    parts: tuple[Part, ...] = PARTS,
-) -> Gain:
-    """Return the gain over permuted positives or labels, by default of data that are all new."""
-    return held_out_gain(*held_out_likelihoods(encoder, objective, source, batch, parts=parts))
+    tested = held_out_likelihoods(encoder, objective, source, recipe.batch, parts=("test",))
+    return training, held_out_gain(*tested)
 
 
 @torch.no_grad()
@@ -143,7 +132,8 @@ def held_out_likelihoods(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return log-likelihoods ``(M,)`` of true and of permuted samples, and their blocks.
 
-    They are of the same samples in the same order for every encoder and objective.
+    The samples and their order are the same for every encoder and objective. By default, the data
+    are all new.
     """
     device = next(encoder.parameters()).device
     generator = torch.Generator(device).manual_seed(2 * _APART)

@@ -49,17 +49,10 @@ class Gain:
 
 
 def held_out_gain(own: Tensor, permuted: Tensor, blocks: Tensor) -> Gain:
-    """Compare the log-likelihoods of true and of permuted positives or labels.
+    """Compare log-likelihoods ``(M,)`` in nats of true and of permuted positives or labels.
 
     Samples of one block (a span of time, or rows that pairs connect) may depend on each other, so
     the interval is Student's over the means of blocks.
-
-    Parameters
-    ----------
-    own, permuted : Tensor (M,)
-        Log-likelihoods in nats of held-out samples.
-    blocks : Tensor (M,) of int64
-        The block of each sample.
 
     Examples
     --------

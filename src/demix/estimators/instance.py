@@ -18,25 +18,21 @@ from demix.spaces.base import Space
 from demix.theory.setting import Setting
 from demix.training.recipe import Recipe
 
-# With more rows, the prototypes of the batch stand for all at every step.
+# With more rows, a step uses the prototypes of its batch only.
 _EXACT = 8192
 
 
 class InstanceDemixer(Demixer):
     r"""Recover latents without labels: every row is a class of its own (DIET).
 
-    Views of a row, made by an augmentation or by adding noise, are told from those of all other
-    rows with plain cross-entropy (Eq. 3 of Reizinger et al. 2024); what the views leave unchanged
-    is recovered up to a linear map.
+    Plain cross-entropy tells views of a row, made by an augmentation or by adding noise, from those
+    of all other rows (Eq. 3 of Reizinger et al. 2024). What the views leave unchanged is recovered
+    up to a linear map.
 
     Parameters
     ----------
-    n_latents : int
-        Number of latents.
-    space : str or Space
-        Where features lie: ``"real"`` leaves them free, ``"sphere"`` brings them to one length.
-    unit_prototypes : bool
-        Keep the table's rows on the unit sphere.
+    n_latents, space, unit_prototypes
+        As in :class:`ClassifierDemixer`.
     augmentation : callable, optional
         ``augmentation(x)`` makes a new view of rows ``(B, ...)``; by default noise is added.
     noise : float
@@ -77,9 +73,8 @@ class InstanceDemixer(Demixer):
         random_state: Any = 0,
         device: str = "cpu",
     ) -> None:
-        self.n_latents, self.space, self.unit_prototypes = n_latents, space, unit_prototypes
-        self.augmentation, self.noise = augmentation, noise
-        self.encoder, self.recipe = encoder, recipe
+        self.n_latents, self.space, self.encoder, self.recipe = n_latents, space, encoder, recipe
+        self.unit_prototypes, self.augmentation, self.noise = unit_prototypes, augmentation, noise
         self.random_state, self.device = random_state, device
 
     def setting(self) -> Setting:

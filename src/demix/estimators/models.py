@@ -27,6 +27,8 @@ from demix.training.recipe import Recipe
 ESTIMATORS: dict[str, type[Demixer]] = {
     kind.__name__: kind for kind in (ContrastiveDemixer, ClassifierDemixer, InstanceDemixer)
 }
+# What a forged description may raise while an estimator is built from it.
+_BROKEN = (ArithmeticError, AttributeError, KeyError, RuntimeError, TypeError, ValueError)
 
 
 def save_model(
@@ -56,17 +58,7 @@ def save_model(
 def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
     """Open a model folder as the fitted estimator that wrote it; nothing in it is executed.
 
-    Parameters
-    ----------
-    folder : path
-        The model folder.
-    device : str
-        Where to put the model, wherever it was trained.
-
-    Returns
-    -------
-    ContrastiveDemixer, ClassifierDemixer or InstanceDemixer
-        Fitted.
+    The model is put on ``device``, wherever it was trained.
 
     Examples
     --------
@@ -104,14 +96,7 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
                 raise ValueError("it has another number of names than of columns")
             demixer.feature_names_in_ = np.array(about["feature_names"], dtype=object)
         demixer._restore(head, about)
-    except (
-        ArithmeticError,
-        AttributeError,
-        KeyError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except _BROKEN as error:
         raise DemixError(f"{folder} does not describe a fitted {name}: {reason(error)}.") from error
     return demixer
 
