@@ -88,6 +88,12 @@ def test_there_is_a_record_of_every_nth_step_and_of_the_last(tiny, steps, eval_e
     assert found == sorted({*range(every, steps + 1, every), steps})
 
 
+@pytest.mark.parametrize("eval_every", [0, -3])
+def test_evaluations_must_be_at_least_a_step_apart(tiny, eval_every):
+    with pytest.raises(DemixError, match=f"eval_every .* >= 1, but got {eval_every}"):
+        train(**tiny, eval_every=eval_every)
+
+
 def test_seconds_leave_evaluations_out(tiny):
     start = time.perf_counter()
     training = train(**tiny, evaluate=lambda encoder: time.sleep(0.1) or {}, eval_every=5)

@@ -24,7 +24,7 @@ from demix import (
     cluster_vectors,
     train,
 )
-from demix.losses.sampling import draw_distinct
+from demix.losses.prototypes import draw_distinct
 from demix.processes.cluster_process import Labelled
 
 ROWS, DRAWN, STEPS = 500, 8, 3

@@ -19,24 +19,24 @@ from demix.encoders.encoder import Encoder
 Batch = TypeVar("Batch", contravariant=True)
 
 
-class PairBatch(Protocol):
-    """Positive pairs of observations, ``(N, dim_in)`` each."""
-
-    @property
-    def x(self) -> Tensor:
-        """The anchors."""
-
-    @property
-    def x_tilde(self) -> Tensor:
-        """The positives."""
-
-
-class LabelBatch(Protocol):
-    """Labelled observations."""
+class Observed(Protocol):
+    """A batch that holds observations."""
 
     @property
     def x(self) -> Tensor:
         """The observations ``(N, dim_in)``."""
+
+
+class PairBatch(Observed, Protocol):
+    """Observations with their positives."""
+
+    @property
+    def x_tilde(self) -> Tensor:
+        """The positives ``(N, dim_in)``."""
+
+
+class LabelBatch(Observed, Protocol):
+    """Labelled observations."""
 
     @property
     def labels(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""Files of trainings in progress: sealed by a checksum, the last good one kept beside the new."""
+"""Checkpoints of trainings: each has a checksum, and the previous one is kept."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _SHARE = 0.015
 
 
 class Checkpoints:
-    """The checkpoint of one training and the one before it.
+    """The checkpoint of one training and the previous one.
 
-    A checkpoint is written at the first look, whose cost nobody knows before, and then at those
-    looks after which all of them together take at most 2 % of the time of training.
+    A checkpoint is written at the first evaluation, because its cost is not known before, and then
+    whenever all of them together take at most 2 % of the time of training.
 
     Parameters
     ----------
     path : str or Path, optional
-        The file; without it nothing is kept. The one before it is beside it.
+        The file; without it nothing is written.
     about : mapping
-        Plain facts that tell this training from others.
+        Plain facts that identify this training.
     """
 
     def __init__(self, path: str | Path | None, about: Mapping[str, Any]) -> None:
@@ -48,14 +48,11 @@ class Checkpoints:
 
     @property
     def found(self) -> bool:
-        """Whether there is something to go on from."""
+        """Whether there is a checkpoint to continue from."""
         return self.path is not None and any(file.exists() for file in checkpoint_files(self.path))
 
     def restore(self, state: State, steps: int) -> None:
-        """Take the newest whole checkpoint, if there is any; warn if that is not the last one.
-
-        It cannot be of more than ``steps``, those of the whole training.
-        """
+        """Restore the newest intact checkpoint, of at most ``steps`` steps, if there is any."""
         if self.path is None or not self.found:
             return
         tensors, facts = _newest(self.path)
@@ -67,7 +64,7 @@ class Checkpoints:
         try:
             if facts["state"]["step"] > steps:
                 raise ValueError(f"it is of step {facts['state']['step']} of {steps}")
-            state.take(tensors, facts["state"])
+            state.restore(tensors, facts["state"])
         except ValueError as error:
             raise _damaged(self.path, error) from error
         self._kept, self._begun = state.step, state.seconds
@@ -80,7 +77,7 @@ class Checkpoints:
         if self._spent and not last and self._spent + self._cost > allowed:
             return
         start = time.perf_counter()
-        tensors, facts = state.given()
+        tensors, facts = state.to_save()
         raw = _sealed(tensors, {"schema": _SCHEMA, "about": self.about, "state": facts})
         write_atomic(self.path, raw, before=checkpoint_files(self.path)[1])
         self._kept, self._cost = state.step, time.perf_counter() - start
@@ -88,7 +85,7 @@ class Checkpoints:
 
 
 def checkpoint_files(path: str | Path) -> tuple[Path, Path]:
-    """Return the files that a training with a checkpoint may leave: the last, the one before it.
+    """Return the files that a training with a checkpoint may leave: the last and the previous one.
 
     Examples
     --------
@@ -101,13 +98,13 @@ def checkpoint_files(path: str | Path) -> tuple[Path, Path]:
 
 
 def remove_checkpoint(path: str | Path) -> None:
-    """Remove the checkpoint of a training that is finished, and the one before it."""
+    """Remove the checkpoint of a finished training, and the previous one."""
     for file in checkpoint_files(path):
         file.unlink(missing_ok=True)
 
 
 def _newest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read the last checkpoint, or the one before it if that is damaged."""
+    """Read the last checkpoint, or the previous one if it is damaged, with a warning."""
     last, before = checkpoint_files(path)
     if not last.exists():  # killed between two renamings
         return _read(before)
@@ -122,7 +119,7 @@ def _newest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             f"{last} is damaged; training goes on from the checkpoint before it, after "
             f"{found[1]['state']['step']} steps."
         )
-        # In its place, or the next one would make the damaged one the last good one.
+        # Else the next one would make the damaged one the previous one.
         try:
             before.replace(last)
         except OSError as problem:
@@ -165,7 +162,7 @@ def _damaged(path: Path, error: Exception) -> DemixError:
 
 def _sealed(tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> bytes:
     """Return the bytes of a safetensors file with a checksum of all that it holds."""
-    # Copies: a table that is shared between names could not be saved.
+    # Copies: a tensor with several names could not be saved.
     whole = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
     facts = json.loads(json.dumps(facts))
     about = json.dumps({"facts": facts, "sha256": _digest(whole, facts)})

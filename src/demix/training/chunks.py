@@ -22,17 +22,15 @@ class Chunked(nn.Module):
               \frac{\partial z_i}{\partial \theta}
 
     is a sum over rows once :math:`\partial L / \partial z_i` is known. So rows are encoded chunk by
-    chunk without a graph, contrasted all together, and encoded again, chunk by chunk, on the way
-    back. Gradients are those of the whole batch; the price is a second pass forward.
-
-    Any objective takes it in place of its encoder. ``Recipe(chunk=...)`` does so in
-    :func:`demix.train`.
+    chunk without a graph, contrasted all together, and encoded again, chunk by chunk, in the
+    backward pass. Gradients are those of the whole batch; the price is a second pass forward.
+    ``Recipe(chunk=...)`` uses it in :func:`demix.train`.
 
     Parameters
     ----------
     encoder : Encoder
-        The model, or any module that takes each row by itself. Normalisation over the batch is
-        refused: it would see chunks. Random numbers of a dropout are drawn again as they were.
+        The model, or any module that takes each row by itself, without normalisation over the
+        batch, which would see chunks. Random numbers of a dropout are drawn again as they were.
     size : int
         Rows of a chunk. A pair has two.
 

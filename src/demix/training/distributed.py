@@ -14,54 +14,59 @@ from torch.nn.parallel import DistributedDataParallel
 from demix._support.errors import DemixError
 from demix._support.process_group.group import Ranks
 from demix._support.process_group.sharding import even_sharding
+from demix.losses.objective import Objective
 from demix.training.chunks import BATCH_NORMS
 from demix.training.state import State
 
 
 class DistributedTraining:
-    """The ranks of a training: each works on its part of every batch.
+    """A training on several ranks, each of which works on its part of every batch.
 
-    All of them begin with what rank 0 has. `DistributedDataParallel` averages their gradients;
-    the rows of :class:`demix.Classification` and its kin are divided among them. Rank 0 looks and
-    writes, and the others learn from it how the training goes. A process alone is a team, too.
+    All ranks begin with the state of rank 0. `DistributedDataParallel` averages gradients, except
+    those of parameters that the objective divides over ranks. Rank 0 evaluates and writes, and the
+    others take over what it found. A process alone is the trivial case.
 
     Parameters
     ----------
     state : State
-        The training; on rank 0 restored already, if it goes on.
+        The training; on rank 0 restored already, if it continues.
     model : nn.Module
         What the objective takes as encoder.
     ranks : Ranks
-        Who takes part.
+        The process group.
     """
 
     def __init__(self, state: State, model: nn.Module, ranks: Ranks) -> None:
         self.state, self.ranks = state, ranks
-        self.loss: Any = _Loss(model, state.objective)
+        self.loss: nn.Module = _Loss(model, state.objective)
         if ranks.group is None:
             return
-        _check(state, ranks)
-        self._follow()
-        self.loss = _Loss(model, state.objective.across(ranks.group))
+        if any(isinstance(layer, BATCH_NORMS) for layer in state.encoder.modules()):
+            raise DemixError(
+                f"{ranks.count} ranks would each normalise over their own part of a batch; build "
+                "the encoder with batch_norm=False, or train it in one process."
+            )
+        self._take_state_of_first()
+        sharded = _Loss(model, state.objective.across(ranks.group))
         if (sharding := state.objective.sharding) is not None:
             for memory, name, moment in self._moments():
                 memory[name] = moment[sharding.own].clone()
-        self.loss = DistributedDataParallel(self.loss, process_group=ranks.group)
+        self.loss = DistributedDataParallel(sharded, process_group=ranks.group)
 
     def settle(self, draw: Callable[[], Any]) -> None:
-        """Take one step that counts for nothing, on a batch that will be drawn again.
+        """Take one step without effect, on a batch that will be drawn again.
 
-        `DistributedDataParallel` arranges gradients anew after its first step, and then adds those
-        of ranks in another order: a training that goes on would not come to the same bits.
+        `DistributedDataParallel` reorders gradients after its first step, and then adds those of
+        ranks in another order: a training that continues would not give the same bits.
         """
         if self.ranks.group is None:
             return
-        randomness = {name: made.get_state() for name, made in self.state.generators.items()}
+        states = {name: made.get_state() for name, made in self.state.generators.items()}
         self.loss(self.part(draw())).backward()
         for optimizer in self.state.optimizers:
             optimizer.zero_grad()
         for name, made in self.state.generators.items():
-            made.set_state(randomness[name])
+            made.set_state(states[name])
 
     def part(self, batch: Any) -> Any:
         """Return the part of a whole batch that this rank works on."""
@@ -77,7 +82,7 @@ class DistributedTraining:
 
     @contextmanager
     def whole(self, *, moments: bool) -> Iterator[None]:
-        """Give rank 0 the rows of all ranks for a while, with their moments if it wants to save."""
+        """Give rank 0 all parameters for a while, with their moments if it wants to save."""
         sharding = self.state.objective.sharding
         parts = list(self._moments()) if moments and sharding is not None else []
         for memory, name, moment in parts:
@@ -91,29 +96,28 @@ class DistributedTraining:
                 memory[name] = moment
 
     def sync(self) -> None:
-        """Learn from rank 0 what the last look has shown."""
+        """Take over what rank 0 found at the last evaluation."""
         state = self.state
         seen = (state.history, state.best, state.total, state.seconds)
         state.history, state.best, state.total, state.seconds = self.ranks.broadcast(seen)
 
     def end(self) -> None:
-        """Take the best weights back, if there were any; every rank has all of them then."""
+        """Return to the best weights, if there were any, on every rank."""
         if self.ranks.group is not None:
             self.state.objective.across(None)
         self.state.return_to_best()
         self._share_weights()
 
-    def _follow(self) -> None:
-        """Take the state of rank 0."""
+    def _take_state_of_first(self) -> None:
         state = self.state
         self._share_weights()
-        randomness = {name: made.get_state() for name, made in state.generators.items()}
+        states = {name: made.get_state() for name, made in state.generators.items()}
         memories = [optimizer.state_dict()["state"] for optimizer in state.optimizers]
-        state.step, randomness, memories = self.ranks.broadcast((state.step, randomness, memories))
+        state.step, states, memories = self.ranks.broadcast((state.step, states, memories))
         self.sync()
         if not self.ranks.leads:
             for name, made in state.generators.items():
-                made.set_state(randomness[name])
+                made.set_state(states[name])
             for optimizer, memory in zip(state.optimizers, memories, strict=True):
                 optimizer.load_state_dict({**optimizer.state_dict(), "state": memory})
 
@@ -124,7 +128,7 @@ class DistributedTraining:
                 dist.broadcast(weight, group=self.ranks.group, group_src=0)
 
     def _moments(self) -> Iterator[tuple[dict[str, Any], str, Tensor]]:
-        """Yield where the optimisers remember something of each row, and what."""
+        """Yield where the optimisers keep the moments of the objective's parameters, and these."""
         for parameter in self.state.objective.parameters():
             for optimizer in self.state.optimizers:
                 memory = optimizer.state.get(parameter, {})
@@ -134,12 +138,9 @@ class DistributedTraining:
 
 
 class _Loss(nn.Module):
-    """The loss as a module of its own, whose parameters are those that ranks average.
+    """The loss as a module whose parameters are those that ranks average, without buffers."""
 
-    Rows that are divided among ranks are on one of them each, and all have the same buffers.
-    """
-
-    def __init__(self, model: nn.Module, objective: Any) -> None:
+    def __init__(self, model: Any, objective: Objective[Any]) -> None:
         super().__init__()
         weights = list(model.parameters())
         if objective.sharding is None:
@@ -149,13 +150,4 @@ class _Loss(nn.Module):
     def forward(self, batch: Any) -> Tensor:
         """Return the loss ``()`` of this rank's part of a batch."""
         model, objective = self.parts
-        loss: Tensor = objective(model, batch)
-        return loss
-
-
-def _check(state: State, ranks: Ranks) -> None:
-    if any(isinstance(layer, BATCH_NORMS) for layer in state.encoder.modules()):
-        raise DemixError(
-            f"{ranks.count} ranks would each normalise over their own part of a batch; build the "
-            "encoder with batch_norm=False, or train it in one process."
-        )
+        return objective(model, batch)

@@ -15,7 +15,7 @@ from torch import Tensor
 from demix._support.errors import DemixError
 from demix._support.process_group.group import Ranks
 from demix.encoders.encoder import Encoder
-from demix.losses.objective import Objective, as_objective
+from demix.losses.objective import Objective, Observed, as_objective
 from demix.training.checkpoints import Checkpoints
 from demix.training.chunks import Chunked
 from demix.training.distributed import DistributedTraining
@@ -27,21 +27,12 @@ from demix.training.state import Record, State
 # How many evaluations there are at most, unless the caller says how often.
 _EVALUATIONS = 20
 
-
-class Observed(Protocol):
-    """A batch that holds observations, whatever else it holds."""
-
-    @property
-    def x(self) -> Tensor:
-        """The observations ``(N, dim_in)``."""
-
-
 Batch = TypeVar("Batch", bound=Observed)
 Drawn = TypeVar("Drawn", bound=Observed, covariant=True)
 
 
 class Sampler(Protocol[Drawn]):
-    """Where batches come from; the ``sample`` of a process is one."""
+    """A source of batches, such as ``Process.sample``."""
 
     def __call__(self, size: int, *, generator: torch.Generator) -> Drawn:
         """Draw ``size`` pairs or labelled samples."""
@@ -49,19 +40,17 @@ class Sampler(Protocol[Drawn]):
 
 @dataclass
 class Training:
-    """What a training left behind.
+    """The result of a training.
 
     Attributes
     ----------
     history : list of dict
         One record per evaluation: ``step``, ``seconds`` (of training alone), ``loss`` (mean since
         the last evaluation) and what ``evaluate`` returned.
-    steps : int
-        Steps taken.
-    seconds : float
-        Time spent in them.
+    steps, seconds : int, float
+        Steps taken, and the time spent in them.
     interrupted : bool
-        Whether Ctrl-C ended it early; the encoder keeps what it learned.
+        Whether Ctrl-C ended it early; the encoder keeps what it has learnt.
     best_step : int or None
         With ``validate``: the step whose weights were kept.
     """
@@ -110,7 +99,7 @@ def train(
     recipe : Recipe
         The settings.
     seed : int
-        Seed of weights and data.
+        Seed of weights and batches.
     evaluate : callable, optional
         ``evaluate(encoder)`` returns numbers for the history, e.g. a held-out score.
     eval_every : int, optional
@@ -159,7 +148,9 @@ def train(
     generators = {"data": torch.Generator(device).manual_seed(seed)}
     generators |= objective.generators()
     generator = generators["data"]
-    every = eval_every or math.ceil(recipe.steps / _EVALUATIONS)
+    every = math.ceil(recipe.steps / _EVALUATIONS) if eval_every is None else eval_every
+    if every < 1:
+        raise DemixError(f"eval_every must be a whole number of steps >= 1, but got {eval_every}.")
     facts = {"seed": seed, "recipe": vars(recipe), "eval_every": every, "patience": patience}
     facts |= {"encoder": encoder.settings, "space": encoder.space.to_dict(), **(about or {})}
     ranks = Ranks.current()
@@ -172,14 +163,16 @@ def train(
     checkpoints.restore(state, recipe.steps)
     shared = DistributedTraining(state, model, ranks)
     shared.settle(lambda: sample(recipe.batch, generator=generator))
-    schedule = Schedule(state.optimizers, recipe)
+    # Rates are a function of the step alone: a checkpoint need not keep them.
+    peaks = [(group, group["lr"]) for o in state.optimizers for group in o.param_groups]
     half = torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16 and has_bf16(device))
     result = Training()
     encoder.train()
     start = time.perf_counter()
     try:
         while state.step < recipe.steps and not _is_over(state, every, patience):
-            schedule.set(state.step)
+            for group, peak in peaks:
+                group["lr"] = peak * recipe.rate_factor(state.step)
             batch = shared.part(sample(recipe.batch, generator=generator))
             with half:
                 loss = shared.loss(batch)
@@ -247,16 +240,15 @@ def _evaluate(
 ) -> None:
     """Add a record to the history, and keep the weights if they are the best so far."""
     since = state.step - (int(state.history[-1]["step"] or 0) if state.history else 0)
-    record: Record = {
-        "step": state.step,
-        "seconds": state.seconds,
-        "loss": state.total / since,
-        **_evaluated(state.encoder, evaluate),
-    }
-    if validate is not None:
-        held_out = validate
-        record |= _evaluated(state.encoder, lambda encoder: {"validation": held_out(encoder)})
-        state.keep_best(float(record["validation"] or 0.0))
+    loss = state.total / since
+    record: Record = {"step": state.step, "seconds": state.seconds, "loss": loss}
+    state.encoder.eval()
+    with torch.no_grad():
+        record |= evaluate(state.encoder) if evaluate is not None else {}
+        if validate is not None:
+            record["validation"] = validate(state.encoder)
+            state.keep_best(float(record["validation"] or 0.0))
+    state.encoder.train()
     state.history.append(record)
     state.total = 0.0
 
@@ -266,16 +258,6 @@ def _is_over(state: State, every: int, patience: int | None) -> bool:
     return bool(
         patience is not None and state.best and state.step - state.best["step"] >= patience * every
     )
-
-
-def _evaluated(encoder: Encoder, evaluate: Callable[[Encoder], Record] | None) -> Record:
-    if evaluate is None:
-        return {}
-    encoder.eval()
-    with torch.no_grad():
-        measured = evaluate(encoder)
-    encoder.train()
-    return measured
 
 
 def _optimizers(encoder: Encoder, recipe: Recipe) -> list[torch.optim.Optimizer]:
@@ -288,28 +270,12 @@ def _optimizers(encoder: Encoder, recipe: Recipe) -> list[torch.optim.Optimizer]
         matrices = matrices[-1:]
     chosen = {id(p) for p in matrices}
     rest = [p for p in parameters if id(p) not in chosen]
-    return [
-        Muon(matrices, lr=recipe.matrix_rate),
-        torch.optim.Adam(rest, lr=recipe.rate),
-    ]
-
-
-class Schedule:
-    """The rates of all optimisers, a function of the step alone: there is nothing to keep."""
-
-    def __init__(self, optimizers: list[torch.optim.Optimizer], recipe: Recipe) -> None:
-        self.recipe = recipe
-        self.groups = [(group, group["lr"]) for o in optimizers for group in o.param_groups]
-
-    def set(self, step: int) -> None:
-        """Set the rates of ``step``, counted from 0."""
-        for group, peak in self.groups:
-            group["lr"] = peak * self.recipe.rate_factor(step)
+    return [Muon(matrices, lr=recipe.matrix_rate), torch.optim.Adam(rest, lr=recipe.rate)]
 
 
 def has_bf16(device: torch.device) -> bool:
     """Tell whether the processor multiplies bfloat16 in hardware; emulation is very slow."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    # torch has no public question for this.
+    # torch has no public function for this.
     return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())

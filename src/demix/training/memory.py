@@ -1,4 +1,4 @@
-"""What a training will take of the memory, before it starts."""
+"""How much memory a training takes, checked before it starts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROWS = 2
 def check_training_memory(
     encoder: Encoder, objective: Any, recipe: Recipe, *, checkpoint: bool, beside: float = 0.0
 ) -> None:
-    """Refuse a training that will not fit into memory, with so many bytes beside it."""
+    """Raise an error if a training, and ``beside`` other bytes, will not fit into memory."""
     if next(encoder.parameters()).device.type == "cpu":
         check_memory(
             training_bytes(encoder, objective, recipe, checkpoint=checkpoint) + beside,
@@ -34,17 +34,16 @@ def check_training_memory(
 def training_bytes(
     encoder: Encoder, objective: Any, recipe: Recipe, *, checkpoint: bool = False
 ) -> int:
-    r"""Return roughly how many bytes a training takes beside the weights that are there.
+    r"""Return roughly how many bytes a training takes in addition to the weights.
 
     With :math:`P` numbers in the weights of encoder and objective, :math:`A_l` that layer
     :math:`l` makes of a row and :math:`D` in the row itself, for :math:`B` pairs of rows it is
 
     .. math:: 4 (c P + 2 B' (\textstyle\sum_l A_l + 2 \max_l A_l) + 3 \cdot 2 B D),
 
-    where :math:`c` counts gradients, moments, the best weights and, with a checkpoint, what is
-    gathered for the file; what layers have made is kept for as many rows :math:`2 B'` as a chunk
-    has, with the gradients of two of them; rows are drawn, moved and whitened. The contrast takes
-    a tile, which is small beside all of it.
+    where :math:`c` counts gradients, moments, the best weights and, with a checkpoint, the contents
+    of the file; activations are kept for the :math:`2 B'` rows of a chunk, with the gradients of
+    two layers; rows are drawn, moved and whitened. The contrast takes a tile, which is small.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""All that changes while an encoder is trained."""
+"""The state of a training, which checkpoints save and restore."""
 
 from __future__ import annotations
 
@@ -19,24 +19,20 @@ Record = dict[str, float | None]
 
 @dataclass
 class State:
-    """A training in progress; saved and restored, it goes on to the bit.
+    """A training in progress; after a restore it continues to the same bits.
 
     Attributes
     ----------
-    encoder, objective : nn.Module, objective
-        What is trained.
-    optimizers : list of Optimizer
-        How; their rates follow from the step and are not kept.
+    encoder, objective, optimizers
+        What is trained and how; rates follow from the step and are not saved.
     generators : dict of torch.Generator
-        Where randomness comes from, which also is the position in the data.
+        Sources of randomness, and so the position in the data.
     step, seconds, total : int, float, float
-        Steps done, time spent in them, and the sum of losses since the last look.
+        Steps done, time spent in them, and the sum of losses since the last evaluation.
     history : list of dict
-        One record per look.
-    best : dict
-        ``step`` and ``value`` of the best validation so far; empty before the first.
-    best_weights : dict of Tensor
-        The weights it was reached with.
+        One record per evaluation.
+    best, best_weights : dict
+        ``step`` and ``value`` of the best validation so far, and its weights; empty at first.
     """
 
     encoder: Encoder
@@ -56,20 +52,20 @@ class State:
         return weights | {f"objective.{key}": w for key, w in self.objective.state_dict().items()}
 
     def keep_best(self, value: float) -> None:
-        """Remember the weights if ``value`` is the smallest so far."""
+        """Keep a copy of the weights if ``value`` is the smallest so far."""
         if not self.best or value < self.best["value"]:
             self.best = {"step": self.step, "value": value}
             self.best_weights = {key: w.detach().clone() for key, w in self.weights().items()}
 
     @torch.no_grad()
     def return_to_best(self) -> None:
-        """Take the best weights back, if there were any."""
+        """Restore the best weights, if there were any."""
         for key, weight in self.weights().items():
             if key in self.best_weights:
                 weight.copy_(self.best_weights[key])
 
-    def given(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return all that changes, as tensors by name and plain facts; nothing is copied."""
+    def to_save(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return all that changes, as tensors by name and plain facts, not copied."""
         tensors = {f"now.{key}": value for key, value in self.weights().items()}
         tensors |= {f"best.{key}": value for key, value in self.best_weights.items()}
         tensors |= {f"random.{key}": g.get_state() for key, g in self.generators.items()}
@@ -78,11 +74,8 @@ class State:
         return tensors, {name: getattr(self, name) for name in names}
 
     @torch.no_grad()
-    def take(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-        """Take back what :meth:`given` returned for the same training.
-
-        ``ValueError`` says what it cannot have returned; no weight is changed then.
-        """
+    def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+        """Restore what :meth:`to_save` returned; else raise ``ValueError`` and change no weight."""
         _check_facts(facts)
         _check_tensors(tensors, self._likes(tensors, best=bool(facts["best"])))
         for key, generator in self.generators.items():
@@ -94,12 +87,12 @@ class State:
             weight.copy_(tensors[f"now.{key}"])
         best = {k.removeprefix("best."): v for k, v in tensors.items() if k.startswith("best.")}
         self.best_weights = best
-        self._take_moments(tensors)
+        self._restore_moments(tensors)
         self.step, self.seconds, self.total = facts["step"], facts["seconds"], facts["total"]
         self.history, self.best = facts["history"], facts["best"]
 
     def _moments(self) -> dict[str, Tensor]:
-        """Return what the optimisers remember, by names that say whose it is."""
+        """Return the state of the optimisers by name."""
         return {
             f"moment.{i}.{j}.{name}": torch.as_tensor(value)
             for i, optimizer in enumerate(self.optimizers)
@@ -108,7 +101,7 @@ class State:
         }
 
     def _likes(self, names: Container[str], *, best: bool) -> dict[str, Tensor]:
-        """Return all that :meth:`given` may name, with tensors of the same shapes and types."""
+        """Return tensors of the shapes and types that :meth:`to_save` returns, by name."""
         times = ("now", "best") if best else ("now",)
         likes = {f"{time}.{key}": w for time in times for key, w in self.weights().items()}
         likes |= {f"random.{key}": g.get_state() for key, g in self.generators.items()}
@@ -124,7 +117,7 @@ class State:
                 likes |= own if any(name in names for name in own) else {}
         return likes
 
-    def _take_moments(self, tensors: Mapping[str, Tensor]) -> None:
+    def _restore_moments(self, tensors: Mapping[str, Tensor]) -> None:
         for i, optimizer in enumerate(self.optimizers):
             state = optimizer.state_dict()
             memory: dict[int, dict[str, Any]] = {}
@@ -137,7 +130,7 @@ class State:
 
 
 def _check_facts(facts: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` over facts that are none of a training in progress."""
+    """Raise ``ValueError`` unless these are facts of a training."""
     match facts:
         case {
             "step": int(step),
@@ -146,16 +139,16 @@ def _check_facts(facts: Mapping[str, Any]) -> None:
             "history": list(history),
             "best": dict(best),
         }:
-            looks = all(_is_record(look, step, "seconds", "loss") for look in history)
+            records = all(_is_record(entry, step, "seconds", "loss") for entry in history)
             known = not best or _is_record(best, step, "value")
             finite = math.isfinite(total) and 0 <= seconds < math.inf
-            if looks and known and step >= 0 and finite:
+            if records and known and step >= 0 and finite:
                 return
     raise ValueError("its facts are none of a training")
 
 
 def _is_record(record: Any, last: int, *names: str) -> bool:
-    """Whether something holds numbers, these among them, of a step up to the last one."""
+    """Tell whether this is a record of numbers, these among them, of a step up to the last."""
     return (
         isinstance(record, dict)
         and all(value is None or isinstance(value, int | float) for value in record.values())
@@ -167,7 +160,7 @@ def _is_record(record: Any, last: int, *names: str) -> bool:
 
 
 def _check_tensors(tensors: Mapping[str, Tensor], likes: Mapping[str, Tensor]) -> None:
-    """Raise ``ValueError`` unless there are those tensors, and no others, of these kinds."""
+    """Raise ``ValueError`` unless names, shapes and types are those of ``likes``."""
     if tensors.keys() != likes.keys():
         name = min(tensors.keys() ^ likes.keys())
         raise ValueError(f"{name} is {'unknown' if name in tensors else 'missing'}")

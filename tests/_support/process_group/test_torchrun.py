@@ -47,7 +47,7 @@ def test_a_killed_rank_is_started_again_and_the_fit_ends_with_the_same_bits(done
 def test_one_rank_prints_and_all_work_together(done):
     folder, told = done
     assert told.stdout.count("2 latents of 400 rows") == 2
-    assert told.stdout.count("cells, 0 of them finished already") == 1
+    assert told.stdout.count("jobs, 0 of them finished already") == 1
     about = json.loads((folder / "whole" / "model.json").read_text())["about"]
     assert about["provenance"]["ranks"] == 2
 

@@ -1,1 +1,1 @@
-"""Ranks: the processes of `torch.distributed` that work on one batch together."""
+"""Process groups: the ranks of `torch.distributed` that work on one batch together."""

@@ -1,9 +1,8 @@
-"""Arrays that pass between ranks, with gradients.
+"""Exchange of arrays between ranks, with gradients.
 
-Each rank calls ``backward`` on its own loss. What arrives at a tensor is then the gradient of the
-*sum* of all ranks' losses, so that the average over ranks, as `DistributedDataParallel` takes it,
-is the gradient of the average loss. Every rank has to call each of these functions, in the same
-order.
+Each rank calls ``backward`` on its own loss. A tensor then receives the gradient of the *sum* of
+all ranks' losses, so that the average over ranks, as `DistributedDataParallel` takes it, is the
+gradient of the average loss. Every rank has to call each of these functions, in the same order.
 """
 
 from __future__ import annotations
@@ -17,17 +16,7 @@ from torch import distributed as dist
 
 
 def gathered(x: Tensor, sizes: Sequence[int], group: dist.ProcessGroup) -> Tensor:
-    """Return the rows of all ranks, ``(sum(sizes), ...)``, in the order of the ranks.
-
-    Parameters
-    ----------
-    x : Tensor (sizes[rank], ...)
-        The rows of this rank.
-    sizes : sequence of int
-        How many each rank has.
-    group : ProcessGroup
-        The ranks.
-    """
+    """Return the rows of all ranks, ``(sum(sizes), ...)``, from ``(sizes[rank], ...)`` on each."""
     made: Tensor = _Gathered.apply(x, tuple(sizes), group)
     return made
 
@@ -49,16 +38,13 @@ def summed(x: Tensor, group: dist.ProcessGroup) -> Tensor:
 
 
 def log_summed(x: Tensor, group: dist.ProcessGroup) -> Tensor:
-    """Return ``log sum_r exp x_r`` over the ranks; ``-inf`` stands for a rank with nothing."""
+    """Return ``log sum_r exp x_r`` over the ranks; a rank without a term has ``-inf``."""
     made: Tensor = _LogSummed.apply(x, group)
     return made
 
 
 def shared_gradient(x: Tensor, group: dist.ProcessGroup) -> Tensor:
-    """Return ``x``, which one rank holds alone, with the gradient of the average loss.
-
-    Nobody averages that gradient, so it is divided by the number of ranks here.
-    """
+    """Return ``x``, which one rank holds alone, with the gradient of the average loss."""
     made: Tensor = _SharedGradient.apply(x, dist.get_world_size(group))
     return made
 
@@ -67,7 +53,7 @@ class _Gathered(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, sizes: tuple[int, ...], group: dist.ProcessGroup) -> Tensor:
         ctx.sizes, ctx.group = sizes, group
-        # All messages have one length: not every backend takes others.
+        # All messages have one length, as some backends require.
         parts = list(x.new_empty(len(sizes), max(sizes), *x.shape[1:]))
         dist.all_gather(parts, _padded(x, max(sizes)), group=group)
         return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])

@@ -1,11 +1,10 @@
-"""The ranks of a process group: which one this process is, and what it hears from the others."""
+"""The ranks of a process group, and small messages between them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import torch
 from torch import Tensor
 from torch import distributed as dist
 
@@ -15,7 +14,7 @@ T = TypeVar("T")
 
 
 class LostRank(DemixError):
-    """Another rank has ended before its time; what it takes to go on is still there."""
+    """Another rank has ended early; the training can continue from its checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +39,17 @@ class Ranks:
     @classmethod
     def current(cls) -> Ranks:
         """Return the ranks of the default group, if one has been initialised."""
-        if not (dist.is_available() and dist.is_initialized()):
-            return cls()
-        return cls(checked_group(dist.group.WORLD))
+        ready = dist.is_available() and dist.is_initialized()
+        return cls(checked_group(dist.group.WORLD) if ready else None)
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of ranks."""
         return 1 if self.group is None else dist.get_world_size(self.group)
 
     @property
     def rank(self) -> int:
-        """Which of them this process is, from 0."""
+        """Number of this process, from 0."""
         return 0 if self.group is None else dist.get_rank(self.group)
 
     @property
@@ -65,8 +63,8 @@ class Ranks:
             return value
         message = [value if self.leads else None]
         dist.broadcast_object_list(message, group=self.group, group_src=0)
-        said: Any = message[0]
-        return said
+        received: Any = message[0]
+        return received
 
     def average(self, x: Tensor) -> Tensor:
         """Return the mean of a tensor over the ranks, without a gradient."""
@@ -77,12 +75,12 @@ class Ranks:
         return total / self.count
 
     def check_same(self, value: Any, what: str) -> None:
-        """Refuse, on every rank, if the ranks were told different things."""
+        """Raise an error on every rank if the ranks were given different values."""
         if self.group is None:
             return
-        told: list[Any] = [None] * self.count
-        dist.all_gather_object(told, value, group=self.group)
-        other = next((rank for rank, said in enumerate(told) if said != told[0]), None)
+        values: list[Any] = [None] * self.count
+        dist.all_gather_object(values, value, group=self.group)
+        other = next((rank for rank, given in enumerate(values) if given != values[0]), None)
         if other is not None:
             raise DemixError(
                 f"All ranks must be given the same {what}, but rank {other} has another than rank "
@@ -90,21 +88,18 @@ class Ranks:
             )
 
     def explain(self, error: RuntimeError) -> None:
-        """Say it in a sentence if an error is what the backend says when another rank is gone."""
-        if self.group is not None and _is_of_backend(error):
+        """Raise :class:`LostRank` if the backend reports that another rank is gone."""
+        words = ("gloo", "nccl", "connection")
+        lost = isinstance(error, dist.DistError) or any(w in str(error).lower() for w in words)
+        if self.group is not None and lost:
             raise LostRank(
                 f"Rank {self.rank} of {self.count} has lost another rank, which was killed or "
                 "failed; start the same command again, and it goes on from its last checkpoint."
             ) from error
 
 
-def _is_of_backend(error: RuntimeError) -> bool:
-    known = isinstance(error, torch.distributed.DistError)
-    return known or any(name in str(error).lower() for name in ("gloo", "nccl", "connection"))
-
-
 def checked_group(group: dist.ProcessGroup | None) -> dist.ProcessGroup | None:
-    """Return the group, or None for a process alone; refuse what is no group.
+    """Return the group, or None for a process alone; raise an error if it is no group.
 
     Examples
     --------

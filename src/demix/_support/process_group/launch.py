@@ -1,4 +1,4 @@
-"""Commands that `torchrun` starts on every rank."""
+"""Joining the ranks that `torchrun` has started."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from demix._support.process_group.group import Ranks
 
 
 def under_torchrun() -> bool:
-    """Tell whether this process is one of several that `torchrun`, or its like, has started.
+    """Tell whether `torchrun` has started this process as one of several.
 
     Examples
     --------
@@ -27,12 +27,12 @@ def under_torchrun() -> bool:
         return False
     count = _number("WORLD_SIZE", 1, 2**31 - 1)
     _number("MASTER_PORT", 1, 2**16 - 1)
-    _number("RANK", 0, count - 1)  # a rank beyond would wait for the others for ever
+    _number("RANK", 0, count - 1)  # a larger one would wait for the others for ever
     return count > 1
 
 
 def _number(name: str, first: int, last: int) -> int:
-    """Return a number that `torchrun` has set in the environment; 0 if it has not."""
+    """Return a number from the environment, by default 0."""
     text = os.environ.get(name, "0")
     if not re.fullmatch("[0-9]{1,10}", text) or not first <= int(text) <= last:
         raise DemixError(
@@ -46,7 +46,7 @@ def _number(name: str, first: int, last: int) -> int:
 def joined() -> Iterator[Ranks]:
     """Join the other ranks if `torchrun` has started several, and leave them in the end.
 
-    Arrays on a processor are exchanged by gloo, those on a GPU, one for each rank, by nccl.
+    CPU tensors are exchanged by gloo, those on a GPU, one for each rank, by nccl.
     """
     if not under_torchrun() or dist.is_initialized():
         yield Ranks.current()
@@ -70,10 +70,10 @@ def joined() -> Iterator[Ranks]:
 
 
 def _life() -> str:
-    """Name the present life of ranks that `torchrun --max-restarts` begins again.
+    """Return a name for this start of ranks that `torchrun --max-restarts` restarts.
 
-    Their store outlives them, and with it the addresses of the ranks that are gone: whoever came
-    first would look for the others there. Several machines may count restarts differently.
+    Their store outlives them, with the addresses of ranks that are gone, so that each start needs
+    keys of its own. Several machines may count restarts differently.
     """
     alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
     return f"life {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0') if alone else ''}"

@@ -1,4 +1,4 @@
-"""How the rows of a batch lie on the ranks."""
+"""How rows are sharded over ranks."""
 
 from __future__ import annotations
 
@@ -17,17 +17,7 @@ from demix._support.process_group.group import checked_group
 
 @dataclass(frozen=True)
 class Sharding:
-    """The rows of one batch, or of one table, in the order of the ranks that hold them.
-
-    Attributes
-    ----------
-    sizes : tuple of int
-        Rows on each rank.
-    rank : int
-        Which of them this process is.
-    group : ProcessGroup or None
-        The ranks; None for a process alone.
-    """
+    """The number of rows on each rank, the rank of this process, and the group (None if alone)."""
 
     sizes: tuple[int, ...]
     rank: int = 0
@@ -45,7 +35,7 @@ class Sharding:
 
     @property
     def own(self) -> slice:
-        """Where the rows of this process are among all."""
+        """The rows of this process among all."""
         start = sum(self.sizes[: self.rank])
         return slice(start, start + self.sizes[self.rank])
 
@@ -62,8 +52,8 @@ class Sharding:
 
         .. math:: \frac{R}{\sum_s n_s} \sum_i x_i
 
-        on :math:`R` ranks with :math:`n_s` rows each: the plain mean if they have equally many. The
-        average of it over ranks is the mean over all rows, however they are divided.
+        on :math:`R` ranks with :math:`n_s` rows each. Its average over ranks is the mean over all
+        rows.
         """
         if self.group is None:
             return x.mean()
@@ -73,14 +63,9 @@ class Sharding:
 
 
 def shardings(group: dist.ProcessGroup | None, *arrays: Tensor) -> list[Sharding]:
-    """Return how the rows of arrays lie on the ranks, in one exchange of a few numbers.
+    """Return how the rows of each array are sharded, after one exchange of a few numbers.
 
-    Parameters
-    ----------
-    group : ProcessGroup, optional
-        The ranks; by default this process alone.
-    *arrays : Tensor (n, ...)
-        Whose rows; ranks may have different numbers of them, but of the same shape.
+    Ranks may have different numbers of rows, but of the same shape.
 
     Examples
     --------
@@ -107,7 +92,7 @@ def shardings(group: dist.ProcessGroup | None, *arrays: Tensor) -> list[Sharding
 
 
 def even_sharding(total: int, group: dist.ProcessGroup | None) -> Sharding:
-    """Return ``total`` rows divided among the ranks as evenly as can be, without an exchange.
+    """Return the most even sharding of ``total`` rows, without an exchange.
 
     Examples
     --------
