@@ -11,7 +11,7 @@ from scipy import stats
 
 from demix import ClassifierDemixer, DemixWarning, Encoder, Gain, InfoNCE, Real, Sphere
 from demix.data.data import as_data
-from demix.estimators.fitting import derangement, held_out_likelihoods
+from demix.estimators.fitting import derangement, gain_of
 from demix.estimators.gain import held_out_gain
 from demix.estimators.pair_sources import GivenPairs
 
@@ -105,12 +105,8 @@ def pairs_of_angles(noise: float, seed: int = 0) -> GivenPairs:
     )
 
 
-def gain_of(encoder: Encoder, source: GivenPairs, batch: int) -> Gain:
-    return held_out_gain(*held_out_likelihoods(encoder, InfoNCE(), source, batch))
-
-
 def test_the_true_latents_gain_over_permuted_positives():
-    gain = gain_of(FirstColumn(1, Sphere(2)), pairs_of_angles(0.3), 200)
+    gain = gain_of(FirstColumn(1, Sphere(2)), InfoNCE(), pairs_of_angles(0.3), 200)
     assert gain.above_zero
     assert gain.loss < math.log(200) < gain.null
     assert gain.bits == pytest.approx((gain.null - gain.loss) / LN2, rel=1e-4)
@@ -118,7 +114,7 @@ def test_the_true_latents_gain_over_permuted_positives():
 
 def test_positives_without_a_link_are_like_permuted_ones():
     encoder = FirstColumn(1, Sphere(2))
-    gains = [gain_of(encoder, pairs_of_angles(100.0, s), 200) for s in range(40)]
+    gains = [gain_of(encoder, InfoNCE(), pairs_of_angles(100.0, s), 200) for s in range(40)]
     missed = sum(not gain.low < 0 < gain.high for gain in gains)
     assert missed <= 6  # of 2 expected: more have a chance of one in a hundred
     assert abs(np.mean([gain.bits for gain in gains])) < 0.5
@@ -129,7 +125,7 @@ def test_a_model_that_knows_nothing_loses_the_logarithm_of_the_batch():
     with torch.no_grad():
         for parameter in flat.body.parameters():
             parameter.zero_()
-    gain = gain_of(flat, pairs_of_angles(0.3), 60)
+    gain = gain_of(flat, InfoNCE(), pairs_of_angles(0.3), 60)
     assert (gain.bits, gain.loss, gain.null) == pytest.approx((0, math.log(60), math.log(60)))
 
 

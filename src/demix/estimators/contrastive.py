@@ -14,8 +14,8 @@ from demix.data.data import Data, as_data
 from demix.data.supervision import check_pairs
 from demix.estimators.assumptions import default_conditional, pair_objective
 from demix.estimators.base import Demixer
-from demix.estimators.fitting import held_out_likelihoods
-from demix.estimators.gain import Gain, held_out_gain
+from demix.estimators.fitting import gain_of
+from demix.estimators.gain import Gain
 from demix.estimators.pair_sources import AugmentedPairs, GivenPairs, LagPairs
 from demix.estimators.sources import Augmentation, DrawnPairs, Source
 from demix.losses.pairs import InfoNCE
@@ -118,8 +118,7 @@ class ContrastiveDemixer(Demixer):
     def gain(self, X: Any, *, positives: Any = None) -> Gain:
         """Return what the model knows about the pairs of new data, given as in :meth:`fit`."""
         source = self.source(X, positives=positives)
-        own = held_out_likelihoods(self.encoder_, self.objective_, source, self._batch())
-        return held_out_gain(*own)
+        return gain_of(self.encoder_, self.objective_, source, self._batch())
 
     def time_lag(self, positives: Any = None) -> int | None:
         """Return the largest lag of positives if rows must be in time order, else None."""

@@ -117,8 +117,19 @@ def fit_encoder(
     if training.interrupted:
         # A search over many fits must end, too; a checkpoint keeps what was learnt.
         raise KeyboardInterrupt
-    tested = held_out_likelihoods(encoder, objective, source, recipe.batch, parts=("test",))
-    return training, held_out_gain(*tested)
+    return training, gain_of(encoder, objective, source, recipe.batch, parts=("test",))
+
+
+def gain_of(
+    encoder: Encoder,
+    objective: Likelihood[Batch],
+    source: Source[Batch],
+    batch: int,
+    *,
+    parts: tuple[Part, ...] = PARTS,
+) -> Gain:
+    """Return the gain over permuted positives or labels, by default of data that are all new."""
+    return held_out_gain(*held_out_likelihoods(encoder, objective, source, batch, parts=parts))
 
 
 @torch.no_grad()
