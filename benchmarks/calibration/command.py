@@ -16,7 +16,7 @@ from benchmarks.calibration.run import calibration_table, is_run, run_process, s
 from demix._support.errors import DemixError
 from demix._support.files import write_atomic
 from demix._support.locks import lock_folder
-from demix._support.outputs import claim_folder, read_marker
+from demix._support.outputs import claim_folder, read_marker, refuse_other
 from demix._support.provenance import provenance
 from demix._support.validation import check_seed
 from demix._support.workers.environment import threads
@@ -42,17 +42,19 @@ def calibrate(
 
     Takes about an hour and a half on two cores; a killed run goes on where it stopped.
     """
-    only = None if processes is None else [name.strip() for name in processes.split(";")]
     known = {process.name: process for process in PROCESSES}
-    unknown = [name for name in only or [] if name not in known]
+    names = known if processes is None else [name.strip() for name in processes.split(";")]
+    unknown = [name for name in names if name not in known]
     if unknown:
         raise DemixError(f"Unknown process {unknown[0]!r}; known are {'; '.join(known)}.")
     chosen = [check_seed(seed) for seed in numbers(seeds, "--seeds")]
-    if rows < _LEAST:
-        raise DemixError(f"--rows must be at least {_LEAST}, but got {rows}.")
+    for option, value, least in (("--rows", rows, _LEAST), ("--jobs", jobs, 1)):
+        if value < least:
+            raise DemixError(f"{option} must be at least {least}, but got {value}.")
     folder = claim_folder(out, _MARKER, command=_COMMAND)
     with lock_folder(folder):
-        runs = _calibrated(folder / _MARKER, chosen, rows, only or list(known), jobs)
+        refuse_other(folder / "table.md", b"95 % interval |")
+        runs = _calibrated(folder / _MARKER, chosen, rows, list(names), jobs)
         runs.sort(key=lambda run: (list(known).index(run["process"]), run["seed"]))
         _write(folder / _MARKER, runs, rows)
         write_atomic(folder / "table.md", calibration_table(runs))
@@ -66,7 +68,8 @@ def _calibrated(
     """Return the runs that a file holds, and those that it did not hold yet."""
     runs = _known(file, rows)
     done = {(run["process"], run["seed"]) for run in runs}
-    cells = [(name, seed) for seed in seeds for name in names if (name, seed) not in done]
+    asked = dict.fromkeys((name, seed) for seed in seeds for name in names)
+    cells = [cell for cell in asked if cell not in done]
     with Progress(console=console(errors=True)) as progress:
         task = progress.add_task("calibrate", total=len(cells))
         with Workers(jobs, preload=[__name__, "torch._dynamo"]) as workers:
@@ -88,7 +91,8 @@ def _known(file: Path, rows: int) -> list[dict[str, Any]]:
                     f"{file} holds runs of {before} rows, but got --rows {rows}; choose a new "
                     "folder."
                 )
-            return runs
+            if len({(run["process"], run["seed"]) for run in runs}) == len(runs):
+                return runs
     raise DemixError(
         f"Expected runs of '{_COMMAND}' in {file}, but it is damaged or of another version; choose "
         "a new folder."

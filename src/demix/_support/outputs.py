@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -145,11 +146,12 @@ def check_folder(folder: Path) -> None:
             )
 
 
-def remove_only(folder: Path, pattern: str) -> None:
-    """Remove files of such names from a folder, and the folder if it is then empty."""
-    for file in folder.glob(pattern):
+def remove_only(folder: Path, names: str) -> None:
+    """Remove files whose names match a regular expression, and the folder if it is then empty."""
+    for file in folder.glob("*"):
         with suppress(OSError):
-            file.unlink()
+            if re.fullmatch(names, file.name):
+                file.unlink()
     with suppress(OSError):
         folder.rmdir()
 

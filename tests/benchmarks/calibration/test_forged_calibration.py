@@ -75,7 +75,7 @@ def test_a_real_one_is_taken(tmp_path):
     ids=lambda change: str(change)[:40],
 )
 def test_a_run_that_is_none_is_refused(tmp_path, change):
-    before = write(tmp_path, runs=[FIRST, BROKEN, FIRST | change]).read_bytes()
+    before = write(tmp_path, runs=[BROKEN, FIRST | change]).read_bytes()
     with pytest.raises(DemixError, match=r"^Expected runs .*, but it is damaged .* new folder\.$"):
         calibrate(tmp_path)
     assert {file.name for file in tmp_path.iterdir()} == {"calibration.json"}
@@ -84,7 +84,7 @@ def test_a_run_that_is_none_is_refused(tmp_path, change):
 
 @pytest.mark.parametrize("key", FIRST)
 def test_a_run_that_lacks_something_is_refused(tmp_path, key):
-    write(tmp_path, runs=[FIRST, {name: value for name, value in FIRST.items() if name != key}])
+    write(tmp_path, runs=[{name: value for name, value in FIRST.items() if name != key}])
     with pytest.raises(DemixError, match="is damaged"):
         calibrate(tmp_path)
 
@@ -116,3 +116,33 @@ def test_a_pipe_in_its_place_is_refused(tmp_path):
     os.mkfifo(tmp_path / "calibration.json")
     with pytest.raises(DemixError, match="holds something else"):
         calibrate(tmp_path)
+
+
+def test_a_run_counts_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "_run", lambda rows, cell: pytest.fail("it is there already"))
+    write(tmp_path)
+    command.calibrate(tmp_path, f"{FIRST['seed']},{FIRST['seed']}", 6000, 1, FIRST["process"])
+    cells = []
+
+    def completed(workers, run, asked):
+        cells.extend(asked)
+        return ()
+
+    monkeypatch.setattr(command, "completed", completed)
+    name = FIRST["process"]
+    command.calibrate(tmp_path / "new", "0,0", 6000, 1, f"{name};{name}")
+    assert cells == [(name, 0)]
+    write(tmp_path, runs=[FIRST, FIRST])
+    with pytest.raises(DemixError, match="is damaged"):
+        calibrate(tmp_path)
+
+
+def test_a_table_of_others_stays_and_no_jobs_leave_nothing(tmp_path):
+    write(tmp_path)
+    (tmp_path / "table.md").write_text("precious")
+    with pytest.raises(DemixError, match=r"table\.md holds something else"):
+        calibrate(tmp_path)
+    assert (tmp_path / "table.md").read_text() == "precious"
+    with pytest.raises(DemixError, match="--jobs must be at least 1, but got 0"):
+        command.calibrate(tmp_path / "new", "0", 6000, 0, None)
+    assert not (tmp_path / "new").exists()

@@ -15,11 +15,13 @@ from demix import DemixError
 from demix.papers.experiments import EXPERIMENTS, experiment_named
 from demix.papers.reizinger2024.annotated import told_of
 from demix.papers.runner.progress import Board, remove_boards
+from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.scales import scale_named
 from demix.papers.runner.store import Store
 
 TABLE, SMOKE = experiment_named("clica-table1"), scale_named("smoke")
 RECORD = {"experiment": "clica-table1", "row": 1, "seed": 0, "scale": "smoke", "model": "identity"}
+SWEEP = f"{1:032x}"
 RESULTS = Path(__file__).parents[3] / "results"
 
 
@@ -138,7 +140,7 @@ def test_results_that_are_no_file_or_too_large_end_in_a_sentence(out, plant):
 def test_what_stands_in_the_place_of_unfinished_is_refused(tmp_path, out, victim, kind):
     store = Store(out, TABLE, SMOKE)
     shutil.rmtree(out / "unfinished")
-    for name in ("1-0-identity", "sweep-1", "gone-1"):
+    for name in ("1-0-identity", f"sweep-{SWEEP}", f"gone-sweep-{SWEEP}"):
         (victim / name).mkdir()
     plants = {"a link": lambda f: f.symlink_to(victim), "a file": Path.touch, "a pipe": os.mkfifo}
     plants[kind](out / "unfinished")
@@ -146,7 +148,7 @@ def test_what_stands_in_the_place_of_unfinished_is_refused(tmp_path, out, victim
     for act in (
         lambda: Store(out, TABLE, SMOKE),
         lambda: store.begin(2, 0, "unsupervised"),
-        lambda: Board(store.unfinished, "1"),
+        lambda: Board(store.unfinished, SWEEP),
         lambda: remove_boards(store.unfinished),
     ):
         with pytest.raises(
@@ -156,7 +158,9 @@ def test_what_stands_in_the_place_of_unfinished_is_refused(tmp_path, out, victim
     assert snapshot(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", ["1-0-identity", "2-0-unsupervised", "sweep-1", "gone-1"])
+@pytest.mark.parametrize(
+    "name", ["1-0-identity", "2-0-unsupervised", f"sweep-{SWEEP}", f"gone-sweep-{SWEEP}"]
+)
 def test_a_link_in_unfinished_leads_nowhere(out, victim, name):
     (victim / "checkpoint.safetensors").write_text("precious")
     before = snapshot(victim)
@@ -165,7 +169,7 @@ def test_a_link_in_unfinished_leads_nowhere(out, victim, name):
     if name == "2-0-unsupervised":
         with pytest.raises(DemixError, match=f"{name} to be a folder of demix, but it is a link"):
             store.begin(2, 0, "unsupervised")
-    board = Board(store.unfinished, "2")
+    board = Board(store.unfinished, SWEEP[::-1])
     store.add(RECORD | {"row": 2, "model": "unsupervised"})
     board.close()
     assert snapshot(victim) == before
@@ -179,7 +183,7 @@ def told(board):
 
 
 def test_a_note_is_written_through_no_link_and_into_no_pipe(tmp_path, victim):
-    board, thesis = Board(tmp_path / "unfinished", "1"), victim / "thesis.tex"
+    board, thesis = Board(tmp_path / "unfinished", SWEEP), victim / "thesis.tex"
     file = board.folder / "1-0-identity.json"
     for plant in (file.symlink_to, file.hardlink_to, lambda _: os.mkfifo(file)):
         plant(thesis)
@@ -196,13 +200,13 @@ def test_a_note_is_written_through_no_link_and_into_no_pipe(tmp_path, victim):
 
 @pytest.mark.parametrize("content", ["7", "[1, 2]", "[1, 2, 3]", '["1", 2, {}]', "{}", "[" * 10**5])
 def test_a_note_that_is_none_is_not_read(tmp_path, content):
-    board = Board(tmp_path / "unfinished", "1")
+    board = Board(tmp_path / "unfinished", SWEEP)
     (board.folder / "1-0-identity.json").write_text(content)
     assert [*board.read()] == []
 
 
 def test_a_shorter_note_takes_the_place_of_a_longer_one(tmp_path):
-    board = Board(tmp_path / "unfinished", "1")
+    board = Board(tmp_path / "unfinished", SWEEP)
     note = board.note("1-0-identity")
     note(10**9, 10**9, {"loss": 0.123456789})
     note.written = 0.0
@@ -235,3 +239,64 @@ def test_features_beside_a_pipe_tell_nothing(tmp_path):
     np.save(tmp_path / "trained.npy", np.zeros((2, 2)))
     os.mkfifo(tmp_path / "about.json")
     assert told_of(tmp_path) == {}
+
+
+def test_a_job_is_recorded_once(out):
+    store = Store(out, TABLE, SMOKE)
+    store.add(RECORD | {"seconds": 1.0})
+    assert store.records == [RECORD | {"seconds": 1.0}]
+    (out / "results.json").write_text(json.dumps([RECORD, RECORD]))
+    with pytest.raises(DemixError, match=r"Expected each job once in .*, but one is there twice"):
+        Store(out, TABLE, SMOKE)
+
+
+def test_records_are_read_while_the_folder_is_locked(tmp_path, monkeypatch):
+    locked = []
+
+    class Watched(Store):
+        def __init__(self, *given) -> None:
+            locked.append((tmp_path / ".demix.lock").exists())
+            raise KeyError
+
+    monkeypatch.setattr("demix.papers.runner.reproduce.Store", Watched)
+    with pytest.raises(KeyError):
+        reproduce(TABLE, tmp_path, rows=[1], scale=SMOKE)
+    assert locked == [True]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"r2": [0.5] * 9},
+        {"seconds": {}},
+        {"mcc": [[]]},
+        {"provenance": {"cores": "2 | <b>"}},
+        {"provenance": {"cores": True}},
+        {"provenance": {"commit": "[x](http://"}},
+        {"provenance": [1]},
+    ],
+    ids=str,
+)
+def test_values_that_no_job_writes_are_refused(out, change):
+    (out / "results.json").write_text(json.dumps([RECORD | change]))
+    with pytest.raises(DemixError, match="is not a list of demix results"):
+        Store(out, TABLE, SMOKE)
+
+
+@pytest.mark.parametrize("name", ["table.html", "table.md", "figure.svg", "figure.png"])
+def test_tables_and_figures_of_others_beside_copied_results_stay(out, name):
+    (out / name).write_bytes(b"\x89PNG <svg precious")
+    with pytest.raises(DemixError, match=f"{name} holds something else"):
+        Store(out, TABLE, SMOKE)
+    assert (out / name).read_bytes() == b"\x89PNG <svg precious"
+
+
+def test_nothing_of_others_in_unfinished_is_removed(out):
+    kept = out / "unfinished"
+    notes = ["sweep-a/1-0-x.json", "gone-x/1-0-x.json", f"sweep-{SWEEP}0/1-0-x.json"]
+    for name in [*notes, "1-0-identity/checkpoint-of-mine.safetensors", f"sweep-{SWEEP}/1-2-3"]:
+        (kept / name).parent.mkdir(parents=True, exist_ok=True)
+        (kept / name).write_text("precious")
+    Board(kept, SWEEP[::-1]).close()
+    Store(out, TABLE, SMOKE)
+    assert sum(file.is_file() for file in kept.rglob("*")) == 5

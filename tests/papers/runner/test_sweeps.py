@@ -269,7 +269,7 @@ def test_a_worker_that_cannot_see_the_folder_says_so(tmp_path):
 
 
 def test_a_job_that_nobody_waits_for_is_interrupted(tmp_path):
-    board = Board(tmp_path / "unfinished", "first")
+    board = Board(tmp_path / "unfinished", f"{1:032x}")
     note = board.note("1-0-free")
     note(1, 60, {"loss": 0.5})
     assert [*board.read()] == [("1-0-free", 1, 60, {"loss": 0.5})]

@@ -6,6 +6,7 @@ import errno
 import json
 import math
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,8 +19,8 @@ from demix._support.outputs import check_folder, read_marker, remove_only
 from demix.training.loop import Record
 
 _EVERY = 0.25
-# Names of notes: row, seed and model.
-_NOTES = "[0-9]*-[0-9]*-*.json"
+# Names of boards of sweeps, and of notes: row, seed and model.
+_BOARD, _NOTES = re.compile(r"(gone-)?sweep-[0-9a-f]{32}"), r"[0-9]+-[0-9]+-[a-z_]+\.json"
 
 
 class Board:
@@ -30,7 +31,7 @@ class Board:
     folder : Path
         Where it is made.
     name : str
-        Name of the sweep.
+        Name of the sweep, 32 hexadecimal digits.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -78,14 +79,13 @@ def remove_boards(folder: Path) -> None:
     Links with the name of a board are not followed.
     """
     check_folder(folder)
-    for board in folder.glob("sweep-*"):
-        gone = board.with_name(f"gone-{board.name}")
-        with suppress(OSError):
-            if board.is_dir():
-                board.rename(gone)  # atomic, even while a job writes on it
-    for gone in folder.glob("gone-*"):
-        if not gone.is_symlink():
-            remove_only(gone, _NOTES)
+    for board in sorted(folder.glob("*")):
+        if _BOARD.fullmatch(board.name) and board.is_dir() and not board.is_symlink():
+            with suppress(OSError):
+                if board.name.startswith("sweep"):
+                    # Atomic, even while a job writes on it.
+                    board = board.rename(board.with_name(f"gone-{board.name}"))
+                remove_only(board, _NOTES)
     with suppress(OSError):  # it may hold unfinished jobs
         folder.rmdir()
 

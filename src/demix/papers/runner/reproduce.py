@@ -10,13 +10,14 @@ from typing import Any
 from demix._support.errors import DemixError
 from demix._support.locks import lock_folder
 from demix._support.memory import check_memory
+from demix._support.outputs import claim_folder
 from demix._support.process_group.group import Ranks
 from demix._support.validation import check_seed
 from demix.papers.runner.experiment import Experiment, Row
 from demix.papers.runner.job import Job, JobCallback, follow_jobs, open_inputs
 from demix.papers.runner.progress import remove_boards
 from demix.papers.runner.scales import Scale
-from demix.papers.runner.store import Store
+from demix.papers.runner.store import FILE, Store
 from demix.papers.runner.sweep import Sweep
 from demix.papers.runner.table import write_tables
 
@@ -86,9 +87,10 @@ def reproduce(
         return []
     # Some libraries end the process if there is nothing left for their own buffers.
     check_memory(_LIBRARIES, "Running jobs", "free some, or raise the limit")
-    store = Store(out, experiment, scale)
-    sweep = Sweep(experiment, tuple(Path(p).resolve() for p in data), store, callback)
-    with lock_folder(store.folder):
+    with lock_folder(claim_folder(out, FILE)):
+        # Not before: another run may add records until it gives the lock up.
+        store = Store(out, experiment, scale)
+        sweep = Sweep(experiment, tuple(Path(p).resolve() for p in data), store, callback)
         # Refuses now, not when all jobs have run, what others may have written there.
         write_tables(experiment, store.records, store.folder)
         jobs = [

@@ -15,12 +15,25 @@ from demix.papers.runner.experiment import Experiment
 from demix.papers.runner.progress import made_folder
 from demix.papers.runner.scales import Scale
 from demix.report.page import MARK
+from demix.report.static import FIGURE_MARK
 
 FILE = "results.json"
-TABLES = ("table.html", "table.md", "figure.svg", "figure.png")
-"""The files that are made of the results."""
-
 _UNFINISHED = "unfinished"
+_CHECKPOINTS = r"checkpoint(-[0-9]+)?(\.previous)?\.safetensors"
+# All else that a record holds are single numbers and words.
+_NESTED = {
+    "accuracies",
+    "held_interval",
+    "history",
+    "images",
+    "left_out",
+    "provenance",
+    "readouts",
+    "stages",
+    "theory",
+    "top1",
+    "widths",
+}
 # The largest file of results in bytes; a stranger's file may be any size.
 _MOST = 2**24
 
@@ -52,22 +65,20 @@ class Store:
             self.records = self._read()
         else:
             self._write()
-        self._refuse_others()
+        self._refuse_others(experiment)
         check_folder(self.unfinished)
         if self.unfinished.exists():
             for record in self.records:  # a killed run may have left some
                 self._tidy(record)
 
-    def _refuse_others(self) -> None:
-        """Refuse a folder with tables of somebody else: each of ours comes with a page."""
-        page = self.folder / TABLES[0]
-        refuse_other(page, MARK)
-        there = [name for name in TABLES[1:] if (self.folder / name).exists()]
-        # A killed run may have written one without the page, with records of its own.
-        if there and not page.exists() and not self.records:
-            raise DemixError(
-                f"{self.folder} holds a {there[0]} that demix did not write; choose another folder."
-            )
+    def _refuse_others(self, experiment: Experiment) -> None:
+        """Refuse a folder with tables or figures of somebody else."""
+        refuse_other(self.folder / "table.html", MARK)
+        refuse_other(self.folder / "table.md", f"# {experiment.title}".encode())
+        # Figures of earlier versions have no mark, but come with a page.
+        page = (self.folder / "table.html").exists()
+        for name, start in (("figure.svg", b"<svg"), ("figure.png", b"\x89PNG")):
+            refuse_other(self.folder / name, start if page else FIGURE_MARK)
 
     def _read(self) -> list[dict[str, Any]]:
         try:
@@ -81,6 +92,8 @@ class Store:
             held = {f"{record['experiment']} at {record['scale']} scale" for record in records}
             json.dumps(records, allow_nan=False)  # as they are to be written again
             strange = [record for record in records if not self._is_job(*_key(record))]
+            for record in records if not strange else ():
+                _check_values(record)
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise DemixError(
                 f"{self.path} is not a list of demix results ({reason(error)}); choose a new "
@@ -95,6 +108,12 @@ class Store:
             named = shortened("row {}, seed {}, model {}".format(*_key(strange[0])), 100)
             raise DemixError(
                 f"Expected results of jobs of {self.content} in {self.path}, but found {named}; "
+                "choose another folder."
+            )
+        keys = [_key(record) for record in records]
+        if len(set(keys)) < len(keys):
+            raise DemixError(
+                f"Expected each job once in {self.path}, but one is there twice; remove it, or "
                 "choose another folder."
             )
         return records
@@ -118,7 +137,8 @@ class Store:
         """
         # Another run into the same folder may have finished jobs meanwhile.
         known = self._read() if self.path.exists() else self.records
-        self.records = sorted([*known, record], key=_key)
+        others = [other for other in known if _key(other) != _key(record)]
+        self.records = sorted([*others, record], key=_key)
         self._write()
         self._tidy(record)
 
@@ -133,12 +153,23 @@ class Store:
         if kept.is_symlink():
             return
         # Nothing but the checkpoint: a folder that holds more stays, with the rest of it.
-        remove_only(kept, "checkpoint*.safetensors")
+        remove_only(kept, _CHECKPOINTS)
         with suppress(OSError):  # others are kept there
             self.unfinished.rmdir()
 
     def _write(self) -> None:
         write_atomic(self.path, json.dumps(self.records, indent=1, allow_nan=False) + "\n")
+
+
+def _check_values(record: dict[str, Any]) -> None:
+    """Raise TypeError for values that no job writes: tables multiply and print them."""
+    for name, value in record.items():
+        if isinstance(value, list | dict) and name not in _NESTED:
+            raise TypeError(f"{shortened(name)} is no number")
+    origin = dict(record.get("provenance", {}))
+    commit = str(origin.get("commit", "unknown")).removesuffix("-modified")
+    if type(origin.get("cores", 1)) is not int or not commit.isalnum():
+        raise TypeError("its provenance is none")
 
 
 def _key(record: dict[str, Any]) -> tuple[int, int, str]:
