@@ -105,9 +105,6 @@ class Halfspace(Space):
     def squash(self, z):
         return torch.cat([torch.nn.functional.softplus(z[..., :1]), z[..., 1:]], dim=-1)
 
-    def config(self):
-        return {"dim": self.dim}
-
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_every_space_keeps_the_contract(space, seed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,34 @@ from demix.spaces.base import Space
 
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
 _PRECISIONS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-_SETTINGS = {"hidden", "activation", "residual", "batch_norm", "components"}
 # A name, a type, a shape and two offsets for each tensor in the header of safetensors.
 _LEAST_ENTRY, _MOST_ENTRY = 50, 500
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _are_sizes(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_size, value))
+
+
+_TRUTH = (lambda value: isinstance(value, bool), "true or false")
+_MLP_SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "dim_in": (_is_size, "a size"),
+    "hidden": (_are_sizes, "a list of widths"),
+    "components": (lambda value: value is None or _is_size(value), "a size"),
+    "activation": (lambda value: isinstance(value, str), "a name"),
+    "residual": _TRUTH,
+    "batch_norm": _TRUTH,
+}
+_IMAGE_SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    # Images of a larger side fit no memory, whatever the weights.
+    "dim_in": (
+        lambda value: _are_sizes(value) and max(value, default=0) <= 2**15,
+        "the shape of images",
+    ),
+}
 
 
 def refuse_pickles(folder: Path) -> None:
@@ -107,36 +132,20 @@ def _check_settings(settings: Any) -> None:
     body = settings.get("body")
     if body != "mlp" and (not isinstance(body, str) or body not in BODIES):
         raise DemixError(f"unknown body {shown(body)}")
-    expected = {"dim_in", "body"} | (_SETTINGS if body == "mlp" else set())
-    if unknown := sorted(set(settings) - expected):
+    rules = _MLP_SETTINGS if body == "mlp" else _IMAGE_SETTINGS
+    if unknown := sorted(set(settings) - {"body", *rules}):
         raise DemixError(f"unknown settings {shown(unknown)}")
-    if missing := sorted(expected - set(settings)):
+    if missing := sorted(set(rules) - set(settings)):
         raise DemixError(f"there are no settings {', '.join(missing)}")
-    dim_in = settings["dim_in"]
-    if body != "mlp":
-        # Images of a side beyond this fit no memory, whatever the weights.
-        if not isinstance(dim_in, list) or not all(_is_size(n) and n <= 2**15 for n in dim_in):
-            raise DemixError(f"dim_in must be the shape of images, but got {shown(dim_in)}")
-        return
-    if not _is_size(dim_in):
-        raise DemixError(f"dim_in must be a size, but got {shown(dim_in)}")
-    hidden = settings["hidden"]
-    if not isinstance(hidden, list) or not all(_is_size(width) for width in hidden):
-        raise DemixError(f"hidden must be a list of widths, but got {shown(hidden)}")
-    if not _is_size(settings["components"] or 1):
-        raise DemixError(f"components must be a size, but got {shown(settings['components'])}")
-    if not isinstance(settings["activation"], str):
-        raise DemixError(f"activation must be a name, but got {shown(settings['activation'])}")
-    for name in ("residual", "batch_norm"):
-        if not isinstance(settings[name], bool):
-            raise DemixError(f"{name} must be true or false, but got {shown(settings[name])}")
+    for name, (holds, words) in rules.items():
+        if not holds(settings[name]):
+            raise DemixError(f"{name} must be {words}, but got {shown(settings[name])}")
 
 
 def _check_head(head: Any) -> None:
     """Raise a DemixError unless ``head`` holds shapes by name."""
     if not isinstance(head, dict) or not all(
-        isinstance(shape, list) and len(shape) <= 2 and all(map(_is_size, shape))
-        for shape in head.values()
+        _are_sizes(shape) and len(shape) <= 2 for shape in head.values()
     ):
         raise DemixError(f"head must be shapes by name, but got {shown(head)}")
 
@@ -158,10 +167,6 @@ def _dims(space: Any) -> list[int]:
         return []
     own = [space["dim"]] if _is_size(space.get("dim")) else []
     return own + [dim for part in space.values() for dim in _dims(part)]
-
-
-def _is_size(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def shown(value: Any) -> str:

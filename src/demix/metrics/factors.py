@@ -14,23 +14,15 @@ from demix._support.errors import DemixError
 from demix._support.validation import check_matrix, check_pair
 
 FEW = 20
-"""Whole numbers of at most so many different values are taken for categories; so many bins."""
+"""Most different values of whole numbers that are taken for categories, and most bins."""
 
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Factors that can be scored.
+    """Factors that can be scored."""
 
-    Parameters
-    ----------
-    values : ndarray (N, n)
-        Numbers; categories are numbered from 0.
-    categorical : ndarray (n,) of bool
-        Which columns are categories.
-    """
-
-    values: np.ndarray
-    categorical: np.ndarray
+    values: np.ndarray  # (N, n); categories are numbered from 0
+    categorical: np.ndarray  # (n,) of bool
 
     @cached_property
     def classes(self) -> np.ndarray:
@@ -57,17 +49,10 @@ class Factors:
 def check_factors(
     latents: Any, factors: Any, categorical: Sequence[int] | None = None
 ) -> tuple[np.ndarray, Factors]:
-    """Return latents ``(N, m)`` and factors that can be scored against each other.
+    """Return latents ``(N, m)`` and factors ``(N, n)`` that can be scored against each other.
 
-    Parameters
-    ----------
-    latents : array (N, m)
-        Numbers.
-    factors : array (N, n)
-        Numbers, or text and numbers in columns of their own.
-    categorical : sequence of int, optional
-        Which columns are categories, counted from 0. By default those that hold text or truth
-        values, or whole numbers of at most 20 different values. Text is always categories.
+    Columns of factors hold numbers or text; text is always categories, and the other categorical
+    columns are by default those of :func:`categorical_columns`.
     """
     numbers, text = _numbers(factors)
     found, values = check_pair(latents, numbers)
@@ -120,7 +105,7 @@ def _numbers(factors: Any) -> tuple[Any, np.ndarray]:
     """Return factors as numbers, text numbered in alphabetical order, and which columns it was."""
     try:
         array = np.empty(factors.shape) if hasattr(factors, "detach") else np.asarray(factors)
-    except ValueError:  # ragged, which is said of all arrays in the same words
+    except ValueError:  # ragged, for which check_pair raises
         array = np.empty(0)
     if array.dtype.kind not in "UO" or array.ndim != 2 or array.size == 0:
         return factors, np.zeros(array.shape[1] if array.ndim == 2 else 0, dtype=bool)

@@ -72,20 +72,12 @@ class Information(NamedTuple):
     The mean of the log ratio :math:`\log p(s, z) / p(s) p(z)` over samples estimates mutual
     information, and up to a constant the log ratio is also its influence function: weighting
     samples moves both in the same way. So the bootstrap needs no new tables and adds no bias.
-
-    Attributes
-    ----------
-    shared : ndarray (N, n * m)
-        Log ratios; a column for each factor and latent.
-    entropy : ndarray (N, n)
-        :math:`-\log p(s_i)`.
-    dependent : ndarray (n, m) of bool
-        Which pairs depend on each other by a G-test (level 1 %, corrected for all pairs).
+    Pairs depend on each other by a G-test of level 1 %, corrected for all pairs.
     """
 
-    shared: np.ndarray
-    entropy: np.ndarray
-    dependent: np.ndarray
+    shared: np.ndarray  # (N, n * m), log ratios of each factor and latent
+    entropy: np.ndarray  # (N, n), -log p(s_i)
+    dependent: np.ndarray  # (n, m) of bool
 
     def of(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the information ``(B, n, m)`` and the entropies ``(B, n)`` under weights.

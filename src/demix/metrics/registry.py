@@ -28,30 +28,14 @@ _ENOUGH = 20_000
 
 @dataclass(frozen=True)
 class _Entry:
-    """One call, and the scores that it gives.
+    """One call, and the scores that it gives."""
 
-    Attributes
-    ----------
-    names : dict of str to str
-        The scores by name, and what tables call them.
-    call : callable
-        From latents and factors to a score, or to a tuple of them.
-    of : "numbers", "categories" or "factors"
-        Which factors it takes: continuous ones, categories, or both.
-    square : bool
-        Whether it needs as many latents as factors.
-    best : int
-        The best value.
-    slow : bool
-        Whether it is given at most 20 000 samples.
-    """
-
-    names: dict[str, str]
-    call: Callable[..., Any]
-    of: Literal["numbers", "categories", "factors"] = "factors"
-    square: bool = False
+    names: dict[str, str]  # the scores by name, and what tables call them
+    call: Callable[..., Any]  # from latents and factors to a score, or to a tuple of them
+    of: Literal["numbers", "categories", "factors"] = "factors"  # continuous, categories or both
+    square: bool = False  # whether it needs as many latents as factors
     best: int = 1
-    slow: bool = False
+    slow: bool = False  # whether it is given at most 20 000 samples
 
 
 _SPEARMAN = partial(mean_correlation, method="spearman")

@@ -24,18 +24,10 @@ Values = tuple[np.ndarray, np.ndarray]
 
 
 class Statistic(NamedTuple):
-    """A function of weighted means over held-out samples.
-
-    Attributes
-    ----------
-    samples : int
-        The number of samples.
-    of_weights : callable
-        From weights ``(B, samples)``, each row of which sums to 1, to :data:`Values`.
-    """
+    """A function of weighted means over held-out samples."""
 
     samples: int
-    of_weights: Callable[[np.ndarray], Values]
+    of_weights: Callable[[np.ndarray], Values]  # of weights (B, samples), whose rows sum to 1
 
     def unweighted(self) -> Values:
         """Return the value and its parts with all samples weighted equally."""

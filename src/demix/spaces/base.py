@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from inspect import signature
 from typing import Any, ClassVar
 
 import torch
@@ -83,9 +84,9 @@ class Space(ABC):
     def squash(self, z: Tensor) -> Tensor:
         """Map free encoder outputs ``(..., n)`` smoothly onto the interior of the space."""
 
-    @abstractmethod
     def config(self) -> dict[str, Any]:
-        """Return the arguments that rebuild the space, as plain data."""
+        """Return the arguments that rebuild the space, as plain data: attributes of their names."""
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the space as plain data, for model files."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -63,7 +62,3 @@ class L1Ball(Space):
     def squash(self, z: Tensor) -> Tensor:
         """Shrink along rays, ``z / (1 + |z|_1)``: one-to-one onto the interior."""
         return self.radius * z / (1 + z.abs().sum(dim=-1, keepdim=True))
-
-    def config(self) -> dict[str, Any]:
-        """Return the arguments that rebuild the space."""
-        return {"dim": self.dim, "radius": self.radius}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -52,7 +51,3 @@ class Real(Space):
     def squash(self, z: Tensor) -> Tensor:
         """Change nothing."""
         return z
-
-    def config(self) -> dict[str, Any]:
-        """Return the arguments that rebuild the space."""
-        return {"dim": self.dim}

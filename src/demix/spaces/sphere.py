@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -62,7 +61,3 @@ class Sphere(Space):
     def squash(self, z: Tensor) -> Tensor:
         """L2 normalisation, as InfoNCE uses it (Sec. 3)."""
         return torch.nn.functional.normalize(z, dim=-1) * self.radius
-
-    def config(self) -> dict[str, Any]:
-        """Return the arguments that rebuild the space."""
-        return {"dim": self.dim, "radius": self.radius}

@@ -202,10 +202,7 @@ def columns_of(table: Any) -> dict[str, np.ndarray]:
 
 
 def kind_of(values: np.ndarray) -> str:
-    """Return the kind of a factor for which none was given.
-
-    Text and whole numbers of at most 20 different values are categories, two of them binary.
-    """
+    """Return the default kind: text and few whole numbers are categories, two of them binary."""
     levels = np.unique(values)
     if values.dtype.kind not in "Ub" and (
         len(levels) > FEW or bool((levels != np.round(levels)).any())

@@ -68,26 +68,13 @@ def logistic(
     the validation rows are predicted no better. All factors take every step together, so that a
     step is two products of matrices for all of them.
 
-    Parameters
-    ----------
-    basis : Basis
-        Of the training features.
-    train, validation : ndarray (n, q), (m, q)
-        Coordinates.
-    targets : two ndarray (n, f, c), (m, f, c)
-        For each of ``f`` factors 1 for the category of a row and else 0; for two categories a
-        single column says whether it is the second one.
-    callback : callable
-        Called with each penalty before it is tried.
-
-    Returns
-    -------
-    weights : ndarray (q + 1, f, c)
-        Coefficients, the intercept last.
-    penalties : ndarray (f,)
-        The penalty of each factor.
+    ``train`` ``(n, q)`` and ``validation`` ``(m, q)`` are coordinates in the basis. The targets
+    ``(n, f, c)`` and ``(m, f, c)`` of ``f`` factors are 1 for the category of a row and else 0; two
+    categories have a single column, 1 for the second. ``callback`` is called with each penalty
+    before it is tried. Returns weights ``(q + 1, f, c)``, the intercept last, and penalties
+    ``(f,)``.
     """
-    fitted, judged = targets
+    fitted, checked = targets
     factors, columns = fitted.shape[1:]
     train, validation = _with_ones(train), _with_ones(validation)
     variances = np.append(basis.variances, 1.0)
@@ -100,7 +87,7 @@ def logistic(
         if len(going) == 0:
             break
         weights[:, going] = _minimum(train, fitted[:, going], variances, penalty, weights[:, going])
-        losses = Logits(product(validation, weights[:, going])).loss(judged[:, going])
+        losses = Logits(product(validation, weights[:, going])).loss(checked[:, going])
         better = losses < least[going]
         chosen = going[better]
         best[:, chosen], penalties[chosen] = weights[:, chosen], penalty

@@ -13,17 +13,10 @@ from demix.metrics.statistic import Statistic, Values, over
 
 
 class Measured(NamedTuple):
-    """Scores of one read-out.
+    """Scores of one read-out: their names, and as parts of a statistic; the first is tested.
 
-    Attributes
-    ----------
-    names : tuple of str
-        What the scores are called; the first is the one that is tested.
-    statistic : Statistic
-        The scores as its parts.
-    shuffled : callable
-        From orders ``(B, m)`` of the held-out rows to the first score ``(B,)`` for the factor in
-        these orders and the predictions as they are.
+    ``shuffled`` returns it, ``(B,)``, for the factor in orders ``(B, m)`` of the held-out rows and
+    the predictions as they are.
     """
 
     names: tuple[str, ...]

@@ -25,19 +25,11 @@ class Basis:
     :math:`y` with penalty :math:`\alpha` has the coefficients
     :math:`\mathrm{mean}(a_i y) / (v_i + \alpha)`. Made once, it serves all factors and penalties.
 
-    Parameters
-    ----------
-    mean : ndarray (d,)
-        Mean :math:`\mu` of the training features.
-    axes : ndarray (d, q)
-        :math:`\mathrm{diag}(\sigma)^{-1} P`; ``q`` is the rank of the training features.
-    variances : ndarray (q,)
-        Variances :math:`v` along the axes.
     """
 
-    mean: np.ndarray
-    axes: np.ndarray
-    variances: np.ndarray
+    mean: np.ndarray  # (d,), of the training features
+    axes: np.ndarray  # (d, q), with the scale of each feature; q is the rank
+    variances: np.ndarray  # (q,), along the axes
 
     @classmethod
     def of(cls, train: np.ndarray) -> Basis:
@@ -85,30 +77,19 @@ def ridge(
     .. math::
         \min_{w, b} \; \mathrm{mean}\, \|y - b - w^\top a\|^2 + \alpha \|w\|^2
 
-    Parameters
-    ----------
-    basis : Basis
-        Of the training features.
-    train, validation : ndarray (n, q), (m, q)
-        Coordinates.
-    targets : sequence of two ndarray (n, k), (m, k)
-        For each factor the targets of the training and of the validation rows; the ``k`` columns
-        of one factor share their penalty.
-
-    Returns
-    -------
-    list of (ndarray (q, k), ndarray (k,), float)
-        Coefficients, intercept and penalty for each factor.
+    ``train`` ``(n, q)`` and ``validation`` ``(m, q)`` are coordinates in the basis; each factor has
+    targets ``(n, k)`` and ``(m, k)``, whose ``k`` columns share a penalty. Returns coefficients
+    ``(q, k)``, intercept ``(k,)`` and penalty of each factor.
     """
     fits = []
-    for fitted, judged in targets:
+    for fitted, checked in targets:
         intercept = fitted.mean(axis=0)
         slopes = (train.T @ (fitted - intercept).astype(train.dtype)).astype(float) / len(train)
         best = (np.inf, slopes, 0.0)
         for penalty in PENALTIES:
             coefficients = slopes / (basis.variances + penalty)[:, None]
             predicted = validation @ coefficients.astype(validation.dtype) + intercept
-            error = float(np.square(judged - predicted).sum())
+            error = float(np.square(checked - predicted).sum())
             if error < best[0]:
                 best = (error, coefficients, penalty)
         fits.append((best[1], intercept, best[2]))
