@@ -88,6 +88,12 @@ def test_arrays_and_parquet_files_without_a_name_for_each_row(tmp_path):
         read_names(tmp_path / "x.parquet", "file")
 
 
+def test_a_parquet_file_without_columns_has_no_names(tmp_path):
+    pandas.DataFrame(index=range(2)).to_parquet(tmp_path / "x.parquet", index=False)
+    with pytest.raises(DemixError, match="Expected one column ''"):
+        read_names(tmp_path / "x.parquet")
+
+
 def test_factors_in_parquet_files_may_be_text(tmp_path):
     frame = pandas.DataFrame(
         {"shape": ["cube", "ball"], "size": [1, 2], "kind": pandas.Categorical(["a", "b"])},

@@ -14,7 +14,6 @@ from demix._support.memory import check_memory
 from demix.data.csv_files import csv_cells, csv_names
 from demix.data.formats import check_kind, known_suffix
 from demix.data.npy_files import read_npy
-from demix.data.parquet_files import parquet_cells, parquet_names
 
 
 def table_names(path: Path, header: str = "auto") -> list[str] | None:
@@ -26,6 +25,8 @@ def table_names(path: Path, header: str = "auto") -> list[str] | None:
     if not os.path.isfile(path) or suffix not in (".csv", ".tsv", ".parquet"):
         return None
     if suffix == ".parquet":
+        from demix.data.parquet_files import parquet_names
+
         return parquet_names(path)
     names = csv_names(path, header)
     return None if names is None else list(names)
@@ -41,7 +42,9 @@ def read_names(path: Path, column: str | None = None) -> list[str]:
     if suffix in (".csv", ".tsv"):
         return csv_cells(path, column, "name")
     if suffix == ".parquet":
-        return parquet_cells(path, column or parquet_names(path)[0])
+        from demix.data.parquet_files import parquet_cells
+
+        return parquet_cells(path, column)
     if suffix == ".txt":
         return _lines(path)
     array = read_npy(path)

@@ -58,10 +58,11 @@ def parquet_text(path: Path) -> dict[str, bool]:
     return {name: any(test(kind) for test in text) for name, kind in values.items()}
 
 
-def parquet_cells(path: Path, column: str) -> list[str]:
-    """Return one column of a parquet file as text, whatever its type."""
+def parquet_cells(path: Path, column: str | None) -> list[str]:
+    """Return one column of a parquet file, by default the first, as text, whatever its type."""
     names = parquet_names(path)
-    name = names[find_column(column, names, path)]
+    wanted = (names or [""])[0] if column is None else column
+    name = names[find_column(wanted, names, path)]
     compute = need("pyarrow.compute", "Reading a .parquet file", "files")
     cells: list[str | None] = []
     # As a dictionary, a long text that is repeated in thousands of rows takes its room once.
@@ -76,13 +77,13 @@ def parquet_cells(path: Path, column: str) -> list[str]:
                 if longest > LONGEST_CELL:
                     raise DemixError(
                         f"Expected text of at most {LONGEST_CELL} letters, but column "
-                        f"{shortened(column)!r} of {path} has one of {longest}; shorten it."
+                        f"{shortened(name)!r} of {path} has one of {longest}; shorten it."
                     )
             cells += found.cast(arrow.string()).to_pylist()
     if None in cells:
         raise DemixError(
             f"Expected a value in every row, but row {cells.index(None)} (counted from 0) of "
-            f"column {column!r} of {path} is empty; fill it in or drop the row."
+            f"column {name!r} of {path} is empty; fill it in or drop the row."
         )
     return [str(cell) for cell in cells]
 
