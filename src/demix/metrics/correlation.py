@@ -12,6 +12,7 @@ from demix._support.errors import DemixError
 from demix._support.validation import check_pair
 from demix.metrics.score import Score
 from demix.metrics.statistic import Meaning, Statistic, halves, mean_of, over, scored
+from demix.theory.setting import UP_TO
 
 Method = Literal["pearson", "spearman"]
 
@@ -91,10 +92,9 @@ def mean_correlation(
 
         return Statistic(len(test), lambda weights: mean_of(correlation(weights)))
 
-    each = "a monotone map" if method == "spearman" else "sign, scale and shift"
-    meaning = Meaning(
-        f"the factors up to order, and {each} of each dimension", f"the order, and {each}"
-    )
+    by_rank = method == "spearman"
+    left_open = "order, and a monotone map of each dimension" if by_rank else UP_TO["permutation"]
+    meaning = Meaning(f"the factors up to {left_open}", left_open)
     return scored(measure, latents, meaning, seed=seed, assignment=assign(latents))
 
 

@@ -11,6 +11,7 @@ from scipy.stats import norm, rankdata
 from demix.metrics.factors import Factors, check_factors
 from demix.metrics.score import Score
 from demix.metrics.statistic import (
+    ANY_MIXING,
     Meaning,
     Statistic,
     Values,
@@ -104,10 +105,7 @@ def dci(
             "factors for each of which one latent only matters",
             "any map of each; latents that matter for several factors at once",
         ),
-        Meaning(
-            "the factors up to a read-out by trees",
-            "which latent is which factor, and any mixing of them",
-        ),
+        Meaning("the factors up to a read-out by trees", ANY_MIXING),
     ]
     return DCI(*scored_each(measure, latents, meanings, seed=seed))
 

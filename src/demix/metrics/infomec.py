@@ -13,6 +13,7 @@ from demix.metrics.information import ONE_FACTOR_EACH, nearest_information
 from demix.metrics.readout import class_shares
 from demix.metrics.score import Score
 from demix.metrics.statistic import (
+    ANY_MIXING,
     Meaning,
     Statistic,
     Values,
@@ -100,10 +101,7 @@ def infomec(
             "factors that each show in one latent only",
             "any map of each; latents that depend on several factors at once",
         ),
-        Meaning(
-            "the factors up to a linear read-out",
-            "which latent is which factor, and any mixing of them",
-        ),
+        Meaning("the factors up to a linear read-out", ANY_MIXING),
     ]
     return InfoMEC(*scored_each(measure, latents, meanings, seed=seed))
 

@@ -11,6 +11,7 @@ from demix._support.errors import DemixError
 from demix._support.validation import check_matrix
 from demix.metrics.score import Score
 from demix.metrics.statistic import Meaning, Statistic, mean_of, over, scored
+from demix.theory.setting import UP_TO
 
 
 def prototypes_r2(
@@ -110,6 +111,7 @@ def prototypes_r2(
     other = np.arange(len(vectors))
     other[present] = random.permutation(present)
     meaning = Meaning(
-        "the cluster vectors up to an affine map", "which axis is which, and any mixing of them"
+        f"the cluster vectors up to {UP_TO['affine']}",
+        "which axis is which, and any mixing of them",
     )
     return scored(measure, vectors[members], meaning, null=vectors[other][members], seed=seed)

@@ -11,7 +11,18 @@ from sklearn.linear_model import LinearRegression
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
 from demix.metrics.score import Score
-from demix.metrics.statistic import Meaning, Statistic, Values, halves, mean_of, over, r2_of, scored
+from demix.metrics.statistic import (
+    ANY_MIXING,
+    Meaning,
+    Statistic,
+    Values,
+    halves,
+    mean_of,
+    over,
+    r2_of,
+    scored,
+)
+from demix.theory.setting import UP_TO
 
 
 def affine_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
@@ -53,9 +64,7 @@ def affine_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
         predicted = LinearRegression().fit(z[fit], factors[fit]).predict(z[test])
         return _mean_r2(predicted, factors[test])
 
-    meaning = Meaning(
-        "the factors up to an affine map", "which latent is which factor, and any mixing of them"
-    )
+    meaning = Meaning(f"the factors up to {UP_TO['affine']}", ANY_MIXING)
     return scored(measure, latents, meaning, seed=seed)
 
 
@@ -89,7 +98,7 @@ def orthogonal_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
         return _mean_r2((z[test] - z_mean) @ rotation * scale + s_mean, factors[test])
 
     meaning = Meaning(
-        "the factors up to a rotation or reflection, with one scale and a shift",
+        f"the factors up to {UP_TO['orthogonal']}, with one scale and a shift",
         "which latent is which factor: any rotation scores the same",
     )
     return scored(measure, latents, meaning, seed=seed)
@@ -131,7 +140,7 @@ def orthogonality_error(latents: Any, factors: Any, *, seed: int = 0) -> Score:
         return Statistic(len(z), deviation)
 
     meaning = Meaning(
-        "a linear part that is a rotation or reflection with one scale",
+        f"a linear part that is {UP_TO['orthogonal']} with one scale",
         "any nonlinear part: read it together with a regression score",
     )
     return scored(measure, latents, meaning, seed=seed)

@@ -56,6 +56,9 @@ class Meaning(NamedTuple):
     per: Literal["factor", "latent"] = "factor"
 
 
+ANY_MIXING = "which latent is which factor, and any mixing of them"
+
+
 def halves(samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Split the row numbers at random into those that fit and those that score."""
     order = np.random.default_rng(seed).permutation(samples)

@@ -6,12 +6,14 @@ All other rooms ask here. The vocabulary is that of :data:`EquivalenceName`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Literal, get_args
 
 from demix._support.errors import DemixError
-from demix.spaces.base import Space
+
+if TYPE_CHECKING:  # scores take their words from here without waiting for torch
+    from torch import Tensor
+
+    from demix.spaces.base import Space
 
 Supervision = Literal["pairs", "labels", "instances"]
 EquivalenceName = Literal["orthogonal", "affine", "linear", "permutation", "none"]
