@@ -13,6 +13,7 @@ from demix.papers import Order, render_folder
 from demix.papers.datasets.dislib.pixels import ArrayPixels
 from demix.papers.experiments import experiment_named
 from demix.papers.reizinger2024.labelled_images import split_rows
+from demix.papers.runner.experiment import InputFiles
 from demix.papers.runner.job import open_inputs
 from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.scales import scale_named
@@ -165,7 +166,7 @@ def test_large_sets_are_thinned_and_slow_ones_read_once(tmp_path):
     images = official.write_mpi3d(tmp_path / "mpi3d_toy.npz")
     arrays = official.write_shapes3d(tmp_path / "3dshapes.h5", n=300)
     files = [tmp_path / "mpi3d_toy.npz", tmp_path / "3dshapes.h5"]
-    opened = open_inputs(TABLE, files, scale_named("smoke"))
+    opened = open_inputs(TABLE, InputFiles(files, scale_named("smoke")))
     few, whole = opened["mpi3d_toy"], opened["shapes3d"]
     assert len(few) == 400
     assert len(np.unique(few.factor("vertical_axis"))) == 40

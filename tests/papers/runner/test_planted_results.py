@@ -13,7 +13,7 @@ import pytest
 from alarm import within
 from demix import DemixError
 from demix.papers.experiments import EXPERIMENTS, experiment_named
-from demix.papers.reizinger2024.annotated import told_of
+from demix.papers.reizinger2024.photographs import about_features
 from demix.papers.runner.progress import Board, remove_boards
 from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.scales import scale_named
@@ -230,15 +230,15 @@ def test_a_shorter_note_takes_the_place_of_a_longer_one(tmp_path):
 def test_features_that_tell_nonsense_of_themselves_tell_nothing(tmp_path, told):
     good = {"encoder": "a net", "seconds": {"trained": 1.5}, "top1": {"share": 0.7, "images": 10}}
     (tmp_path / "about.json").write_text(json.dumps(good))
-    assert told_of(tmp_path) == good
+    assert about_features(tmp_path) == good
     (tmp_path / "about.json").write_text(json.dumps(good | told))
-    assert told_of(tmp_path) == {}
+    assert about_features(tmp_path) == {}
 
 
 def test_features_beside_a_pipe_tell_nothing(tmp_path):
     np.save(tmp_path / "trained.npy", np.zeros((2, 2)))
     os.mkfifo(tmp_path / "about.json")
-    assert told_of(tmp_path) == {}
+    assert about_features(tmp_path) == {}
 
 
 def test_a_job_is_recorded_once(out):

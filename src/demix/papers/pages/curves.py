@@ -1,4 +1,4 @@
-"""Figures of scores: ours beside the paper's, and along a line of settings."""
+"""Figures of scores: ours and the paper's, and along a line of settings."""
 
 from __future__ import annotations
 
@@ -12,22 +12,17 @@ from demix._support.errors import DemixError
 from demix.report.records import value_of
 from demix.report.style import axis, axis_title, base_layout, colour, plain
 
+_LEGEND = {"orientation": "h", "x": 0, "y": 1.0, "xanchor": "left", "yanchor": "bottom"}
+
 
 def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
-    """Dot plot of our scores beside the paper's, one line per setting, with error bars.
+    """Return a dot plot of our scores and the paper's, a line per setting, with error bars.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        Each with ``label``, ``ours``, ``ours_std``, ``paper`` and ``paper_std``; scores and
-        standard deviations in percent, None where there is none.
+    Each row has ``label``, ``ours``, ``ours_std``, ``paper`` and ``paper_std``: scores and standard
+    deviations in percent, None where there is none.
 
-    Examples
-    --------
-    >>> figure = comparison_bars(
-    ...     [{"label": "sphere", "ours": 99.2, "ours_std": 0.1, "paper": 98.9, "paper_std": None}]
-    ... )
-    >>> [trace.name for trace in figure.data]
+    >>> row = {"label": "box", "ours": 99.2, "ours_std": 0.1, "paper": 98.9, "paper_std": None}
+    >>> [trace.name for trace in comparison_bars([row]).data]
     ['paper', 'ours']
     """
     if not rows:
@@ -42,20 +37,15 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
         ("ours", colour("accent"), colour("accent"), "circle", -0.14),
     ):
         spread = np.array([value_of(row, f"{name}_std") for row in rows])
-        told = [f" ± {std:.2f}" if np.isfinite(std) else "" for std in spread]
+        spreads = [f" ± {std:.2f}" if np.isfinite(std) else "" for std in spread]
         figure.add_scatter(
             x=np.array([value_of(row, name) for row in rows]),
             y=np.arange(len(rows)) + shift,
             name=name,
             mode="markers",
-            marker={
-                "color": fill,
-                "symbol": symbol,
-                "size": 9,
-                "line": {"width": 2, "color": line},
-            },
+            marker=dict(color=fill, symbol=symbol, size=9, line={"width": 2, "color": line}),
             error_x={"array": spread, "color": line, "thickness": 1.5, "width": 4},
-            customdata=list(zip(labels, told, strict=True)),
+            customdata=list(zip(labels, spreads, strict=True)),
             hovertemplate=f"%{{customdata[0]}}<br>{name} %{{x:.2f}}%{{customdata[1]}}"
             "<extra></extra>",
         )
@@ -74,32 +64,17 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
         )
     )
     figure.update_layout(**base_layout(height=110 + 46 * len(rows), min_width=480))
-    figure.update_layout(
-        legend={
-            "orientation": "h",
-            "x": 0,
-            "y": 1.0,
-            "xanchor": "left",
-            "yanchor": "bottom",
-            "traceorder": "reversed",
-        }
-    )
+    figure.update_layout(legend={**_LEGEND, "traceorder": "reversed"})
     return figure
 
 
 def concentration_curve(points: Sequence[Mapping[str, Any]], conditional: float) -> go.Figure:
-    """Score and distance from uniform against the concentration of the marginal.
+    """Draw score and distance from uniform against the concentration of the marginal.
 
-    Parameters
-    ----------
-    points : sequence of dict
-        Each with ``kappa`` (0 for uniform), ``score`` (percent) and ``difference`` (the
-        probability mass by which the marginal differs from uniform, 0 to 1).
-    conditional : float
-        Concentration of the conditional, drawn as a dotted line.
+    Each point has ``kappa`` (0 for uniform), ``score`` (percent) and ``difference`` (the
+    probability mass by which the marginal differs from uniform, 0 to 1). The concentration of the
+    conditional is a dotted line.
 
-    Examples
-    --------
     >>> points = [{"kappa": 0.0, "score": 99.0, "difference": 0.0}]
     >>> [trace.name for trace in concentration_curve(points, 10.0).data]
     ['score', 'mass difference']
@@ -137,7 +112,7 @@ def concentration_curve(points: Sequence[Mapping[str, Any]], conditional: float)
             range=[0, 105],
             showgrid=False,
         ),
-        legend={"orientation": "h", "x": 0, "y": 1.0, "xanchor": "left", "yanchor": "bottom"},
+        legend=_LEGEND,
         margin={"r": 70},
     )
     return figure

@@ -22,23 +22,9 @@ _GROUP = 0.8  # share of a group's place that its bars take
 
 @dataclass(frozen=True)
 class GroupedBars:
-    """The bars of one colour, one in each group.
+    """The bars of one colour, one in each group: its height, error, and whether it has a star.
 
-    Parameters
-    ----------
-    name : str
-        Shown in the legend.
-    heights : sequence of float or None
-        None where nothing was measured.
-    errors : sequence of float or None
-        How far error bars reach to either side.
-    stars : sequence of bool
-        Which bars carry a star.
-
-    Examples
-    --------
-    >>> GroupedBars("ours", [71.0, None], [0.5, None], [True, False]).name
-    'ours'
+    None stands for what was not measured.
     """
 
     name: str
@@ -65,37 +51,7 @@ def write_grouped_bars(
 ) -> tuple[Path, Path]:
     """Write ``figure.svg`` and ``figure.png`` into a folder, which is made if missing.
 
-    Bars begin at chance. Groups without any bar are marked as too rare.
-
-    Parameters
-    ----------
-    title, y_label : str
-        What is shown, and what heights measure.
-    groups : sequence of str
-        A name for each group of bars.
-    bars : sequence of GroupedBars
-        One for each colour.
-    folder : path
-        Where to write.
-    chance : float
-        Where a dashed line is drawn.
-
-    Returns
-    -------
-    tuple of pathlib.Path
-        The two files written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from demix.papers.pages.grouped import GroupedBars, write_grouped_bars
-    >>> ours = GroupedBars("ours", [71.0, None], [0.5, None], [True, False])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     [
-    ...         path.name
-    ...         for path in write_grouped_bars("", "", ["pose", "style"], [ours], folder, chance=50)
-    ...     ]
-    ['figure.svg', 'figure.png']
+    Bars begin at chance, a dashed line. Groups without any bar are marked as too rare.
     """
     if not bars or any(len(one.heights) != len(groups) for one in bars):
         raise DemixError(f"bars need a height for each of {len(groups)} groups; fill up with None")
@@ -116,16 +72,8 @@ def _drawn(
         _draw(axes, one, shift, width, chance, colour(_COLOURS[number % len(_COLOURS)]))
     for place in range(len(groups)):
         if all(one.heights[place] is None for one in bars):
-            axes.annotate(
-                "too rare",
-                (place, chance),
-                (0, 4),
-                textcoords="offset points",
-                fontsize=8,
-                rotation=90,
-                ha="center",
-                color=colour("soft"),
-            )
+            text = axes.annotate("too rare", (place, chance), (0, 4), textcoords="offset points")
+            text.set(fontsize=8, rotation=90, ha="center", color=colour("soft"))
     axes.axhline(chance, color=colour("ink"), linestyle="--", linewidth=1)
     axes.set_title(title)
     axes.set_ylabel(y_label)

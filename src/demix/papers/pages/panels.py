@@ -32,12 +32,10 @@ _LETTERS = 36
 
 
 def panels_svg(panels: Sequence[Subplot]) -> str:
-    """SVG of panels side by side, at most three in a row, with one legend above them.
+    """Return an SVG of panels, at most three in a row, with one legend above them.
 
     A line with a shaded band, or a mark with a bar, reaches one ``spread`` to either side.
 
-    Examples
-    --------
     >>> from demix.papers.pages.series import Subplot, Series
     >>> ours = Series("ours", [2, 4, 8], [99.0, 98.5, 97.1], spread=[0.1, 0.2, 0.9])
     >>> paper = Series("paper", [2, 4, 8], [98.9, 98.0, 96.5], published=True)
@@ -49,22 +47,7 @@ def panels_svg(panels: Sequence[Subplot]) -> str:
 
 
 def write_panels(panels: Sequence[Subplot], folder: str | Path) -> tuple[Path, Path]:
-    """Write ``figure.svg`` and ``figure.png`` into a folder, which is made if missing.
-
-    Returns
-    -------
-    tuple of pathlib.Path
-        The two files written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from demix.papers.pages.series import Subplot, Series
-    >>> panel = Subplot("Box", "model", "MCC", [Series("ours", ["Box", "Real"], [0.99, 0.52])])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     [path.name for path in write_panels([panel], folder)]
-    ['figure.svg', 'figure.png']
-    """
+    """Write ``figure.svg`` and ``figure.png`` into a folder, which is made if missing."""
     return write_figure(lambda: _drawn(panels), folder)
 
 

@@ -11,25 +11,10 @@ from demix._support.errors import DemixError
 
 @dataclass(frozen=True)
 class Series:
-    """Points of one name.
+    """Points of one name; series of one name look alike in all panels of a figure.
 
-    Parameters
-    ----------
-    name : str
-        Shown in the legend. Series of one name look alike in all panels of a figure.
-    x : sequence of float or str
-        Numbers, joined by a line; or words, which have no order and are not joined.
-    y : sequence of float
-        One value for each ``x``.
-    spread : sequence of float, optional
-        One standard deviation over seeds for each ``y``.
-    published : bool
-        Printed in the paper, not measured here: drawn hollow, dashed and grey.
-
-    Examples
-    --------
-    >>> Series("ours", [2, 4, 8], [99.0, 98.5, 97.1]).published
-    False
+    ``x`` are numbers, joined by a line, or words, which are not joined. ``spread`` is one standard
+    deviation of each ``y``. What was published, not measured, is hollow, dashed and grey.
     """
 
     name: str
@@ -67,22 +52,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Subplot:
-    """One pair of axes with its series.
-
-    Parameters
-    ----------
-    title, x_label, y_label : str
-        What is shown, and what the axes measure.
-    series : sequence of Series
-        At least one; all with numbers or all with words as ``x``.
-    log_x : bool
-        Whether equal factors are equal distances on the horizontal axis.
-
-    Examples
-    --------
-    >>> Subplot("Sphere", "dimension", "R² (percent)", [Series("ours", [2, 4], [99, 98])]).log_x
-    False
-    """
+    """One pair of axes with its series, all with numbers or all with words as ``x``."""
 
     title: str
     x_label: str

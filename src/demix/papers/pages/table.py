@@ -12,21 +12,8 @@ from demix.report.blocks import Block, Figure, Page, Picture, Section, Table, Te
 def table_markdown(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]
 ) -> str:
-    """Markdown of a table with a heading above it and notes below.
+    """Return Markdown of a table with a heading above it and a list of notes below.
 
-    Parameters
-    ----------
-    title : str
-        Heading.
-    header : sequence of str
-        Column names; the first column is set flush left, the others flush right.
-    rows : sequence of sequence of str
-        One cell per column.
-    notes : sequence of str
-        Written below as a list.
-
-    Examples
-    --------
     >>> print(table_markdown("Table 1", ["space", "R2"], [["box", "99.1"]], ["Five seeds."]))
     # Table 1
     <BLANKLINE>
@@ -55,27 +42,8 @@ def table_page(
     notes: Sequence[str],
     provenance: Mapping[str, object],
 ) -> Page:
-    """Page of a reproduced table: the comparison as a figure, the numbers, notes, provenance.
+    """Return the page of a reproduced table: figure, numbers, notes, provenance.
 
-    Parameters
-    ----------
-    title, summary : str
-        Heading and opening paragraph.
-    header, rows : sequence of str, sequence of sequence of str
-        The table, one cell per column.
-    figure : Figure or Picture or None
-        The same to look at, shown first; see `comparison_figure` and `panels_svg`.
-    notes : sequence of str
-        One paragraph each.
-    provenance : dict
-        What is needed to make the page again.
-
-    Returns
-    -------
-    Page
-
-    Examples
-    --------
     >>> page = table_page("Table 1", "", ["space"], [["box"]], None, ["Five seeds."], {"seed": 0})
     >>> [section.title for section in page.sections]
     ['Numbers', 'Notes']
@@ -91,14 +59,7 @@ def table_page(
 
 
 def comparison_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """Our scores beside the paper's, as a captioned figure; see `comparison_bars` for the rows.
-
-    Examples
-    --------
-    >>> row = {"label": "box", "ours": 99.2, "ours_std": None, "paper": 98.9, "paper_std": 0.1}
-    >>> comparison_figure([row]).alt
-    "Dot plot of 1 scores, ours beside the paper's."
-    """
+    """Return :func:`comparison_bars` with a caption."""
     return Figure(
         comparison_bars(rows),
         "Our scores beside those printed in the paper. Bars reach one standard deviation to "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -13,10 +12,14 @@ import numpy as np
 from demix._support.process_group.group import Ranks
 from demix.papers.datasets.annotations import ImageNetX
 from demix.papers.pages.grouped import GroupedBars, write_grouped_bars
-from demix.papers.reizinger2024.annotated import MODELS, AnnotatedFeatures
 from demix.papers.reizinger2024.balanced import LEVEL, balanced_readout, is_testable
-from demix.papers.reizinger2024.photographs import Photographs, open_photographs
-from demix.papers.runner.experiment import Experiment, Reading, Records, Results, Row
+from demix.papers.reizinger2024.photographs import (
+    MODELS,
+    AnnotatedFeatures,
+    Photographs,
+    open_photographs,
+)
+from demix.papers.runner.experiment import Experiment, InputFiles, Reading, Records, Results, Row
 from demix.papers.runner.run import UNTRAINED, Run
 from demix.papers.runner.scales import Scale
 from demix.report.blocks import Picture
@@ -57,17 +60,9 @@ class FactorRow(Row):
         return 3 if scale.smoke else 10
 
     @classmethod
-    def inputs(
-        cls,
-        experiment: Experiment,
-        data: Sequence[str | Path],
-        scale: Scale,
-        reading: Reading,
-        *,
-        verify: bool,
-    ) -> Photographs | AnnotatedFeatures:
+    def inputs(cls, experiment: Experiment, files: InputFiles) -> Photographs | AnnotatedFeatures:
         """Open photographs, or features of them."""
-        return open_photographs(data, _IMAGES if scale.smoke else None)
+        return open_photographs(files.paths, _IMAGES if files.scale.smoke else None)
 
     @classmethod
     def prepare(

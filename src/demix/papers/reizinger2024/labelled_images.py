@@ -31,18 +31,9 @@ ClassifierPlan = tuple[Encoder, Classification, Recipe]
 
 
 class LabelledImages:
-    """Images with the values of one factor as labels, split into three parts.
+    """Images with the values of one factor as labels, split into three parts by the seed.
 
-    Parameters
-    ----------
-    known : FactorImages
-        Images and all their factors.
-    factor : str
-        The factor that labels them.
-    seed : int
-        Draws the parts.
-    side : int, optional
-        Height and width that larger images are reduced to.
+    Larger images are reduced to height and width ``side``.
     """
 
     def __init__(self, known: FactorImages, factor: str, seed: int, side: int | None) -> None:

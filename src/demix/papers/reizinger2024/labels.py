@@ -19,7 +19,7 @@ from demix.metrics.prototypes import prototypes_r2
 from demix.metrics.regression import affine_r2, orthogonality_error
 from demix.papers.runner.distribution import Distribution
 from demix.papers.runner.experiment import Published
-from demix.papers.runner.run import EVALUATED, Run, trained_facts
+from demix.papers.runner.run import EVALUATED, Run, held_out, trained_facts
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.score_rows import ScoreRow
 from demix.processes.cluster_process import ClusterProcess
@@ -241,7 +241,7 @@ class LabelRow(ScoreRow):
         process = self.process(scale, model, seed=run.seed)
         objective: Any
         encoder, objective, recipe = plan = run.plan(self.plan)
-        generator = run.held_out()
+        generator = held_out(run.seed)
         evaluated = process.sample(EVALUATED, generator=generator)
         bayes = None
         if process.conditional.similarity.exact:  # noise projected on the sphere has no density

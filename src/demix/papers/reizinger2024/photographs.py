@@ -1,9 +1,10 @@
-"""Photographs with annotated factors, and models that encode them."""
+"""Photographs with annotated factors, models that encode them, and their features."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,27 +13,28 @@ from typing import Any
 import numpy as np
 import torch
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, listed, warn
 from demix._support.files import write_atomic
-from demix._support.outputs import check_folder
+from demix._support.outputs import check_folder, read_marker
+from demix.data.names import match_rows
 from demix.papers.datasets.annotations import class_labels, imagenet_x
 from demix.papers.datasets.image_files import open_images
-from demix.papers.reizinger2024.annotated import (
-    ABOUT,
-    MODELS,
-    AnnotatedFeatures,
-    feature_files,
-    told_of,
-)
 from demix.papers.reizinger2024.efficientnet import (
     EfficientNetLite0,
     efficientnet_lite0_file,
     load_efficientnet_lite0,
 )
-from demix.papers.reizinger2024.extraction import Features, features, read_features, write_features
-from demix.papers.reizinger2024.projection import RandomProjection
+from demix.papers.reizinger2024.extraction import (
+    Features,
+    RandomProjection,
+    features,
+    read_features,
+    write_features,
+)
 from demix.papers.runner.experiment import Reading
 
+MODELS = ("trained", "random", "pixels")
+_ABOUT = "about.json"
 # A net that names fewer of its own classes was loaded wrongly, or the labels are of other images.
 _LEAST_TOP1 = 0.5
 _KINDS = {".jsonl": "annotations", ".csv": "labels", ".onnx": "model", ".npy": "features"}
@@ -41,17 +43,11 @@ _KINDS = {".jsonl": "annotations", ".csv": "labels", ".onnx": "model", ".npy": "
 def open_photographs(
     paths: Sequence[str | Path], most: int | None = None
 ) -> Photographs | AnnotatedFeatures:
-    """Sort files out, and check that they go together.
+    """Open files by what they are, and check that they belong together.
 
-    Parameters
-    ----------
-    paths : sequence of paths
-        In any order, each at most once: a folder or tar archive of images; ``.jsonl`` annotations
-        (else those of the installed package); ``.csv`` labels; an ``.onnx`` model in place of
-        EfficientNet-Lite0; ``.npy`` features, or a folder of them, as :class:`AnnotatedFeatures`
-        takes them.
-    most : int, optional
-        Encode only so many images.
+    In any order, each at most once: a folder or tar archive of images; ``.jsonl`` annotations;
+    ``.csv`` labels; an ``.onnx`` model in place of EfficientNet-Lite0; ``.npy`` features, or a
+    folder of them. At most ``most`` images are encoded.
     """
     given = _sorted(paths)
     if "images" in given:
@@ -75,11 +71,11 @@ class Photographs:
         self._files = feature_files(given["features"]) if "features" in given else {}
         self._labels = _checked_labels(given.get("labels"), self._annotations)
         if not (self._files or self._onnx):
-            efficientnet_lite0_file()  # which tells now if it is missing
+            efficientnet_lite0_file()  # raises now if it is missing
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models that can be had: only of our own net is there a random initialisation."""
+        """The models of which features can be made; only our own net has a random one."""
         own = not (self._files or self._onnx)
         made = {"trained", "pixels", *self._files, *(["random"] if own else [])}
         return tuple(model for model in MODELS if model in made)
@@ -97,22 +93,22 @@ class Photographs:
         The folder can be given in place of the images from then on.
         """
         check_folder(folder)
-        origin, told = self._origin(), told_of(folder)
-        if told and not origin.items() <= told.items():
+        origin, about = self._origin(), about_features(folder)
+        if about and not origin.items() <= about.items():
             raise DemixError(
-                f"{folder} holds features of {told.get('encoder')} of other images than these or "
+                f"{folder} holds features of {about.get('encoder')} of other images than these or "
                 f"of another model than {self.encoder}; choose another folder."
             )
         for model in self.models:
             kept = folder / f"{model}.npy"
             if not kept.exists():
-                begun = time.process_time()  # which other programs do not lengthen
+                begun = time.process_time()  # other programs do not lengthen it
                 found = self._features(model, folder, reading)
                 seconds = {model: round(time.process_time() - begun, 1)}
-                told = told | origin | {"seconds": told.get("seconds", {}) | seconds}
+                about = about | origin | {"seconds": about.get("seconds", {}) | seconds}
                 if model == "trained" and self.encoder == "EfficientNet-Lite0":
-                    told["top1"] = self._top1(found)
-                write_atomic(folder / ABOUT, json.dumps(told, indent=1) + "\n")
+                    about["top1"] = self._top1(found)
+                write_atomic(folder / _ABOUT, json.dumps(about, indent=1) + "\n")
                 write_features(found, kept)
         return AnnotatedFeatures(folder, self._annotations)
 
@@ -157,6 +153,98 @@ class Photographs:
                 "these photographs of ImageNet, and the labels its class indices from 0?"
             )
         return {"share": share, "images": int(labelled.sum())}
+
+
+class AnnotatedFeatures:
+    """Features under several models, and annotations of ImageNet-X, joined by file name.
+
+    ``features`` is an ``.npy`` file, or a folder with ``trained.npy`` and perhaps ``random.npy``
+    and ``pixels.npy``; each has ``names.txt`` in its folder. By default the annotations are those
+    of the installed package.
+    """
+
+    def __init__(self, features: Path, annotations: Path | None) -> None:
+        self.paths = (features.resolve(), *([annotations.resolve()] if annotations else []))
+        self.annotations = imagenet_x(annotations)
+        self._files = feature_files(features)
+        self._read: dict[str, Features] = {}
+        self._pairs: dict[tuple[str, ...], tuple[np.ndarray, np.ndarray]] = {}
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models of which there are features."""
+        return tuple(self._files)
+
+    def encoded(self, folder: Path, reading: Reading) -> AnnotatedFeatures:
+        """Return itself: the features are encoded already."""
+        return self
+
+    def rows(self, model: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return features ``(N, d)`` and targets ``(N, 17)`` of images that have both.
+
+        A :class:`DemixWarning` counts and names those that have one of them only.
+        """
+        found = self._features(model)
+        # Features of the same images are joined once, so that the warning comes once.
+        if found.names not in self._pairs:
+            self._pairs[found.names] = self._joined(found.names)
+        mine, theirs = self._pairs[found.names]
+        return found.values[mine], self.annotations.targets[theirs]
+
+    def about(self, model: str) -> dict[str, Any]:
+        """Return facts for the record of a job."""
+        path, found = self._files[model], self._features(model)
+        about = about_features(path.parent)
+        return {
+            "encoder": about.get("encoder", path.name),
+            "top1": about.get("top1"),
+            "feature_seconds": about.get("seconds", {}).get(model),
+            "width": found.values.shape[1],
+            "encoded": len(found),
+        }
+
+    def _features(self, model: str) -> Features:
+        if model not in self._read:
+            self._read[model] = read_features(self._files[model])
+        return self._read[model]
+
+    def _joined(self, names: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+        found = match_rows(names, self.annotations.names, called=("the images", "the annotations"))
+        for left, mine, other in (
+            (found.only_first, "images", "annotations"),
+            (found.only_second, "annotations", "images"),
+        ):
+            if left:
+                warn(
+                    f"{len(left)} {mine} are left out, because no {other} have their names: "
+                    f"{listed(left)}."
+                )
+        return found.first, found.second
+
+
+def feature_files(path: Path) -> dict[str, Path]:
+    """Return the files of features by model."""
+    if path.is_file():
+        return {"trained": path}
+    files = {model: path / f"{model}.npy" for model in MODELS}
+    if not files["trained"].is_file():
+        raise DemixError(
+            f"Expected trained.npy, and perhaps random.npy and pixels.npy, in {path}, but there is "
+            "none; name it so, or give the file itself."
+        )
+    return {model: file for model, file in files.items() if file.is_file()}
+
+
+def about_features(folder: Path) -> dict[str, Any]:
+    """Return the facts that a folder of features holds; none if they cannot be used."""
+    about = read_marker(folder / _ABOUT)
+    try:
+        top1 = about.get("top1") or {}
+        numbers = [*about.get("seconds", {}).values(), *top1.values()]
+        usable = isinstance(about.get("encoder", ""), str) and all(map(math.isfinite, numbers))
+    except (AttributeError, TypeError, OverflowError):
+        return {}
+    return about if usable and set(top1) in (set(), {"share", "images"}) else {}
 
 
 def _sorted(paths: Sequence[str | Path]) -> dict[str, Path]:

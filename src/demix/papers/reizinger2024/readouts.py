@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -22,7 +22,7 @@ from demix.papers.datasets.dislib.opening import open_factor_images
 from demix.papers.datasets.dislib.pixels import H5Pixels
 from demix.papers.pages.series import Series, Subplot
 from demix.papers.reizinger2024.labelled_images import LabelledImages
-from demix.papers.runner.experiment import Experiment, Reading, Records, Results, Row
+from demix.papers.runner.experiment import Experiment, InputFiles, Records, Results, Row
 from demix.papers.runner.run import Run
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.score_rows import panels_picture
@@ -55,20 +55,9 @@ _ORDERS = 200  # of the null
 
 @dataclass(frozen=True)
 class ReadOutRow(Row):
-    """A data set, and the category that a classifier learns.
+    """A data set, by the name that its loader gives, and the category that a classifier learns.
 
-    Parameters
-    ----------
-    number : int
-        Of the row.
-    dataset : str
-        Name of the data set, as its loader gives it.
-    title : str
-        The same in words.
-    trained_on : str
-        The category.
-    paper : mapping of str to mapping of str to float
-        For some factors, Pearson's r of the paper's models.
+    ``paper`` holds for some factors Pearson's r of the paper's models.
     """
 
     dataset: str
@@ -118,33 +107,25 @@ class ReadOutRow(Row):
         return encoder, objective, replace(recipe, steps=10, batch=16) if scale.smoke else recipe
 
     @classmethod
-    def inputs(
-        cls,
-        experiment: Experiment,
-        data: Sequence[str | Path],
-        scale: Scale,
-        reading: Reading,
-        *,
-        verify: bool,
-    ) -> dict[str, FactorImages]:
+    def inputs(cls, experiment: Experiment, files: InputFiles) -> dict[str, FactorImages]:
         """Open the data sets by name, of large ones as many images as a scale takes."""
         sets = [row.facts()["dataset"] for row in experiment.rows]
         found: dict[str, FactorImages] = {}
-        for path in data:
-            known = open_factor_images(path, report=reading)
+        for path in files.paths:
+            known = open_factor_images(path, report=files.reading)
             if known.name not in sets or known.name in found:
                 again = "again" if known.name in found else "which has no row"
                 raise DemixError(
                     f"{experiment.name} takes one of each of {', '.join(sets)}, but {path} holds "
                     f"{known.name}, {again}."
                 )
-            most = _MOST.get(scale.name, len(known))
+            most = _MOST.get(files.scale.name, len(known))
             if most < len(known):
                 chosen = np.random.default_rng(0).choice(len(known), most, replace=False)
-                known = known.only(np.sort(chosen), report=reading)
+                known = known.only(np.sort(chosen), report=files.reading)
             elif isinstance(known.pixels, H5Pixels):
                 # Stored in chunks: rows at random take as long as all of them, at every step.
-                known = known.only(np.arange(len(known)), report=reading)
+                known = known.only(np.arange(len(known)), report=files.reading)
             found[known.name] = known
         return found
 

@@ -17,14 +17,8 @@ _PENALTIES = 10.0 ** np.arange(-4, 4.5, 0.5)
 class TwoClasses(NamedTuple):
     """A hyperplane between two classes: :math:`w^T x + b > 0` is the second one.
 
-    Attributes
-    ----------
-    weights : array (d,)
-        :math:`w`, for features as they are.
-    offset : float
-        :math:`b`.
-    penalty : float
-        What was chosen, in units of the variance of one feature.
+    ``weights`` :math:`w` are ``(d,)``, for features that are not standardised; ``penalty`` is in
+    units of the variance of one feature.
     """
 
     weights: np.ndarray
@@ -47,16 +41,11 @@ def two_classes(features: np.ndarray, second: np.ndarray) -> TwoClasses:
     when each row is predicted from all others, which has a closed form:
     :math:`(y_i - \hat y_i) / (1 - h_i)` with the leverage :math:`h_i` (Allen 1974). The logistic
     loss bends at most a quarter as much as half the squared error, so a quarter of the penalty
-    goes with it.
-    Both are solved in the principal axes of the rows, where the loss bends about as much in all
-    directions once these are scaled.
+    goes with it. Both are solved in the principal axes of the rows, where the loss bends about as
+    much in all directions once these are scaled.
 
-    Parameters
-    ----------
-    features : ndarray (n, d) of float64
-        Training rows; no other rows are looked at.
-    second : ndarray (n,) of bool
-        Who belongs to the second class.
+    ``features`` ``(n, d)`` are the training rows alone; ``second`` ``(n,)`` says which of them
+    belong to the second class.
     """
     basis, rows = Basis.of(features), len(features)
     places, variances = basis(features), basis.variances

@@ -24,6 +24,19 @@ Results = Sequence[tuple[R, Mapping[str, Records]]]
 
 
 @dataclass(frozen=True)
+class InputFiles:
+    """The files or folders that an experiment is given.
+
+    With ``verify``, rendered folders are compared with their checksums.
+    """
+
+    paths: Sequence[str | Path]
+    scale: Scale
+    reading: Reading = lambda done, total, what: None
+    verify: bool = False
+
+
+@dataclass(frozen=True)
 class Row(ABC):
     """One row of a table, or one point of a figure: a process, and models of it.
 
@@ -69,19 +82,8 @@ class Row(ABC):
         return ()
 
     @classmethod
-    def inputs(
-        cls,
-        experiment: Experiment,
-        data: Sequence[str | Path],
-        scale: Scale,
-        reading: Reading,
-        *,
-        verify: bool,
-    ) -> Any:
-        """Open what rows of this kind need besides themselves; None if that is nothing.
-
-        With ``verify``, rendered folders are compared with their checksums.
-        """
+    def inputs(cls, experiment: Experiment, files: InputFiles) -> Any:
+        """Open what rows of this kind need besides themselves; None if that is nothing."""
         return None
 
     @classmethod

@@ -16,7 +16,7 @@ from demix._support.process_group.group import Ranks
 from demix._support.provenance import provenance
 from demix._support.workers.environment import threads
 from demix.losses.streaming import kernel_name
-from demix.papers.runner.experiment import Experiment, Reading, Row
+from demix.papers.runner.experiment import Experiment, InputFiles, Row
 from demix.papers.runner.run import Monitor, Run
 from demix.papers.runner.scales import Scale
 from demix.training.loop import Record
@@ -61,10 +61,7 @@ class Job:
     def run(self, inputs: Any = None, monitor: Monitor | None = None) -> dict[str, Any] | None:
         """Run the row, together with ranks that follow; None if Ctrl-C ended it.
 
-        Returns
-        -------
-        dict
-            The record of ``results.json``, without provenance; scores as fractions.
+        Returns the record of ``results.json``, without provenance; scores are fractions.
         """
         monitor, ranks = monitor or Monitor(), Ranks.current()
         if ranks.leads:
@@ -81,22 +78,15 @@ def follow_jobs(inputs: Any) -> None:
         job.run(inputs, monitor)
 
 
-def open_inputs(
-    experiment: Experiment,
-    data: Sequence[str | Path],
-    scale: Scale,
-    reading: Reading = lambda done, total, what: None,
-    *,
-    verify: bool = False,
-) -> Any:
+def open_inputs(experiment: Experiment, files: InputFiles) -> Any:
     """Return what the rows of an experiment need besides themselves; None if that is nothing."""
-    if experiment.data is None and data:
+    if experiment.data is None and files.paths:
         raise DemixError(
-            f"{experiment.name} makes its own data, but got {data[0]}; leave --data out."
+            f"{experiment.name} makes its own data, but got {files.paths[0]}; leave --data out."
         )
-    if experiment.data is not None and not data:
+    if experiment.data is not None and not files.paths:
         raise DemixError(f"{experiment.name} needs --data with {experiment.data}, but got none.")
-    return experiment.kind.inputs(experiment, data, scale, reading, verify=verify)
+    return experiment.kind.inputs(experiment, files)
 
 
 class JobCallback:
@@ -126,18 +116,9 @@ class JobCallback:
 class Task:
     """A job with everything that it takes to run it in some other process.
 
-    Attributes
-    ----------
-    job : Job
-        What to run.
-    data : tuple of Path
-        Absolute paths of the files that the experiment needs.
-    folder : Path
-        For the checkpoint of the job until it is finished; it exists already.
-    callback : callable
-        ``callback(step, steps, record)`` after every step.
-    sweep : str
-        Name of the sweep, different for each.
+    ``data`` are absolute paths. ``folder`` exists, and holds the checkpoint of the job until it is
+    finished. ``callback(step, steps, record)`` is called after every step. ``sweep`` is the name of
+    the sweep, different for each.
     """
 
     job: Job
@@ -148,13 +129,7 @@ class Task:
 
 
 def run_task(task: Task) -> dict[str, Any] | None:
-    """Run a job in this process, from its checkpoint if there is one.
-
-    Returns
-    -------
-    dict or None
-        The record of ``results.json``; None if the job was interrupted.
-    """
+    """Run a job from its checkpoint, and return its record; None if it was interrupted."""
     if not task.folder.is_dir():
         raise DemixError(
             f"{task.folder} is not there on {platform.node()}; a sweep needs a folder that all its "
@@ -187,7 +162,8 @@ def opened_inputs(sweep: str, inputs: Any) -> Iterator[None]:
 def _inputs(task: Task) -> Any:
     if task.sweep not in _OPENED:
         _OPENED.clear()
-        _OPENED[task.sweep] = open_inputs(task.job.experiment, task.data, task.job.scale)
+        files = InputFiles(task.data, task.job.scale)
+        _OPENED[task.sweep] = open_inputs(task.job.experiment, files)
     return _OPENED[task.sweep]
 
 

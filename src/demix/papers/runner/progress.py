@@ -24,15 +24,7 @@ _BOARD, _NOTES = re.compile(r"(gone-)?sweep-[0-9a-f]{32}"), r"[0-9]+-[0-9]+-[a-z
 
 
 class Board:
-    """A folder of notes, one for each running job.
-
-    Parameters
-    ----------
-    folder : Path
-        Where it is made.
-    name : str
-        Name of the sweep, 32 hexadecimal digits.
-    """
+    """A folder of notes, one for each running job of a sweep, named by 32 hexadecimal digits."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder = made_folder(folder, f"sweep-{name}")

@@ -13,7 +13,7 @@ from demix._support.memory import check_memory
 from demix._support.outputs import claim_folder
 from demix._support.process_group.group import Ranks
 from demix._support.validation import check_seed
-from demix.papers.runner.experiment import Experiment, Row
+from demix.papers.runner.experiment import Experiment, InputFiles, Row
 from demix.papers.runner.job import Job, JobCallback, follow_jobs, open_inputs
 from demix.papers.runner.progress import remove_boards
 from demix.papers.runner.scales import Scale
@@ -75,7 +75,7 @@ def reproduce(
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
     callback = callback or JobCallback()
-    inputs = open_inputs(experiment, data, scale, callback.read, verify=True)
+    inputs = open_inputs(experiment, InputFiles(data, scale, callback.read, verify=True))
     chosen = _runnable(experiment, chosen, inputs, every=rows is None)
     ranks = Ranks.current()
     if executor is not None and ranks.count > 1:

@@ -28,16 +28,10 @@ EVALUATED = 4096
 
 @dataclass(frozen=True)
 class Monitor:
-    """Where a training reports its steps, and where it is kept until it is finished.
+    """Where a training reports: ``callback(step, steps, record)`` is called after every step.
 
-    Attributes
-    ----------
-    callback : callable, optional
-        ``callback(step, steps, record)`` after every step.
-    checkpoint : Path, optional
-        The file that a killed training continues from.
-    about : mapping
-        Plain facts that distinguish the training from others; see :func:`demix.train`.
+    A killed training continues from ``checkpoint``; ``about`` holds plain facts that distinguish
+    the training from others, see :func:`demix.train`.
     """
 
     callback: Callable[[int, int, Record], None] | None = None
@@ -54,27 +48,18 @@ class Monitor:
         kept = self.checkpoint
         if kept is not None and number:
             kept = kept.with_name(f"{kept.stem}-{number}{kept.suffix}")
-        return replace(
-            self,
-            callback=lambda step, _, record: self(before + step, steps, record),
-            checkpoint=kept,
-        )
+
+        def callback(step: int, _: int, record: Record) -> None:
+            self(before + step, steps, record)
+
+        return replace(self, callback=callback, checkpoint=kept)
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a row: which seed, scale and model, on which inputs.
+    """One run of a row: a seed, a scale and a model, on what :meth:`Row.inputs` opened.
 
-    Attributes
-    ----------
-    seed, scale, model
-        Which run.
-    score : str
-        The main score of the experiment.
-    inputs : object
-        What :meth:`Row.inputs` opened.
-    monitor : Monitor
-        Where the run reports.
+    ``score`` is the main score of the experiment.
     """
 
     seed: int
@@ -83,10 +68,6 @@ class Run:
     score: str = "r2"
     inputs: Any = None
     monitor: Monitor = Monitor()
-
-    def held_out(self, *, part: int = 1) -> torch.Generator:
-        """Return a generator of draws that training never sees."""
-        return held_out(self.seed, part=part)
 
     def plan(self, make: Callable[..., P], **more: Any) -> P:
         """Return what ``make(scale, model, **more)`` builds, with weights that the seed settles."""
@@ -122,9 +103,7 @@ class Run:
         return None if training.interrupted else training
 
     def train_in_stages(
-        self,
-        stages: Sequence[tuple[Plan, Sampler[Pairs]]],
-        evaluate: Callable[[Encoder], Record],
+        self, stages: Sequence[tuple[Plan, Sampler[Pairs]]], evaluate: Callable[[Encoder], Record]
     ) -> Training | None:
         """Train what was planned for each stage; the encoder of the last one is the result.
 
@@ -137,7 +116,7 @@ class Run:
         before: Encoder | None = None
         for number, ((encoder, objective, recipe), sample) in enumerate(stages):
             if before is not None:
-                pairs = sample(EVALUATED, generator=self.held_out(part=4))
+                pairs = sample(EVALUATED, generator=held_out(self.seed, part=4))
                 encoder.take_over(before, pairs.x, pairs.x_tilde)
                 recipe = replace(
                     recipe,

@@ -11,17 +11,9 @@ from demix._support.errors import DemixError
 class Scale:
     """Sizes of a run.
 
-    Attributes
-    ----------
-    name : str
-        ``"smoke"``, ``"laptop"`` or ``"paper"``.
-    dim : int
-        Latents of the experiments with pairs; 10 in the paper. Rows with labels have their own
-        number, of which smoke takes at most this.
-    draws : int
-        Candidate matrices of the mixing.
-    samples : int
-        Fresh samples that are scored in the end, half of them to fit.
+    Experiments with pairs have ``dim`` latents; rows with labels have their own number, of which
+    smoke takes at most this. ``draws`` are candidate matrices of the mixing, ``samples`` are fresh
+    samples that are scored in the end, half of them to fit.
     """
 
     name: str

@@ -41,16 +41,8 @@ _MOST = 2**24
 class Store:
     """``results.json`` in a folder: a list of records, one per finished job.
 
+    The folder is new, empty, or that of an earlier run of the same experiment at the same scale.
     The folder ``unfinished`` in it holds the checkpoints of the other jobs.
-
-    Parameters
-    ----------
-    folder : path
-        New, empty, or that of an earlier run of the same experiment at the same scale.
-    experiment : Experiment
-        What the folder is for.
-    scale : Scale
-        At which scale.
     """
 
     def __init__(self, folder: str | Path, experiment: Experiment, scale: Scale) -> None:

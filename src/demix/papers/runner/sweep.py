@@ -21,21 +21,7 @@ from demix.papers.runner.store import Store
 
 @dataclass
 class Sweep:
-    """Jobs whose records go into a store.
-
-    Attributes
-    ----------
-    experiment, data
-        What is run, and on which files.
-    store : Store
-        Where finished jobs are kept.
-    callback : JobCallback
-        Called with the progress.
-    name : str
-        Different for each sweep.
-    failed : list
-        Jobs that failed, and why.
-    """
+    """Jobs on some files, whose records go into a store; ``failed`` lists those that failed."""
 
     experiment: Experiment
     data: tuple[Path, ...]

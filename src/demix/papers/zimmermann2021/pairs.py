@@ -145,7 +145,7 @@ class PairRow(ScoreRow):
     def run(self, run: Run) -> dict[str, Any] | None:
         """Train and score one model on fresh samples; None if Ctrl-C ended it."""
         process = self.process(run.scale.dim, seed=run.seed, draws=run.scale.draws)
-        generator = run.held_out()
+        generator = held_out(run.seed)
         if run.model == "identity":
             pairs = process.sample(run.scale.samples, generator=generator)
             return _scores(pairs.x, pairs.z) | UNTRAINED

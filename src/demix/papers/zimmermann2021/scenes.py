@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +18,7 @@ from demix.losses.similarities import SimilarityName
 from demix.metrics.correlation import mean_correlation
 from demix.metrics.regression import affine_r2
 from demix.papers.datasets.rendered import RenderedPairs
-from demix.papers.runner.experiment import Experiment, Reading
+from demix.papers.runner.experiment import Experiment, InputFiles
 from demix.papers.runner.run import UNTRAINED, Run, trained_facts
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.score_rows import ScoreRow
@@ -135,18 +134,10 @@ class SceneRow(ScoreRow):
         return encoder, objective, replace(recipe, steps=10, batch=16) if scale.smoke else recipe
 
     @classmethod
-    def inputs(
-        cls,
-        experiment: Experiment,
-        data: Sequence[str | Path],
-        scale: Scale,
-        reading: Reading,
-        *,
-        verify: bool,
-    ) -> list[Rendered]:
+    def inputs(cls, experiment: Experiment, files: InputFiles) -> list[Rendered]:
         """Open rendered folders of 3DIdent."""
-        folders = [open_rendered(path, verify=verify) for path in data]
-        for path, rendered in zip(data, folders, strict=True):
+        folders = [open_rendered(path, verify=files.verify) for path in files.paths]
+        for path, rendered in zip(files.paths, folders, strict=True):
             if rendered.order.scene != "3dident":
                 raise DemixError(
                     f"{experiment.name} needs {experiment.data}, but {path} holds the scene "

@@ -17,28 +17,38 @@ _NOTES = (
     "paper fits and scores on the same samples; mean and standard deviation over its 5 seeds.",
 )
 
-_uniform = Distribution("uniform")
 _laplace = Distribution("laplace", 0.05)
 _normal = Distribution("normal", 0.05)
 _cubic = Distribution("gennorm", 0.05, p=3)
 _wide_normal = Distribution("normal", 1.0)
-_wide_laplace = Distribution("laplace", 1.0)
-_vmf1, _vmf10 = Distribution("vmf", 1.0), Distribution("vmf", 10.0)
+_vmf10 = Distribution("vmf", 10.0)
 
+# Spaces and marginals of processes; spaces, similarities and budgets of models.
+_sphere, _box = (("sphere", Distribution("uniform")), ("box", Distribution("uniform")))
+_to_sphere = ("sphere", "dot", Laptop(3.0))
 # A vMF(1) pair carries 0.05 nats: many pairs count, many negatives do not.
-_weak = Laptop(1.0, steps=4000, batch=8192, within=256)
-_sphere = Laptop(3.0)
-_box = Laptop(8.0)
-_real = Laptop(1.0)
-_wide_real = Laptop(8.0)
+_to_sphere_weak = ("sphere", "dot", Laptop(1.0, steps=4000, batch=8192, within=256))
+_to_box = {p: ("box", p, Laptop(8.0)) for p in (1, 2, 3)}
+_to_real = {p: ("real", p, Laptop(8.0 if p == 1 else 1.0)) for p in (1, 2, 3)}
 
 
-def _figures(
-    ours: Published, supervised: Published | None = None, identity: Published | None = None
-) -> dict[str, Published]:
-    """Return published figures by model, in the order in which the models run."""
+def _row(
+    number: int,
+    process: Any,
+    conditional: Distribution,
+    model: Any,
+    ours: Published,
+    supervised: Published | None = None,
+    identity: Published | None = None,
+    **flags: Any,
+) -> PairRow:
+    """Return a row with its published figures by model, in the order in which the models run."""
     figures = {"identity": identity, "supervised": supervised, "unsupervised": ours}
-    return {model: figure for model, figure in figures.items() if figure is not None}
+    paper = {name: figure for name, figure in figures.items() if figure is not None}
+    (space, marginal), (model_space, similarity, laptop) = process, model
+    return PairRow(
+        number, space, marginal, conditional, model_space, similarity, laptop, paper=paper, **flags
+    )
 
 
 TABLE_1 = Experiment(
@@ -48,30 +58,23 @@ TABLE_1 = Experiment(
     source=_PAPER,
     notes=_NOTES,
     rows=(
-        PairRow(1, "sphere", _uniform, _vmf1, "sphere", "dot", _weak, matched=True,
-                paper=_figures((99.42, 0.05), (99.71, 0.05), (66.98, 2.79))),
-        PairRow(2, "sphere", _uniform, _vmf10, "sphere", "dot", _sphere,
-                paper=_figures((99.86, 0.01))),
-        PairRow(3, "sphere", _uniform, _laplace, "sphere", "dot", _sphere, limit=True,
-                paper=_figures((99.91, 0.01))),
-        PairRow(4, "sphere", _uniform, _normal, "sphere", "dot", _sphere, limit=True,
-                paper=_figures((99.86, 0.00))),
-        PairRow(5, "box", _uniform, _normal, "real", 2, _real, limit=True,
-                paper=_figures((99.60, 0.02), (99.78, 0.06), (67.93, 7.40))),
-        PairRow(6, "box", _uniform, _laplace, "real", 2, _real, limit=True,
-                paper=_figures((99.64, 0.02))),
-        PairRow(7, "box", _uniform, _laplace, "real", 3, _real, limit=True,
-                paper=_figures((99.70, 0.02))),
-        PairRow(8, "box", _uniform, _normal, "real", 3, _real, limit=True,
-                paper=_figures((99.69, 0.02))),
-        PairRow(9, "sphere", _wide_normal, _laplace, "sphere", "dot", _sphere, limit=True,
-                paper=_figures((99.02, 0.01), (99.70, 0.07), (63.37, 2.41))),
-        PairRow(10, "sphere", _wide_normal, _normal, "sphere", "dot", _sphere, limit=True,
-                paper=_figures((99.02, 0.02))),
-        PairRow(11, "real", _wide_laplace, _wide_normal, "real", 2, _real,
-                paper=_figures((98.13, 0.14), (99.65, 0.04), (62.49, 1.65))),
-        PairRow(12, "real", _wide_normal, _wide_normal, "real", 2, _real,
-                paper=_figures((98.76, 0.03), (99.61, 0.17), (63.57, 2.30))),
+        _row(1, _sphere, Distribution("vmf", 1.0), _to_sphere_weak,
+             (99.42, 0.05), (99.71, 0.05), (66.98, 2.79), matched=True),
+        _row(2, _sphere, _vmf10, _to_sphere, (99.86, 0.01)),
+        _row(3, _sphere, _laplace, _to_sphere, (99.91, 0.01), limit=True),
+        _row(4, _sphere, _normal, _to_sphere, (99.86, 0.00), limit=True),
+        _row(5, _box, _normal, _to_real[2],
+             (99.60, 0.02), (99.78, 0.06), (67.93, 7.40), limit=True),
+        _row(6, _box, _laplace, _to_real[2], (99.64, 0.02), limit=True),
+        _row(7, _box, _laplace, _to_real[3], (99.70, 0.02), limit=True),
+        _row(8, _box, _normal, _to_real[3], (99.69, 0.02), limit=True),
+        _row(9, ("sphere", _wide_normal), _laplace, _to_sphere,
+             (99.02, 0.01), (99.70, 0.07), (63.37, 2.41), limit=True),
+        _row(10, ("sphere", _wide_normal), _normal, _to_sphere, (99.02, 0.02), limit=True),
+        _row(11, ("real", Distribution("laplace", 1.0)), _wide_normal, _to_real[2],
+             (98.13, 0.14), (99.65, 0.04), (62.49, 1.65)),
+        _row(12, ("real", _wide_normal), _wide_normal, _to_real[2],
+             (98.76, 0.03), (99.61, 0.17), (63.57, 2.30)),
     ),
 )  # fmt: skip
 
@@ -82,29 +85,21 @@ TABLE_2 = Experiment(
     source=_PAPER,
     notes=_NOTES,
     rows=(
-        PairRow(1, "box", _uniform, _laplace, "box", 1, _box, matched=True,
-                paper=_figures((98.62, 0.05), (99.93, 0.03), (46.55, 1.34))),
-        PairRow(2, "box", _uniform, _cubic, "box", 3, _box, limit=True, matched=True,
-                paper=_figures((99.90, 0.06))),
-        PairRow(3, "box", _uniform, _normal, "box", 2, _box, limit=True,
-                paper=_figures((99.77, 0.01))),
-        PairRow(4, "box", _uniform, _laplace, "box", 2, _box, limit=True,
-                paper=_figures((99.76, 0.02))),
-        PairRow(5, "box", _uniform, _cubic, "box", 1, _box, limit=True,
-                paper=_figures((98.80, 0.02))),
-        PairRow(6, "box", _uniform, _laplace, "real", 1, _wide_real,
-                paper=_figures((98.57, 0.02), (99.97, 0.03))),
-        PairRow(7, "box", _uniform, _cubic, "real", 3, _real, limit=True,
-                paper=_figures((99.85, 0.01))),
-        PairRow(8, "box", _uniform, _normal, "real", 2, _real, limit=True,
-                paper=_figures((58.26, 3.00))),
-        PairRow(9, "box", _uniform, _laplace, "real", 2, _real, limit=True,
-                paper=_figures((59.67, 2.33))),
-        PairRow(10, "box", _uniform, _normal, "real", 3, _real, limit=True,
-                paper=_figures((43.80, 2.15))),
+        _row(1, _box, _laplace, _to_box[1],
+             (98.62, 0.05), (99.93, 0.03), (46.55, 1.34), matched=True),
+        _row(2, _box, _cubic, _to_box[3], (99.90, 0.06), limit=True, matched=True),
+        _row(3, _box, _normal, _to_box[2], (99.77, 0.01), limit=True),
+        _row(4, _box, _laplace, _to_box[2], (99.76, 0.02), limit=True),
+        _row(5, _box, _cubic, _to_box[1], (98.80, 0.02), limit=True),
+        _row(6, _box, _laplace, _to_real[1], (98.57, 0.02), (99.97, 0.03)),
+        _row(7, _box, _cubic, _to_real[3], (99.85, 0.01), limit=True),
+        _row(8, _box, _normal, _to_real[2], (58.26, 3.00), limit=True),
+        _row(9, _box, _laplace, _to_real[2], (59.67, 2.33), limit=True),
+        _row(10, _box, _normal, _to_real[3], (43.80, 2.15), limit=True),
     ),
 )  # fmt: skip
 
+_marginals = [_sphere[1], *(Distribution("vmf", k) for k in (1.0, 3.0, 10.0, 30.0, 100.0, 300.0))]
 MARGINAL = Experiment(
     name="clica-marginal",
     title="Figure: the marginal grows more concentrated than the conditional",
@@ -112,12 +107,11 @@ MARGINAL = Experiment(
     source=_PAPER + ", marginal-concentration figure",
     notes=_NOTES,
     rows=tuple(
-        MarginalRow(number, "sphere", marginal, _vmf10, "sphere", "dot", _sphere,
-                    matched=marginal.kind == "uniform", paper={"unsupervised": None})
-        for number, marginal in enumerate(
-            [_uniform, *(Distribution("vmf", k) for k in (1.0, 3.0, 10.0, 30.0, 100.0, 300.0))],
-            start=1,
+        MarginalRow(
+            number, "sphere", marginal, _vmf10, "sphere", "dot", _to_sphere[2],
+            matched=number == 1, paper={"unsupervised": None},
         )
+        for number, marginal in enumerate(_marginals, start=1)
     ),
 )  # fmt: skip
 

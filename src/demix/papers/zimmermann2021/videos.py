@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -18,8 +16,8 @@ from demix.losses.similarities import SimilarityName
 from demix.metrics.correlation import mean_correlation
 from demix.metrics.regression import affine_r2
 from demix.papers.datasets.masks import KittiMasks, kitti_masks
-from demix.papers.runner.experiment import Experiment, Reading
-from demix.papers.runner.run import Run, trained_facts
+from demix.papers.runner.experiment import Experiment, InputFiles
+from demix.papers.runner.run import Run, held_out, trained_facts
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.score_rows import ScoreRow
 from demix.papers.zimmermann2021.pairs import SPACES
@@ -110,17 +108,9 @@ class VideoRow(ScoreRow):
         return encoder, objective, replace(recipe, steps=20, batch=16) if scale.smoke else recipe
 
     @classmethod
-    def inputs(
-        cls,
-        experiment: Experiment,
-        data: Sequence[str | Path],
-        scale: Scale,
-        reading: Reading,
-        *,
-        verify: bool,
-    ) -> KittiMasks:
+    def inputs(cls, experiment: Experiment, files: InputFiles) -> KittiMasks:
         """Open annotations of videos."""
-        return kitti_masks(*data)
+        return kitti_masks(*files.paths)
 
     def run(self, run: Run) -> dict[str, Any] | None:
         """Train and score one model; None if Ctrl-C ended it.
@@ -131,7 +121,7 @@ class VideoRow(ScoreRow):
         data: KittiMasks = run.inputs
         objective: Any
         encoder, objective, recipe = plan = run.plan(self.plan)
-        order = torch.randperm(len(data), generator=run.held_out())
+        order = torch.randperm(len(data), generator=held_out(run.seed))
         side = encoder.settings["dim_in"][1]
 
         def reduced(masks: Tensor) -> Tensor:
