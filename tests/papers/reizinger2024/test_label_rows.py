@@ -144,9 +144,9 @@ def test_theory_warns_where_it_forbids_and_only_there():
 
 def test_theory_knows_what_a_model_corrects():
     row = experiment_named("ce-label-noise").rows[3]
-    assert row.theory(LAPTOP, "corrected", seed=0).latents == "linear"
+    assert row.theory(LAPTOP, "corrected", seed=0).name == "linear"
     plain = row.theory(LAPTOP, "supervised", seed=0)
-    assert plain.latents == "none"
+    assert plain.name == "none"
     assert "60% of the labels are random" in plain.reasons[0]
 
 

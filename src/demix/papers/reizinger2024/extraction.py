@@ -29,15 +29,7 @@ NAMES = "names.txt"
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Features of images that are known by their file names; see :func:`features`.
-
-    Attributes
-    ----------
-    values : array (N, d) of float32
-        One row for each image.
-    names : tuple of str
-        File names, without folders.
-    """
+    """Features ``values`` ``(N, d)`` of images, and their file ``names``, without folders."""
 
     values: np.ndarray
     names: tuple[str, ...]
@@ -58,13 +50,13 @@ def features(
     Parameters
     ----------
     images : ImageFiles or None
-        From :func:`open_images`; None where features are read from a file. Files that cannot be
+        From :func:`open_images`; None if features are read from a file. Files that cannot be
         decoded are left out with a warning, up to one in a hundred.
     model : nn.Module, callable or path
         Takes a batch ``(B, 3, H, W)`` of float32 in [0, 1] to features ``(B, d)``. A module is run
-        in evaluation mode. An ``.onnx`` file is run by onnxruntime (the extra ``imagenetx``): its
-        first input and its first output are taken. An ``.npy`` file ``(N, d)`` is read as it is;
-        the file ``names.txt`` beside it has the file name of each row in a line of its own.
+        in evaluation mode. Of an ``.onnx`` file onnxruntime (the extra ``papers``) runs the first
+        input and the first output. An ``.npy`` file ``(N, d)`` is read as it is; ``names.txt`` in
+        its folder has a line with the file name of each row.
     batch : int
         Images that are decoded and encoded at a time.
     callback : callable, optional
@@ -114,7 +106,7 @@ def features(
 
 
 def read_features(path: Path) -> Features:
-    """Read features from an ``.npy`` file, and their names from ``names.txt`` beside it."""
+    """Read features from an ``.npy`` file, and their names from ``names.txt`` in its folder."""
     if not is_there(path):
         raise DemixError(f"Expected features (.npy), but {path} is no file.")
     values = read_npy(path)
@@ -123,15 +115,15 @@ def read_features(path: Path) -> Features:
             f"Expected features (N, d) of numbers, but {path} has shape {values.shape} and type "
             f"{values.dtype}."
         )
-    beside = path.parent / NAMES
-    if not is_there(beside):
+    listing = path.parent / NAMES
+    if not is_there(listing):
         raise DemixError(
-            f"Expected the file names of {path} in {beside}, one in a line, but it is not there."
+            f"Expected the file names of {path} in {listing}, one in a line, but it is not there."
         )
-    names = [name.rpartition("/")[2] for name in read_names(beside)]
+    names = [name.rpartition("/")[2] for name in read_names(listing)]
     if len(names) != len(values):
         raise DemixError(
-            f"Expected a file name for each row, but {path} has {len(values)} rows and {beside} "
+            f"Expected a file name for each row, but {path} has {len(values)} rows and {listing} "
             f"{len(names)} names."
         )
     return Features(np.array(values, dtype=np.float32), tuple(names))
@@ -146,7 +138,7 @@ def write_features(found: Features, path: Path) -> None:
 
 
 def _encoder(model: Any) -> Callable[[Tensor], Any]:
-    """Return what takes images ``(B, 3, H, W)`` to features."""
+    """Return a function of images ``(B, 3, H, W)`` that gives features."""
     if isinstance(model, str | Path):
         return onnx_encoder(Path(model))
     net = model.folded() if isinstance(model, EfficientNetLite0) else model
@@ -166,7 +158,7 @@ def _encoder(model: Any) -> Callable[[Tensor], Any]:
 
 
 def onnx_encoder(path: Path) -> Callable[[Tensor], np.ndarray]:
-    """Return what an ONNX file computes, for batches ``(B, 3, H, W)`` of any size."""
+    """Return the function of an ONNX file, for batches ``(B, 3, H, W)`` of any size."""
     if path.suffix.lower() != ".onnx" or not is_there(path):
         raise DemixError(
             f"Expected a model as an .onnx file, or features as an .npy file, but got {path}."
@@ -223,20 +215,11 @@ def _rows(found: Any, count: int) -> np.ndarray:
 
 
 class RandomProjection:
-    r"""A random linear map of images to ``width`` features.
+    r"""A random linear map of images ``(C, H, W)`` to ``width`` features, drawn by the seed.
 
     Entries are zero but for one in :math:`\sqrt D` of the :math:`D` pixels, where they are
     :math:`\pm 1` with a common factor that keeps distances on average (Li et al. 2006). So it
     takes a megabyte or so where a dense one would take hundreds.
-
-    Parameters
-    ----------
-    shape : (C, H, W)
-        Of an image.
-    width : int
-        How many features.
-    seed : int
-        Draws the map.
 
     References
     ----------
@@ -255,12 +238,12 @@ class RandomProjection:
     def __init__(self, shape: tuple[int, int, int], width: int, *, seed: int = 0) -> None:
         if width < 1 or min(shape) < 1:
             raise DemixError(f"A projection needs sizes, but got {shape} to {width} features.")
-        # What only saves and loads encoders does not wait for it.
+        # Slow to import, and rarely used.
         from sklearn.random_projection import SparseRandomProjection
 
         self.shape, self.width = shape, width
         self._map = SparseRandomProjection(width, random_state=seed, dense_output=True)
-        # Only the shape of what it is fitted to matters.
+        # A fit needs the shape alone.
         self._map.fit(np.zeros((1, int(np.prod(shape))), dtype=np.float32))
 
     def __call__(self, x: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -38,30 +39,31 @@ _long = Budget(steps=10_000, batch=2048, width=32)
 # Few clusters leave a flat loss, in which the noise of many rows decides on the score: few steps
 # of large batches lose less to it than many of small ones.
 _flat = Budget(steps=3600, batch=16_384, width=32, rate=0.014)
+_batch = Budget(steps=22_000, batch=2048, width=32, sampled="batch")
 _ten = Budget(steps=4000)
 _twenty = Budget(steps=12_000, batch=2048, width=128)
 
 
-def _both(normalised: tuple[float, float, float], free: tuple[float, float]) -> dict[str, Any]:
-    """Return a row of Table 2: R² of latents and rows, and the error of the singular values."""
-    unit = dict(zip(("r2", "r2_rows_seen", "singular_mae"), normalised, strict=True))
-    return {"normalised": unit, "free": {"r2": free[0], "r2_rows_seen": free[1]}}
+# Tables of labels; the others say what differs.
+_labels = partial(Experiment, scores=_SCORES, source=_PAPER, notes=_NOTES)
+_figure = partial(Experiment, scores=_SCORES[:2], source=_PAPER, notes=_NOTES[:1])
 
 
-DIET = Experiment(
-    name="ce-diet",
-    title="Table 2: instance discrimination with unit and with free rows",
+def _both(normalised: tuple[float, ...], free: tuple[float, ...]) -> dict[str, Any]:
+    """Return figures of unit and free rows: R² of latents and rows, error of singular values."""
+    names = ("r2", "r2_rows_seen", "singular_mae")
+    figures = {"normalised": normalised, "free": free}
+    return {model: dict(zip(names, each, strict=False)) for model, each in figures.items()}
+
+
+DIET = _labels(
+    "ce-diet",
+    "Table 2: instance discrimination with unit and with free rows",
     scores=(*_SCORES, "singular_mae"),
-    source=_PAPER,
     notes=(*_NOTES, *_MAE),
     rows=(
         LabelRow(1, laptop=_short, paper=_both((98.6, 99.9, 0.01), (99.0, 99.9))),
-        LabelRow(
-            2,
-            instances=100_000,
-            laptop=Budget(steps=22_000, batch=2048, width=32, sampled="batch"),
-            paper=_both((98.2, 99.5, 0.0), (99.7, 99.8)),
-        ),
+        LabelRow(2, instances=100_000, laptop=_batch, paper=_both((98.2, 99.5, 0.0), (99.7, 99.8))),
         LabelRow(3, dim=10, laptop=_ten, paper=_both((92.5, 99.6, 0.01), (93.0, 99.6))),
         LabelRow(4, dim=20, laptop=_twenty, paper=_both((70.8, 97.1, 0.03), (81.9, 99.7))),
         LabelRow(5, clusters=10, laptop=_flat, paper=_both((88.6, 85.7, 0.02), (90.0, 99.0))),
@@ -74,58 +76,36 @@ DIET = Experiment(
 )
 
 
-def _supervised(r2: float) -> dict[str, Any]:
-    return {"supervised": {"r2": r2}}
+def _supervised(number: int, r2: float, laptop: Budget, **process: Any) -> LabelRow:
+    return LabelRow(number, laptop=laptop, paper={"supervised": {"r2": r2}}, **process)
 
 
-SUPERVISED = Experiment(
-    name="ce-supervised",
-    title="Table 3: supervised classification",
-    scores=_SCORES,
-    source=_PAPER,
-    notes=_NOTES,
+SUPERVISED = _labels(
+    "ce-supervised",
+    "Table 3: supervised classification",
     rows=(
-        LabelRow(1, laptop=_long, paper=_supervised(99.8)),
-        LabelRow(2, dim=10, laptop=_ten, paper=_supervised(97.2)),
-        LabelRow(3, dim=20, laptop=_twenty, paper=_supervised(82.1)),
-        LabelRow(4, clusters=10, laptop=_long, paper=_supervised(97.5)),
-        LabelRow(5, clusters=100, laptop=_long, paper=_supervised(99.8)),
-        LabelRow(6, clusters=1000, laptop=_long, paper=_supervised(99.8)),
-        LabelRow(
-            7,
-            clusters=10_000,
-            laptop=Budget(steps=10_000, batch=2048, width=32, sampled=1024),
-            paper=_supervised(99.8),
-        ),
-        LabelRow(8, _vmf[5], laptop=_long, paper=_supervised(99.7)),
-        LabelRow(9, _vmf[10], laptop=_long, paper=_supervised(99.7)),
-        LabelRow(10, _vmf[50], laptop=_short, paper=_supervised(65.5)),
-        LabelRow(11, _laplace, laptop=_short, paper=_supervised(85.4)),
-        LabelRow(
-            12, _normal, laptop=Budget(steps=9000, batch=4096, width=32), paper=_supervised(99.6)
-        ),
+        _supervised(1, 99.8, _long),
+        _supervised(2, 97.2, _ten, dim=10),
+        _supervised(3, 82.1, _twenty, dim=20),
+        _supervised(4, 97.5, _long, clusters=10),
+        _supervised(5, 99.8, _long, clusters=100),
+        _supervised(6, 99.8, _long, clusters=1000),
+        _supervised(7, 99.8, replace(_long, sampled=1024), clusters=10_000),
+        _supervised(8, 99.7, _long, conditional=_vmf[5]),
+        _supervised(9, 99.7, _long, conditional=_vmf[10]),
+        _supervised(10, 65.5, _short, conditional=_vmf[50]),
+        _supervised(11, 85.4, _short, conditional=_laplace),
+        _supervised(12, 99.6, Budget(steps=9000, batch=4096, width=32), conditional=_normal),
     ),
 )
 
-
-def _pair(normalised: tuple[float, float], free: tuple[float, float]) -> dict[str, Any]:
-    names = ("r2", "r2_rows_seen")
-    return {
-        "normalised": dict(zip(names, normalised, strict=True)),
-        "free": dict(zip(names, free, strict=True)),
-    }
-
-
-CLUSTER_VECTORS = Experiment(
-    name="ce-cluster-vectors",
-    title="Table 5: where the cluster vectors come from",
-    scores=_SCORES,
-    source=_PAPER,
-    notes=_NOTES,
+CLUSTER_VECTORS = _labels(
+    "ce-cluster-vectors",
+    "Table 5: where the cluster vectors come from",
     rows=(
-        LabelRow(1, vectors=UNIFORM, laptop=_short, paper=_pair((98.6, 99.9), (99.0, 99.9))),
-        LabelRow(2, vectors=_laplace, laptop=_short, paper=_pair((98.7, 99.5), (99.1, 99.8))),
-        LabelRow(3, vectors=_normal, laptop=_short, paper=_pair((98.2, 99.2), (99.2, 99.8))),
+        LabelRow(1, vectors=UNIFORM, laptop=_short, paper=_both((98.6, 99.9), (99.0, 99.9))),
+        LabelRow(2, vectors=_laplace, laptop=_short, paper=_both((98.7, 99.5), (99.1, 99.8))),
+        LabelRow(3, vectors=_normal, laptop=_short, paper=_both((98.2, 99.2), (99.2, 99.8))),
     ),
 )
 
@@ -141,18 +121,15 @@ def _numbered(*rows: LabelRow) -> tuple[LabelRow, ...]:
 
 
 _BETAS = (1.0, 1.25, 1.5, 1.75, 2.0)
-GENNORM = Experiment(
-    name="ce-gennorm",
-    title="Figure 4: between Laplace (β=1) and normal (β=2)",
+_CIRCLE = "size of the logits on the circle"
+GENNORM = _figure(
+    "ce-gennorm",
+    "Figure 4: between Laplace (β=1) and normal (β=2)",
     scores=("r2", "r2_rows", "logit_size"),
-    source=_PAPER,
-    notes=_NOTES[:1],
     panels=(
         Panel("latents", "β", "r2"),
         Panel("rows", "β", "r2_rows"),
-        Panel(
-            "size of the logits on the circle", "β", "logit_size", "root mean square", percent=False
-        ),
+        Panel(_CIRCLE, "β", "logit_size", "root mean square", percent=False),
     ),
     rows=_numbered(
         *(
@@ -165,21 +142,16 @@ GENNORM = Experiment(
         ),
         *(
             _point(
-                Point("size of the logits on the circle", "λ=1", beta),
-                conditional=Distribution("gennorm", 1.0, p=beta),
-                dim=2,
+                Point(_CIRCLE, "λ=1", beta), conditional=Distribution("gennorm", 1.0, p=beta), dim=2
             )
             for beta in _BETAS
         ),
     ),
 )
 
-BATCH_CLUSTERS_TAILS = Experiment(
-    name="ce-batch-clusters-tails",
-    title="Figure 5: batch size, number of clusters, and fat tails",
-    scores=("r2", "r2_rows"),
-    source=_PAPER,
-    notes=_NOTES[:1],
+BATCH_CLUSTERS_TAILS = _figure(
+    "ce-batch-clusters-tails",
+    "Figure 5: batch size, number of clusters, and fat tails",
     panels=(
         Panel("batch size, equal steps", "batch", log_x=True),
         Panel("number of clusters", "clusters", log_x=True),
@@ -187,12 +159,8 @@ BATCH_CLUSTERS_TAILS = Experiment(
     ),
     rows=_numbered(
         *(
-            _point(
-                Point("batch size, equal steps", f"κ={kappa}", batch),
-                conditional=_vmf[kappa],
-                batch=batch,
-            )
-            for kappa, batch in product((10, 20, 50), (64, 256, 1024, 4096))
+            _point(Point("batch size, equal steps", f"κ={k}", n), conditional=_vmf[k], batch=n)
+            for k, n in product((10, 20, 50), (64, 256, 1024, 4096))
         ),
         *(
             _point(Point("number of clusters", f"d={dim}", clusters), dim=dim, clusters=clusters)
@@ -208,12 +176,9 @@ BATCH_CLUSTERS_TAILS = Experiment(
     ),
 )
 
-LABEL_NOISE = Experiment(
-    name="ce-label-noise",
-    title="Figure 6: symmetric label noise, plain and corrected",
-    scores=("r2", "r2_rows"),
-    source=_PAPER,
-    notes=_NOTES[:1],
+LABEL_NOISE = _figure(
+    "ce-label-noise",
+    "Figure 6: symmetric label noise, plain and corrected",
     panels=(Panel("latents", "share of labels replaced", "r2"),),
     rows=tuple(
         LabelRow(
@@ -227,12 +192,10 @@ LABEL_NOISE = Experiment(
     ),
 )
 
-GENEALOGY = Experiment(
-    name="genealogy",
-    title="Five methods on one process",
-    scores=_SCORES,
+GENEALOGY = _labels(
+    "genealogy",
+    "Five methods on one process",
     source=_PAPER + ", Fig. 2",
-    notes=_NOTES,
     rows=tuple(
         LabelRow(number, laptop=_short, paper={method: {}})
         for number, method in enumerate(("gcl", "tcl", "infonce", "diet", "supervised"), start=1)
@@ -246,14 +209,7 @@ FIGURE_3 = Experiment(
     source=_PAPER,
     data="images (a folder or a tar archive), annotations of ImageNet-X (.jsonl) and, to check the "
     "classifier, labels (.csv); or features (.npy beside names.txt) in place of images",
-    panels=(
-        Panel(
-            "Linear read-outs from balanced rows",
-            "",
-            score="accuracy",
-            y_label="accuracy in percent",
-        ),
-    ),
+    panels=(Panel("Linear read-outs from balanced rows", "", "accuracy", "accuracy in percent"),),
     notes=(
         "Accuracies in percent, 50 by chance: mean and standard error over 10 balanced "
         "resamplings, 70 % to fit a logistic regression and 30 % to score it. A star: a t-test of "
@@ -297,41 +253,27 @@ DISLIB = Experiment(
         "else can be read out is what the network has kept, not what Theorem 1 promises.",
     ),
     rows=(
-        ReadOutRow(
-            1, "dsprites", "dSprites", "shape",
-            _figures(
-                shape=(0.26, 0.94, 1.0), scale=(0.62, 0.98, 0.92),
-                posX=(0.92, 0.97, 0.99), posY=(0.92, 0.97, 0.99),
-            ),
-        ),
-        ReadOutRow(
-            2, "shapes3d", "Shapes3D", "shape",
-            _figures(
-                shape=(0.42, 1.0, 1.0), scale=(0.21, 0.89, 0.99), orientation=(0.04, 0.85, 0.93)
-            ),
-        ),
-        ReadOutRow(
-            3, "mpi3d_toy", "MPI3D toy", "object_shape",
-            _figures(
-                object_shape=(0.03, 0.71, 0.97),
-                horizontal_axis=(0.28, 0.76, 0.90), vertical_axis=(0.46, 0.76, 0.84),
-            ),
-        ),
-        ReadOutRow(
-            4, "mpi3d_real", "MPI3D real", "object_shape",
-            _figures(
-                object_shape=(0.19, 0.88, 0.98),
-                horizontal_axis=(0.14, 0.74, 0.83), vertical_axis=(0.44, 0.54, 0.71),
-            ),
-        ),
-        ReadOutRow(
-            5, "cars3d", "Cars3D", "object_type",
-            _figures(object_type=(0.05, 0.63, 0.77), elevation=(0.15, 0.87, 0.78)),
-        ),
-        ReadOutRow(
-            6, "smallnorb", "smallNORB", "category",
-            _figures(category=(0.22, 0.94, 1.0), elevation=(0.15, 0.83, 0.79)),
-        ),
+        ReadOutRow(1, "dsprites", "dSprites", "shape", _figures(
+            shape=(0.26, 0.94, 1.0), scale=(0.62, 0.98, 0.92),
+            posX=(0.92, 0.97, 0.99), posY=(0.92, 0.97, 0.99),
+        )),
+        ReadOutRow(2, "shapes3d", "Shapes3D", "shape", _figures(
+            shape=(0.42, 1.0, 1.0), scale=(0.21, 0.89, 0.99), orientation=(0.04, 0.85, 0.93),
+        )),
+        ReadOutRow(3, "mpi3d_toy", "MPI3D toy", "object_shape", _figures(
+            object_shape=(0.03, 0.71, 0.97),
+            horizontal_axis=(0.28, 0.76, 0.90), vertical_axis=(0.46, 0.76, 0.84),
+        )),
+        ReadOutRow(4, "mpi3d_real", "MPI3D real", "object_shape", _figures(
+            object_shape=(0.19, 0.88, 0.98),
+            horizontal_axis=(0.14, 0.74, 0.83), vertical_axis=(0.44, 0.54, 0.71),
+        )),
+        ReadOutRow(5, "cars3d", "Cars3D", "object_type", _figures(
+            object_type=(0.05, 0.63, 0.77), elevation=(0.15, 0.87, 0.78),
+        )),
+        ReadOutRow(6, "smallnorb", "smallNORB", "category", _figures(
+            category=(0.22, 0.94, 1.0), elevation=(0.15, 0.83, 0.79),
+        )),
         ReadOutRow(7, "mpi3d_realistic", "MPI3D realistic", "object_shape"),
         ReadOutRow(8, "sprites", "sprites", "shape"),
         ReadOutRow(9, "shapes", "shapes", "shape"),
@@ -339,3 +281,15 @@ DISLIB = Experiment(
         ReadOutRow(11, "coil100", "COIL-100", "object"),
     ),
 )  # fmt: skip
+
+EXPERIMENTS = (
+    DIET,
+    SUPERVISED,
+    CLUSTER_VECTORS,
+    GENNORM,
+    BATCH_CLUSTERS_TAILS,
+    LABEL_NOISE,
+    FIGURE_3,
+    GENEALOGY,
+    DISLIB,
+)

@@ -190,3 +190,5 @@ TABLES_4_5 = Experiment(
         }),
     ),
 )  # fmt: skip
+
+EXPERIMENTS = (TABLE_1, TABLE_2, TABLE_3, TABLES_4_5, MARGINAL)
