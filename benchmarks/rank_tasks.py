@@ -14,7 +14,7 @@ from torch.nn import functional
 from benchmarks.memory import peak_memory, start_counting
 from demix._support.process_group.group import Ranks
 from demix._support.process_group.sharding import even_sharding
-from demix.distributions.uniform import Uniform
+from demix.distributions.base import Uniform
 from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
 from demix.losses.pairs import InfoNCE

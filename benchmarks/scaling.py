@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.sizes import Sizes
 from benchmarks.step import steps_of
 from benchmarks.timing import Say, interleaved, medians
-from demix.distributions.uniform import Uniform
+from demix.distributions.base import Uniform
 from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
 from demix.losses.pairs import InfoNCE

@@ -15,7 +15,7 @@ import torch
 
 from demix._support.files import write_atomic
 from demix._support.provenance import provenance
-from demix.distributions.uniform import Uniform
+from demix.distributions.base import Uniform
 from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
 from demix.losses.classification import InstanceDiscrimination

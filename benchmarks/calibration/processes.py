@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from demix.diagnostics.paired import uniform
+from demix.distributions.base import NoiseModel
 from demix.distributions.generalized_normal import GeneralizedNormal
-from demix.distributions.generalized_von_mises_fisher import GeneralizedVonMisesFisher
-from demix.distributions.noise_model import NoiseModel
+from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
 from demix.estimators.classifier import ClassifierDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
 from demix.processes.mixing import LeakyMixing

@@ -21,7 +21,7 @@ from demix import (
     load_model,
 )
 from demix.diagnostics.paired import uniform
-from demix.distributions.generalized_von_mises_fisher import GeneralizedVonMisesFisher
+from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
 from demix.estimators.sources import Source
 
 QUICK = {"recipe": Recipe(steps=150, batch=256), "encoder": {"hidden": (32, 32)}}

@@ -8,7 +8,7 @@ import torch
 
 from demix import Box, DemixError, GeneralizedNormal, Sphere, checkup_pairs
 from demix.diagnostics.paired import uniform
-from demix.distributions.generalized_von_mises_fisher import GeneralizedVonMisesFisher
+from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
 
 SPHERE = GeneralizedVonMisesFisher(Sphere(3), 2.0, 0.3)
 BOX = GeneralizedNormal(Box(3), 1.0, 0.1)

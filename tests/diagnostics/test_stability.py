@@ -32,7 +32,7 @@ def turned(runs, equivalence):
 def test_runs_that_differ_by_the_equivalence_are_perfectly_stable(equivalence):
     z = latents(600, sphere=equivalence.sphere)
     found, _ = measured(turned([z, z, z], equivalence), equivalence)
-    np.testing.assert_allclose(found.values, 1, atol=1e-6)
+    np.testing.assert_allclose(found.stability, 1, atol=1e-6)
     np.testing.assert_allclose(found.low, 1, atol=1e-6)
     assert (found.null < 0.2).all()
 
@@ -42,7 +42,7 @@ def test_runs_that_share_nothing_are_as_stable_as_chance(equivalence):
     found, _ = measured(
         [latents(2000, seed=s, sphere=equivalence.sphere) for s in range(4)], equivalence
     )
-    assert (found.values < 0.1).all()
+    assert (found.stability < 0.1).all()
     assert (found.null < 0.1).all()
     assert not stable_dimensions(found.low, found.null, [LEARNT] * 4).any()
 
@@ -56,7 +56,7 @@ def test_stability_does_not_depend_on_the_coordinates_of_the_runs(equivalence):
         measured(runs, equivalence)[0],
         measured(turned(runs, equivalence), equivalence)[0],
     )
-    np.testing.assert_allclose(np.sort(after.values), np.sort(before.values), atol=2e-3)
+    np.testing.assert_allclose(np.sort(after.stability), np.sort(before.stability), atol=2e-3)
 
 
 @pytest.mark.parametrize("name", ["permutation", "affine"])
@@ -67,7 +67,7 @@ def test_one_dimension_that_runs_do_not_share_is_found(name):
     found, _ = measured(turned(runs, Equivalence(name)), Equivalence(name))
     stable = stable_dimensions(found.low, found.null, [LEARNT] * 4)
     assert stable.sum() == 2
-    assert found.values[~stable] < 0.2
+    assert found.stability[~stable] < 0.2
     told = verdict(stable, found.low, [LEARNT] * 4, Equivalence(name).words, 0.0)
     assert told.startswith(f"Dimension {int(np.flatnonzero(~stable)[0]) + 1} of 3 is not stable")
 
@@ -75,8 +75,8 @@ def test_one_dimension_that_runs_do_not_share_is_found(name):
 def test_an_equivalence_that_is_too_small_finds_no_agreement():
     z = latents(1000)
     runs = turned([z, z, z], Equivalence("affine"))
-    assert measured(runs, Equivalence("affine"))[0].values.min() > 0.999
-    assert measured(runs, Equivalence("permutation"))[0].values.mean() < 0.9
+    assert measured(runs, Equivalence("affine"))[0].stability.min() > 0.999
+    assert measured(runs, Equivalence("permutation"))[0].stability.mean() < 0.9
 
 
 @equivalences
@@ -88,10 +88,10 @@ def test_the_interval_covers_what_more_rows_give(equivalence):
         return [z + 0.3 * z.std() * random.normal(size=z.shape) for _ in range(5)]
 
     small, large = measured(runs(400), equivalence)[0], measured(runs(40_000), equivalence)[0]
-    middle = large.values.mean()
+    middle = large.stability.mean()
     assert small.low.min() < middle < small.high.max()
-    assert (small.low < small.values).all()
-    assert (small.values < small.high).all()
+    assert (small.low < small.stability).all()
+    assert (small.stability < small.high).all()
     assert (large.high - large.low < small.high - small.low).all()
 
 
@@ -110,7 +110,7 @@ def test_the_short_measure_is_the_mean_of_the_long_one():
     z = latents(600)
     runs = [z + np.random.default_rng(s).normal(size=z.shape) for s in range(3)]
     found, parts = measured(runs, Equivalence("affine"))
-    assert mean_stability(*parts, Equivalence("affine")) == pytest.approx(found.values.mean())
+    assert mean_stability(*parts, Equivalence("affine")) == pytest.approx(found.stability.mean())
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from demix import (
     VonMisesFisher,
     check_conditional,
 )
-from demix.distributions.generalized_von_mises_fisher import GeneralizedVonMisesFisher
+from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
 
 BOX = Box(3, low=[0.0, -1.0, 2.0], high=[1.0, 1.0, 2.5])
 ON_SPHERES = [

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
-from demix.distributions.half_line import half_cdf, half_quantile
+from demix.distributions.generalized_normal import half_cdf, half_quantile
 
 SHAPES = [0.7, 1.0, 1.5, 2.0, 3.0, 8.0]
 

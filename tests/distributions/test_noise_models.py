@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 
 from demix import Box, DemixError, GeneralizedNormal, Normal, Real, Sphere, VonMisesFisher
-from demix.distributions.generalized_von_mises_fisher import GeneralizedVonMisesFisher
+from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
 
 MODELS = {
     "vMF": GeneralizedVonMisesFisher(Sphere(4), 2.0, math.sqrt(2 / 20)),

@@ -17,8 +17,8 @@ from demix.cli.bars import Bar, training_bar
 from demix.cli.claims import begin, claimed, finish
 from demix.cli.console import console
 from demix.cli.recovery import recovery_report, scores_as_data
+from demix.distributions.base import Uniform
 from demix.distributions.generalized_normal import Laplace
-from demix.distributions.uniform import Uniform
 from demix.encoders.encoder import Encoder
 from demix.encoders.files import save_encoder
 from demix.losses.contrast import contrast

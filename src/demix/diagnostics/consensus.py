@@ -145,13 +145,9 @@ def consensus(
     gains = [model.gain_ for model in runs]
     stable = stable_dimensions(found.low, found.null, gains)
     return Consensus(
+        **vars(found),
         latents=latents,
-        stability=found.values,
-        low=found.low,
-        high=found.high,
-        null=found.null,
         untrained=untrained,
-        per_run=found.per_run,
         stable=stable,
         verdict=verdict(stable, found.low, gains, allowed.words, untrained),
         equivalence=allowed,

@@ -13,6 +13,7 @@ from demix._support.errors import DemixError
 from demix.data.data import Data, as_data
 from demix.diagnostics.align import Map
 from demix.diagnostics.common import mean_of
+from demix.diagnostics.stability import Stability
 from demix.estimators.base import Demixer
 from demix.estimators.encoding import encoded
 from demix.estimators.gain import Gain
@@ -27,7 +28,7 @@ encoders agree on is the data, not latents."""
 
 
 @dataclass(frozen=True, eq=False)
-class Consensus:
+class Consensus(Stability):
     """Latents that several runs agree on, and how well; made by :func:`demix.consensus`.
 
     Attributes
@@ -36,15 +37,10 @@ class Consensus:
         The mean of the mapped runs, for all rows of the data. On a sphere they have length 1, else
         each dimension has mean 0 and variance 1 on the rows that aligned the runs. Unless the
         equivalence is a permutation, the dimensions that runs agree on most come first.
-    stability, low, high : ndarray (n,)
-        Held-out R² of each run against the consensus of the others, the mean over runs, and its
-        95 % interval over rows and runs.
-    null : ndarray (n,)
-        The same with rows shuffled, the largest of ten.
+    stability, low, high, null, per_run : ndarray
+        As in :class:`demix.diagnostics.stability.Stability`.
     untrained : float
         The mean R² over dimensions of encoders with random weights: what the data alone agree on.
-    per_run : ndarray (R, n)
-        The R² of each run.
     stable : ndarray (n,) of bool
         Whether ``low`` reaches 0.8 and lies above ``null``, and at least half of the runs have a
         gain above zero.
@@ -60,19 +56,10 @@ class Consensus:
         From the latents of each run to the consensus.
     held_out : ndarray (K,) of int64
         Test rows: neither the runs nor the maps were fitted to them.
-
-    Examples
-    --------
-    See :func:`demix.consensus`.
     """
 
     latents: np.ndarray
-    stability: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    null: np.ndarray
     untrained: float
-    per_run: np.ndarray
     stable: np.ndarray
     verdict: str
     equivalence: Equivalence
@@ -103,19 +90,15 @@ class Consensus:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but latents and models as plain data, for JSON."""
+        arrays = ("stability", "low", "high", "null", "per_run", "stable")
         return {
             "verdict": self.verdict,
             "equivalence": self.equivalence.name,
             "theorem": self.equivalence.theorem,
             "rows": len(self.latents),
             "held_out_rows": len(self.held_out),
-            "stability": self.stability.tolist(),
-            "low": self.low.tolist(),
-            "high": self.high.tolist(),
-            "null": self.null.tolist(),
+            **{name: getattr(self, name).tolist() for name in arrays},
             "untrained": self.untrained,
-            "stable": self.stable.tolist(),
-            "per_run": self.per_run.tolist(),
             "seeds": list(self.seeds),
             "gains": [gain.to_dict() for gain in self.gains],
             "maps": [map_.to_dict() for map_ in self.maps],

@@ -13,7 +13,7 @@ from scipy import special
 from demix.diagnostics.check import Check, judge, skipped
 from demix.diagnostics.model_checks import informative
 from demix.diagnostics.paired import Paired, uniform
-from demix.distributions.noise_model import SHAPES
+from demix.distributions.base import SHAPES
 from demix.estimators.gain import held_out_gain
 
 _DRAWS = 40

@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from demix._support.errors import DemixError
+from demix.distributions.base import NoiseModel
 from demix.distributions.generalized_normal import GeneralizedNormal
-from demix.distributions.generalized_von_mises_fisher import GeneralizedVonMisesFisher
-from demix.distributions.noise_model import NoiseModel
+from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
 from demix.spaces.base import Space
 from demix.spaces.box import Box
 from demix.spaces.sphere import Sphere

@@ -25,15 +25,16 @@ class Stability:
 
     Attributes
     ----------
-    values, low, high : ndarray (n,)
-        The R² and its 95 % interval, over blocks of rows and over runs.
+    stability, low, high : ndarray (n,)
+        Held-out R² of each run against the consensus of the others, the mean over runs, and its
+        95 % interval over blocks of rows and over runs.
     null : ndarray (n,)
-        The largest R² of ten shufflings of the rows of each run.
+        The same with the rows of a run shuffled, the largest of ten.
     per_run : ndarray (R, n)
         The R² of each run.
     """
 
-    values: np.ndarray
+    stability: np.ndarray
     low: np.ndarray
     high: np.ndarray
     null: np.ndarray

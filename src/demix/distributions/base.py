@@ -1,14 +1,16 @@
-"""The contracts of marginal and conditional distributions."""
+"""The contracts of marginals, conditionals and noise models, and the uniform marginal."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from scipy import optimize
 from torch import Tensor
 
 from demix._support.errors import DemixError
@@ -16,6 +18,11 @@ from demix.spaces.base import Space
 
 Generator = torch.Generator | np.random.Generator
 """A source of random numbers."""
+
+SHAPES = (0.4, 12.0)
+"""The shapes ``p`` that a fit tells apart; beyond them noise is a spike or a block."""
+# Pairs that a fit uses, and the smallest scale, which latents that do not differ would get.
+_MOST, _LEAST = 2000, 1e-12
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,39 @@ class Marginal(ABC):
     @abstractmethod
     def log_prob(self, z: Tensor) -> Tensor:
         """Return ``log p(z)`` for each row of ``z`` ``(N, n)``."""
+
+
+class Uniform(Marginal):
+    r"""The uniform distribution :math:`p(z) = |Z|^{-1}` of the theorems (Eqs. 2, 5, 8).
+
+    Parameters
+    ----------
+    space : Space
+        A bounded space.
+
+    Examples
+    --------
+    >>> from demix import Sphere, Uniform
+    >>> Uniform(Sphere(3)).sample(5).shape
+    torch.Size([5, 3])
+    """
+
+    def __init__(self, space: Space) -> None:
+        if not space.bounded:
+            raise DemixError(f"A uniform marginal needs a bounded space, but got {space!r}.")
+        self.space = space
+
+    def sample(self, size: int, *, generator: torch.Generator | None = None) -> Tensor:
+        """Draw uniform latents."""
+        return self.space.uniform(size, generator=generator)
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """Return ``-log |Z|`` inside the space, ``-inf`` outside."""
+        constant = torch.full(z.shape[:-1], -self.space.log_volume, dtype=z.dtype, device=z.device)
+        return torch.where(self.space.contains(z), constant, -torch.inf)
+
+    def __repr__(self) -> str:
+        return f"Uniform({self.space!r})"
 
 
 class Conditional(ABC):
@@ -115,6 +155,58 @@ class Around(Marginal):
 
     def __repr__(self) -> str:
         return f"{self.conditional!r}.at({self.center.tolist()})"
+
+
+class NoiseModel(Conditional):
+    r"""Noise of density :math:`\propto \exp(-(|\tilde z - z| / \lambda)^p)`, to be fitted to pairs.
+
+    Attributes
+    ----------
+    p, scale : float
+        The shape and the scale :math:`\lambda`.
+    """
+
+    p: float
+    scale: float
+
+    @abstractmethod
+    def sample(self, anchors: Tensor, *, generator: Generator | None = None) -> Tensor:
+        """Draw one positive for each anchor ``(N, n)``, from a generator of torch or NumPy."""
+
+    @abstractmethod
+    def with_noise(self, p: float, scale: float) -> NoiseModel:
+        """Return the noise of another shape and scale on the same space."""
+
+    @abstractmethod
+    def quantiles(self, z: Tensor, anchors: Tensor) -> Tensor:
+        """Return how large the noise is, as quantiles ``(N, k)``: uniform if the model holds."""
+
+    @abstractmethod
+    def residuals(self, z: Tensor, anchors: Tensor) -> Tensor:
+        """Return the noise ``(N, n)``, without mean or direction if the model holds."""
+
+    def fitted(self, z: Tensor, anchors: Tensor, *, shape: bool) -> NoiseModel:
+        """Return the model of the largest likelihood, with ``shape`` over the shape, too.
+
+        Of more than 2000 positives ``(N, n)`` and anchors, some that are evenly spread are used.
+        """
+        step = max(1, len(z) // _MOST)
+        z, anchors = z[::step], anchors[::step]
+        terms = self.quantiles(z[:1], anchors[:1]).shape[1]
+
+        def at(logs: np.ndarray) -> NoiseModel:
+            scale = max(math.exp(logs[0]), _LEAST)
+            return self.with_noise(math.exp(logs[1]) if shape else self.p, scale)
+
+        def loss(logs: np.ndarray) -> float:
+            if shape and not SHAPES[0] <= math.exp(logs[1]) <= SHAPES[1]:
+                return math.inf
+            return -float(at(logs).log_prob(z, anchors).mean()) / terms
+
+        start = [math.log(self.scale)] + ([math.log(self.p)] if shape else [])
+        steps = np.array([start, *(np.array(start) + 0.5 * np.eye(len(start)))])
+        options: dict[str, Any] = {"xatol": 2e-3, "fatol": 1e-6, "initial_simplex": steps}
+        return at(optimize.minimize(loss, start, method="Nelder-Mead", options=options).x)
 
 
 def rand(shape: Sequence[int], like: Tensor, generator: Generator | None) -> Tensor:

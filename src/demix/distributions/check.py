@@ -20,16 +20,14 @@ def check_conditional(conditional: Conditional, *, samples: int = 4096, seed: in
     Parameters
     ----------
     conditional : Conditional
-        The conditional to verify, on a bounded space.
-    samples : int
-        How many pairs are drawn.
-    seed : int
-        Seed of the pairs.
+        On a bounded space.
+    samples, seed : int
+        How many pairs are drawn, and their seed.
 
     Raises
     ------
     DemixError
-        In one sentence, which law is broken.
+        With the law that is broken.
 
     Examples
     --------

@@ -7,7 +7,7 @@ import math
 from torch import Tensor
 
 from demix._support.errors import DemixError
-from demix.distributions.uniform import Uniform
+from demix.distributions.base import Uniform
 from demix.losses.contrast import contrast
 from demix.losses.similarities import SimilarityName
 from demix.processes.process import Pairs, Process

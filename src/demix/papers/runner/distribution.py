@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from demix.distributions.base import Conditional, Marginal
+from demix.distributions.base import Conditional, Marginal, Uniform
 from demix.distributions.generalized_normal import GeneralizedNormal, Laplace, Normal
-from demix.distributions.uniform import Uniform
 from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.spaces.base import Space
 
