@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -131,15 +131,17 @@ def _plain(value: Any) -> Any:
     """Return a parameter as plain data; of a callable its name, of other objects None."""
     if isinstance(value, np.generic):  # as of a grid over an array
         value = value.item()
-    if isinstance(value, Space):
+    if callable(value):
+        return name_of(value)
+    if hasattr(value, "to_dict"):  # a space
         return value.to_dict()
-    if isinstance(value, Recipe):
+    if is_dataclass(value) and not isinstance(value, type):  # a recipe
         return asdict(value)
     if value is None or isinstance(value, str | int | float | bool | list | dict):
         return value
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
-    return name_of(value) if callable(value) else None
+    return None
 
 
 def _rich(name: str, value: Any) -> Any:
