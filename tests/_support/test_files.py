@@ -15,10 +15,10 @@ from demix._support.errors import DemixError
 from demix._support.files import (
     check_regular,
     is_full,
-    is_trouble,
+    is_os_error,
     new_array,
     open_regular,
-    remove_torn,
+    remove_stale,
     write_atomic,
 )
 from demix._support.outputs import claim_folder
@@ -120,9 +120,9 @@ def test_trouble_of_the_system_is_told_from_bad_input(tmp_path):
     (tmp_path / "a").write_text("a file")
     with pytest.raises(DemixError) as raised:
         write_atomic(tmp_path / "a" / "b", "text")
-    assert is_trouble(raised.value)
+    assert is_os_error(raised.value)
     assert not is_full(raised.value)
-    assert not is_trouble(DemixError("bad input"))
+    assert not is_os_error(DemixError("bad input"))
 
 
 def test_what_the_dead_left_is_removed_and_what_others_write_is_not(tmp_path):
@@ -131,7 +131,7 @@ def test_what_the_dead_left_is_removed_and_what_others_write_is_not(tmp_path):
     kept += [tmp_path / ".hidden", tmp_path / "a.tmp"]
     for file in kept[2:]:
         file.write_text("precious")
-    remove_torn(tmp_path)
+    remove_stale(tmp_path)
     assert not dead.exists()
     assert all(file.exists() for file in kept)
 
@@ -180,5 +180,5 @@ def test_links_that_look_like_temporary_files_are_left_alone(tmp_path):
     link = tmp_path / torn(tmp_path, NOBODY).name
     link.unlink()
     link.symlink_to(tmp_path / "elsewhere")
-    remove_torn(tmp_path)
+    remove_stale(tmp_path)
     assert link.is_symlink()

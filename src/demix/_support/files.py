@@ -152,7 +152,7 @@ def refused(path: Path, error: OSError) -> DemixError:
     return DemixError(f"Cannot write {path}: {error.strerror or error}; {advice}.")
 
 
-def is_trouble(error: BaseException | None, *numbers: int) -> bool:
+def is_os_error(error: BaseException | None, *numbers: int) -> bool:
     """Whether an error, or its cause, is an ``OSError``; with ``numbers``, one of these."""
     while error is not None:
         if isinstance(error, OSError) and (not numbers or error.errno in numbers):
@@ -163,7 +163,7 @@ def is_trouble(error: BaseException | None, *numbers: int) -> bool:
 
 def is_full(error: BaseException | None) -> bool:
     """Whether an error, or its cause, is a full disk or a limit on the size of files."""
-    return is_trouble(error, *_FULL)
+    return is_os_error(error, *_FULL)
 
 
 def file_digest(path: Path) -> str:
@@ -176,7 +176,7 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def remove_torn(folder: Path) -> None:
+def remove_stale(folder: Path) -> None:
     """Remove temporary files of processes of this machine that have ended."""
     for file in folder.iterdir():
         found = _TORN.fullmatch(file.name)

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from demix._support.errors import DemixError, warn
-from demix._support.files import LOCK, open_own, remove_torn
+from demix._support.files import LOCK, open_own, remove_stale
 
 _START = b'{"process": '
 
@@ -28,7 +28,7 @@ def lock_folder(folder: str | Path) -> Iterator[Path]:
     folder = Path(folder)
     locked = _lock(folder)
     try:
-        remove_torn(folder)
+        remove_stale(folder)
         yield folder
     finally:
         if locked is not None:

@@ -22,17 +22,11 @@ _UNREADABLE = (OSError, LookupError, ValueError)
 
 
 def check_memory(needed: float, what: str, advice: str) -> None:
-    """Raise :class:`DemixError` if something will not fit into memory.
+    """Raise :class:`DemixError` if something, ``what``, will not fit into memory.
 
-    Parameters
-    ----------
-    needed : float
-        Roughly the bytes that it will take at its peak on top of what this process has already. A
-        third is added for the error of the estimate, and 100 MiB for libraries.
-    what : str
-        What is about to begin; the sentence begins with it.
-    advice : str
-        How it takes less.
+    ``needed`` are roughly the bytes that it will take on top of what this process has already. A
+    third is added for the error of the estimate, and 100 MiB for libraries. ``advice`` says how to
+    take less.
     """
     enough = _SAFETY * needed + _BASE
     room, limit = min(_limits())

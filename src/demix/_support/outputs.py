@@ -22,18 +22,9 @@ def claim_folder(
 ) -> Path:
     """Return ``path`` as a folder to write to: new, empty, or one that was written to before.
 
-    Parameters
-    ----------
-    path : str or Path
-        The folder, which is made.
-    marker : str
-        The file that a folder holds if it was written to before; JSON, whose provenance names
-        ``command`` if that is given. Any other folder is refused, so that nothing of the user's is
-        overwritten.
-    command : str, optional
-        The command that writes to it.
-    inputs : sequence of Path
-        Files that are read; none of them may lie in the folder.
+    A folder was written to before if it holds the file ``marker``; its JSON names ``command`` in
+    its provenance, if that is given. Any other folder is refused, and one in which some of
+    ``inputs`` lie: nothing of the user's is overwritten. Missing folders are made.
     """
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
@@ -85,22 +76,11 @@ def claim_file(
     inputs: Sequence[Path] = (),
     overwrite: bool = False,
 ) -> None:
-    """Raise :class:`DemixError` if a file must not be written.
+    """Raise :class:`DemixError` if a file, which users call ``option``, must not be written.
 
-    Parameters
-    ----------
-    file : Path
-        The file to write, in a folder that exists.
-    option : str
-        What the user calls it.
-    suffix : str
-        How its name must end.
-    start : bytes
-        Among its first bytes, if demix has written it.
-    inputs : sequence of Path
-        Files and folders that are read. They are never replaced.
-    overwrite : bool
-        Whether an earlier result may be replaced.
+    Its name must end in ``suffix``, in a folder that exists. ``inputs``, files and folders, are
+    never replaced. With ``overwrite`` an earlier result is, which has ``start`` among its first
+    bytes; nothing else is.
     """
     if file.suffix.lower() != suffix or not file.parent.is_dir():
         raise DemixError(

@@ -13,7 +13,7 @@ from typing import Any
 from typer import Exit
 
 from demix._support.errors import DemixError
-from demix._support.files import is_trouble, write_atomic
+from demix._support.files import is_os_error, write_atomic
 from demix._support.locks import lock_folder
 from demix._support.outputs import claim_folder, read_marker, tidied
 from demix._support.process_group.group import LostRank
@@ -81,7 +81,7 @@ def claimed(
             except LostRank:
                 raise
             except DemixError as error:
-                if not is_trouble(error):
+                if not is_os_error(error):
                     _restore(folder, marker, before, new)
                 raise
 

@@ -77,14 +77,8 @@ def open_executor(
 ) -> Iterator[Executor]:
     """Give an executor by its name, and close it in the end.
 
-    Parameters
-    ----------
-    name : str
-        ``local`` or ``local:N`` for processes of this machine, ``dask:ADDRESS`` for a cluster.
-    preload : sequence of str
-        Modules that local processes import at once.
-    patience : float
-        Seconds within which a cluster has to answer.
+    ``local`` or ``local:N`` are processes of this machine, which import the modules of ``preload``
+    at once; ``dask:ADDRESS`` is a cluster, which has to answer within ``patience`` seconds.
     """
     kind, colon, what = name.partition(":")
     if kind == "local" and (not colon or (what.isdecimal() and int(what))):

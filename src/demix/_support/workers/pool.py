@@ -32,13 +32,9 @@ class Workers(Executor):
     process that started them. They end with it, even if it is killed, and at once when an exception
     leaves the ``with`` block.
 
-    Parameters
-    ----------
-    count : int, optional
-        How many; by default one for each core.
-    preload : sequence of str
-        Modules that tasks need. One process imports them, once, and the others are forked from
-        it; if such a process runs already, started in Python's own way, it stays as it is.
+    By default there is one for each core. One process imports the modules of ``preload``, once, and
+    the others are forked from it; if such a process runs already, started in Python's own way, it
+    stays as it is.
     """
 
     def __init__(self, count: int | None = None, *, preload: Sequence[str] = ()) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from demix._support.errors import DemixError
-from demix._support.files import is_trouble, open_own
+from demix._support.files import is_os_error, open_own
 from demix._support.outputs import check_folder, read_marker, remove_only
 from demix.training.loop import Record
 
@@ -100,7 +100,7 @@ class Note:
         try:
             opened = open_own(self.file, os.O_CREAT)
         except DemixError as error:
-            if is_trouble(error, errno.ENOENT):
+            if is_os_error(error, errno.ENOENT):
                 raise KeyboardInterrupt from None
             return  # a full disk, for example: the job goes on without a note
         with suppress(OSError), os.fdopen(opened, "w", encoding="utf-8") as file:
