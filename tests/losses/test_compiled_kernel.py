@@ -17,7 +17,7 @@ from demix.losses import kernel as compiled
 from demix.losses import tiles
 from demix.losses.contrast import contrast
 from demix.losses.kernel import build
-from demix.losses.similarities import similarity_named
+from demix.losses.similarities import PairBlock, similarity_named
 
 COMPILED = [s for s in SIMILARITIES if similarity_named(s).compiled_as is not None]
 needs_compiler = pytest.mark.skipif(build.library() is None, reason="no C compiler")
@@ -33,12 +33,12 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 
 def both(q: Tensor, k: Tensor, similarity: object, skip: Tensor | None) -> list[list[Tensor]]:
     """Return rows, columns and both gradients from the kernel and from the tiles."""
-    pairs = similarity_named(similarity)
+    block = PairBlock(q, k, similarity_named(similarity), skip)
     weights = uniform(7, len(q)).to(q.dtype), uniform(8, len(k)).to(q.dtype)
     results = []
     for engine in (compiled, tiles):
-        rows, columns = engine.logsumexp(q, k, pairs, skip, True)
-        pulls = engine.gradient(q, k, pairs, skip, (rows, weights[0]), (columns, weights[1]))
+        rows, columns = engine.logsumexp(block, True)
+        pulls = engine.gradient(block, (rows, weights[0]), (columns, weights[1]))
         results.append([rows, columns, *pulls])
     return results
 

@@ -16,7 +16,7 @@ from torch import distributed as dist
 
 from demix._support.process_group.exchange import log_summed
 from demix._support.process_group.sharding import Sharding
-from demix.losses.similarities import PairSimilarity
+from demix.losses.similarities import PairBlock, PairSimilarity
 from demix.losses.streaming import block_gradient, block_logsumexp, pairwise_logsumexp
 
 Exchange = Literal["ring", "gather"]
@@ -64,24 +64,18 @@ def sharded_logsumexp(
 
 class _RingLogSumExp(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        q: Tensor,
-        k: Tensor,
-        similarity: PairSimilarity,
-        keys: Sharding,
-        skip: Tensor | None,
-        columns: bool,
-    ) -> tuple[Tensor, Tensor | None]:
+    def forward(ctx: Any, q: Tensor, k: Tensor, *given: Any) -> tuple[Tensor, Tensor | None]:
+        ctx.similarity, keys, skip, columns = given
         rows = q.new_full((len(q),), -torch.inf)
         results = _Results(keys, torch.logaddexp)
         for hop, owner, block in _blocks(k, keys):
-            part, sums = block_logsumexp(q, block, similarity, _within(skip, keys, owner), columns)
+            left_out = _within(skip, keys, owner)
+            part, sums = block_logsumexp(PairBlock(q, block, ctx.similarity, left_out), columns)
             rows = torch.logaddexp(rows, part)
             if sums is not None:
                 results.send(hop, sums)
         own = results.total() if columns else None
-        ctx.similarity, ctx.keys = similarity, keys
+        ctx.keys = keys
         ctx.save_for_backward(q, k, skip, rows, own)
         return rows, own
 
@@ -95,9 +89,8 @@ class _RingLogSumExp(torch.autograd.Function):
         for hop, owner, block in _blocks(torch.cat([k, *with_sums], dim=1), keys):
             columns = None if own is None else (block[:, width], block[:, width + 1])
             left_out = _within(skip, keys, owner)
-            pulled, to_block = block_gradient(
-                q, block[:, :width], ctx.similarity, left_out, (rows, grads[0]), columns
-            )
+            pairs = PairBlock(q, block[:, :width], ctx.similarity, left_out)
+            pulled, to_block = block_gradient(pairs, (rows, grads[0]), columns)
             to_q += pulled
             results.send(hop, to_block)
         return to_q, results.total(), None, None, None, None

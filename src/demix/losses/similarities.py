@@ -7,7 +7,7 @@ L^p forms go through the ``d`` coordinates one at a time.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -124,6 +124,18 @@ class PowerDistance(PairSimilarity):
             to_q[:, i] = slope.sum(dim=1)
             to_k[:, i] = slope.sum(dim=0)
         return to_q.mul_(-self.degree), to_k.mul_(self.degree)
+
+
+class PairBlock(NamedTuple):
+    """Queries ``(B, d)``, keys ``(K, d)`` and their similarity.
+
+    ``skip`` ``(B,)`` names for each query one key that is left out of all sums, or -1 for none.
+    """
+
+    q: Tensor
+    k: Tensor
+    similarity: PairSimilarity
+    skip: Tensor | None = None
 
 
 def similarity_named(kind: SimilarityName) -> PairSimilarity:

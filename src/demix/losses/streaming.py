@@ -10,7 +10,7 @@ from torch import Tensor
 
 from demix.losses import kernel as compiled
 from demix.losses import tiles
-from demix.losses.similarities import PairSimilarity
+from demix.losses.similarities import PairBlock, PairSimilarity
 
 
 def pairwise_logsumexp(
@@ -53,56 +53,43 @@ def kernel_name() -> str:
     return "tiles" if compiled.library() is None else "compiled"
 
 
-def block_logsumexp(
-    q: Tensor, k: Tensor, similarity: PairSimilarity, skip: Tensor | None, columns: bool
-) -> tuple[Tensor, Tensor | None]:
+def block_logsumexp(block: PairBlock, columns: bool) -> tuple[Tensor, Tensor | None]:
     """Return the sums over a block of pairs, without a gradient; ``-inf`` where there are none."""
+    q, k, _, skip = block
     if len(q) == 0 or len(k) == 0:
         nothing = k.new_full((len(k),), -torch.inf) if columns else None
         return q.new_full((len(q),), -torch.inf), nothing
     # Without autocast: forward and backward must see the same, unrounded similarities.
     with torch.autocast(q.device.type, enabled=False):
-        rows, sums = _engine(q, k, similarity).logsumexp(q, k, similarity, skip, columns)
+        rows, sums = _engine(block).logsumexp(block, columns)
     if len(k) == 1 and skip is not None:
         rows = torch.where(skip == 0, -torch.inf, rows)
     return rows, sums
 
 
 def block_gradient(
-    q: Tensor,
-    k: Tensor,
-    similarity: PairSimilarity,
-    skip: Tensor | None,
-    rows: tuple[Tensor, Tensor],
-    columns: tuple[Tensor, Tensor] | None,
+    block: PairBlock, rows: tuple[Tensor, Tensor], columns: tuple[Tensor, Tensor] | None
 ) -> tuple[Tensor, Tensor]:
     """Return the gradients of a block, given sums over at least this block with their gradients."""
+    q, k, _, skip = block
     if len(q) == 0 or len(k) == 0:
         return torch.zeros_like(q), torch.zeros_like(k)
-    engine = _engine(q, k, similarity)
     if len(k) == 1 and skip is not None:
         rows = tiles.finite(rows[0]), rows[1]
     with torch.autocast(q.device.type, enabled=False):
-        to_q, to_k = engine.gradient(q, k, similarity, skip, rows, columns)
+        to_q, to_k = _engine(block).gradient(block, rows, columns)
     return to_q, to_k
 
 
-def _engine(q: Tensor, k: Tensor, similarity: PairSimilarity) -> ModuleType:
-    return compiled if compiled.serves(q, k, similarity) else tiles
+def _engine(block: PairBlock) -> ModuleType:
+    return compiled if compiled.serves(block) else tiles
 
 
 class _PairwiseLogSumExp(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        q: Tensor,
-        k: Tensor,
-        similarity: PairSimilarity,
-        skip: Tensor | None,
-        columns: bool,
-    ) -> tuple[Tensor, Tensor | None]:
-        rows, sums = block_logsumexp(q, k, similarity, skip, columns)
-        ctx.similarity = similarity
+    def forward(ctx: Any, q: Tensor, k: Tensor, *given: Any) -> tuple[Tensor, Tensor | None]:
+        ctx.similarity, skip, columns = given
+        rows, sums = block_logsumexp(PairBlock(q, k, ctx.similarity, skip), columns)
         ctx.save_for_backward(q, k, skip, rows, sums)
         return rows, sums
 
@@ -110,5 +97,6 @@ class _PairwiseLogSumExp(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
         q, k, skip, rows, sums = ctx.saved_tensors
         columns = None if sums is None else (sums, grads[1])
-        to_q, to_k = block_gradient(q, k, ctx.similarity, skip, (rows, grads[0]), columns)
+        block = PairBlock(q, k, ctx.similarity, skip)
+        to_q, to_k = block_gradient(block, (rows, grads[0]), columns)
         return to_q, to_k, None, None, None

@@ -8,20 +8,19 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from demix.losses.similarities import PairSimilarity
+from demix.losses.similarities import PairBlock
 
 # Elements of a tile, 2 MiB in float32: small beside any encoder, enough to keep all cores busy.
 _TILE = 2**19
 
 
-def logsumexp(
-    q: Tensor, k: Tensor, similarity: PairSimilarity, skip: Tensor | None, columns: bool
-) -> tuple[Tensor, Tensor | None]:
+def logsumexp(block: PairBlock, columns: bool) -> tuple[Tensor, Tensor | None]:
     """Return the log-sum-exp along the rows ``(B,)`` and, if asked, the columns ``(K,)``."""
+    q, k = block.q, block.k
     rows = q.new_empty(len(q))
     highest = k.new_full((len(k),), -torch.inf)
     total = k.new_zeros(len(k))
-    for part, tile in _tiles(q, k, similarity, skip):
+    for part, tile in _tiles(block):
         top = finite(tile.amax(dim=1, keepdim=True))
         rows[part] = _exp(tile - top).sum(dim=1).log() + top[:, 0]
         if columns:
@@ -35,20 +34,16 @@ def logsumexp(
 
 
 def gradient(
-    q: Tensor,
-    k: Tensor,
-    similarity: PairSimilarity,
-    skip: Tensor | None,
-    rows: tuple[Tensor, Tensor],
-    columns: tuple[Tensor, Tensor] | None,
+    block: PairBlock, rows: tuple[Tensor, Tensor], columns: tuple[Tensor, Tensor] | None
 ) -> tuple[Tensor, Tensor]:
     """Return the gradients ``(B, d)`` and ``(K, d)``, given both results and their gradients."""
+    q, k = block.q, block.k
     grad_q, grad_k = torch.empty_like(q), torch.zeros_like(k)
-    for part, tile in _tiles(q, k, similarity, skip):
+    for part, tile in _tiles(block):
         weight = _exp(tile - rows[0][part, None]).mul_(rows[1][part, None])
         if columns is not None:
             weight += _exp(tile.sub_(finite(columns[0]))).mul_(columns[1])
-        grad_q[part], to_k = similarity.pull(q[part], k, weight)
+        grad_q[part], to_k = block.similarity.pull(q[part], k, weight)
         grad_k += to_k
     return grad_q, grad_k
 
@@ -61,10 +56,9 @@ def lowest_exponent(dtype: torch.dtype) -> float:
     return 0.69 * math.log(torch.finfo(dtype).tiny)
 
 
-def _tiles(
-    q: Tensor, k: Tensor, similarity: PairSimilarity, skip: Tensor | None
-) -> Iterator[tuple[slice, Tensor]]:
+def _tiles(block: PairBlock) -> Iterator[tuple[slice, Tensor]]:
     """Yield ``(slice of rows, tile)``, skipped pairs at ``-inf``."""
+    q, k, similarity, skip = block
     # With many keys a tile may weigh as much as they do: fewer queries would not spare memory,
     # but go through all keys more often.
     step = max(q.shape[1], _TILE // len(k))
