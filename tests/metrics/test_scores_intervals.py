@@ -15,7 +15,8 @@ from demix.metrics.isometry import isometry_error
 from demix.metrics.prototypes import prototypes_r2
 from demix.metrics.readout import explicitness, linear_accuracy
 from demix.metrics.regression import orthogonality_error
-from demix.metrics.statistic import Meaning, Statistic, _weights, r2_of, scored
+from demix.metrics.score import Meaning
+from demix.metrics.statistic import Statistic, _weights, r2_of, scored
 
 
 def noisy(seed: int, samples: int, dim: int = 1) -> tuple[np.ndarray, np.ndarray]:

@@ -22,19 +22,9 @@ def slow_directions(y: Tensor, y_tilde: Tensor, count: int) -> tuple[Tensor, Ten
     (Wiskott & Sejnowski 2002), with pairs in place of steps in time. A latent comes before its
     own harmonics.
 
-    Parameters
-    ----------
-    y, y_tilde : Tensor (N, m)
-        Outputs for both sides of positive pairs.
-    count : int
-        How many directions, at most m.
-
-    Returns
-    -------
-    mean : Tensor (m,)
-        Of all outputs.
-    directions : Tensor (count, m)
-        Along which outputs are uncorrelated and have unit variance, the slowest first.
+    Returns the mean ``(m,)`` of the outputs ``(N, m)`` for both sides of positive pairs, and
+    ``count`` directions ``(count, m)``, the slowest first, along which outputs are uncorrelated
+    and have unit variance.
 
     References
     ----------
@@ -70,20 +60,11 @@ def slow_directions(y: Tensor, y_tilde: Tensor, count: int) -> tuple[Tensor, Ten
 
 
 def independent_axes(white: Tensor) -> Tensor:
-    r"""Turn white outputs so that they are as independent as can be (FastICA, Hyvärinen 1999).
+    r"""Rotate white outputs so that they are as independent as possible (FastICA, Hyvärinen 1999).
 
     Once a linear map of independent latents is known, of which at most one is normal, their axes
-    are, up to order and sign (Comon 1994).
-
-    Parameters
-    ----------
-    white : Tensor (N, n)
-        Centred and uncorrelated, of unit variance or none.
-
-    Returns
-    -------
-    Tensor (n, n)
-        The rotation; a row for each axis.
+    are, up to order and sign (Comon 1994). Outputs ``(N, n)`` must be centred and uncorrelated, of
+    unit variance or none. Returns the rotation ``(n, n)``, a row for each axis.
 
     References
     ----------

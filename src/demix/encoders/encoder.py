@@ -194,18 +194,9 @@ class Encoder(nn.Module):
 def paper_encoder(
     dim_in: int, space: Space, *, scale: float = 1.0, batch_norm: bool = False
 ) -> Encoder:
-    """Build the papers' encoder: ``n*10, n*50 x 4, n*10`` LeakyReLU units (App. A.3).
+    """Build the papers' :class:`Encoder`: ``n*10, n*50 x 4, n*10`` LeakyReLU units (App. A.3).
 
-    Parameters
-    ----------
-    dim_in : int
-        Dimension of the observations.
-    space : Space
-        The assumed space of the ``n`` latents.
-    scale : float
-        Where the learnable size of the output space starts.
-    batch_norm : bool
-        Normalise each layer over the batch, as Reizinger et al. (2024) do.
+    Reizinger et al. (2024) normalise each layer over the batch.
 
     Examples
     --------

@@ -10,8 +10,8 @@ from scipy.stats import rankdata
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
-from demix.metrics.score import Score
-from demix.metrics.statistic import Meaning, Statistic, halves, mean_of, over, scored
+from demix.metrics.score import Meaning, Score
+from demix.metrics.statistic import Statistic, halves, mean_of, over, scored
 from demix.theory.setting import UP_TO
 
 Method = Literal["pearson", "spearman"]

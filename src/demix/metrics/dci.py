@@ -9,18 +9,8 @@ import numpy as np
 from scipy.stats import norm, rankdata
 
 from demix.metrics.factors import Factors, check_factors
-from demix.metrics.score import Score
-from demix.metrics.statistic import (
-    ANY_MIXING,
-    Meaning,
-    Statistic,
-    Values,
-    halves,
-    mean_of,
-    over,
-    r2_of,
-    scored_each,
-)
+from demix.metrics.score import ANY_MIXING, Meaning, Score
+from demix.metrics.statistic import Statistic, Values, halves, mean_of, over, r2_of, scored_each
 
 _TREES = 30
 _LEAF = 5

@@ -9,8 +9,8 @@ import numpy as np
 
 from demix.metrics.factors import Factors, check_factors
 from demix.metrics.information import binned_information
-from demix.metrics.score import Score
-from demix.metrics.statistic import Meaning, Statistic, Values, halves, mean_of, over, r2_of, scored
+from demix.metrics.score import Meaning, Score
+from demix.metrics.statistic import Statistic, Values, halves, mean_of, over, r2_of, scored
 
 
 def mutual_information_gap(

@@ -11,18 +11,8 @@ from sklearn.linear_model import LinearRegression
 from demix.metrics.factors import Factors, check_factors
 from demix.metrics.information import ONE_FACTOR_EACH, nearest_information
 from demix.metrics.readout import class_shares
-from demix.metrics.score import Score
-from demix.metrics.statistic import (
-    ANY_MIXING,
-    Meaning,
-    Statistic,
-    Values,
-    halves,
-    mean_of,
-    over,
-    r2_of,
-    scored_each,
-)
+from demix.metrics.score import ANY_MIXING, Meaning, Score
+from demix.metrics.statistic import Statistic, Values, halves, mean_of, over, r2_of, scored_each
 
 
 class InfoMEC(NamedTuple):

@@ -10,8 +10,8 @@ from scipy.special import digamma
 from scipy.stats import chi2
 
 from demix.metrics.factors import Factors, binned, check_factors
-from demix.metrics.score import Score
-from demix.metrics.statistic import Meaning, Statistic, mean_of, over, scored
+from demix.metrics.score import Meaning, Score
+from demix.metrics.statistic import Statistic, mean_of, over, scored
 
 _LEVEL = 0.01
 _NEIGHBOURS = 10

@@ -9,8 +9,8 @@ import numpy as np
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
-from demix.metrics.score import Score
-from demix.metrics.statistic import Meaning, Statistic, Values, over, scored
+from demix.metrics.score import Meaning, Score
+from demix.metrics.statistic import Statistic, Values, over, scored
 
 
 def isometry_error(

@@ -9,8 +9,8 @@ from sklearn.linear_model import LinearRegression
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_matrix
-from demix.metrics.score import Score
-from demix.metrics.statistic import Meaning, Statistic, mean_of, over, scored
+from demix.metrics.score import Meaning, Score
+from demix.metrics.statistic import Statistic, mean_of, over, scored
 from demix.theory.setting import UP_TO
 
 

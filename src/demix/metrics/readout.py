@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 
 from demix._support.errors import DemixError
 from demix.metrics.factors import Factors, check_factors
-from demix.metrics.score import Score
-from demix.metrics.statistic import Meaning, Statistic, Values, halves, mean_of, over, scored
+from demix.metrics.score import Meaning, Score
+from demix.metrics.statistic import Statistic, Values, halves, mean_of, over, scored
 
 # Nearly no penalty, enough to give classes that can be separated a finite optimum.
 _STRENGTH = 1e4

@@ -10,18 +10,8 @@ from sklearn.linear_model import LinearRegression
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
-from demix.metrics.score import Score
-from demix.metrics.statistic import (
-    ANY_MIXING,
-    Meaning,
-    Statistic,
-    Values,
-    halves,
-    mean_of,
-    over,
-    r2_of,
-    scored,
-)
+from demix.metrics.score import ANY_MIXING, Meaning, Score
+from demix.metrics.statistic import Statistic, Values, halves, mean_of, over, r2_of, scored
 from demix.theory.setting import UP_TO
 
 

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 Interval = tuple[float, float]
+
+
+class Meaning(NamedTuple):
+    """What the best value of a score certifies and leaves open, and what its parts belong to."""
+
+    certifies: str
+    leaves_open: str
+    per: Literal["factor", "latent"] = "factor"
+
+
+ANY_MIXING = "which latent is which factor, and any mixing of them"
 
 
 class Score(float):
@@ -46,26 +57,25 @@ class Score(float):
     True
     """
 
-    def __new__(cls, value: float, **meaning: Any) -> Score:
-        """Make the number; copies and pickles take its meaning from :meth:`__getstate__`."""
+    def __new__(cls, value: float, *meaning: Any, **computed: Any) -> Score:
+        """Make the number; copies and pickles take the rest from :meth:`__getstate__`."""
         return super().__new__(cls, value)
 
     def __init__(
         self,
         value: float,
+        meaning: Meaning,
+        parts: np.ndarray,
         *,
         baseline: Callable[[], float],
         interval: Callable[[], Interval],
-        certifies: str,
-        leaves_open: str,
-        per_factor: np.ndarray | None = None,
-        per_latent: np.ndarray | None = None,
         assignment: np.ndarray | None = None,
     ) -> None:
-        self._compute_baseline, self._compute_interval = baseline, interval
-        self.certifies, self.leaves_open = certifies, leaves_open
-        self.per_factor, self.per_latent = per_factor, per_latent
+        self.certifies, self.leaves_open = meaning.certifies, meaning.leaves_open
+        self.per_factor = parts if meaning.per == "factor" else None
+        self.per_latent = parts if meaning.per == "latent" else None
         self.assignment = assignment
+        self._compute_baseline, self._compute_interval = baseline, interval
 
     @cached_property
     def baseline(self) -> float:

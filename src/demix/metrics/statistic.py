@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from demix.metrics.score import Score
+from demix.metrics.score import Meaning, Score
 
 _DRAWS = 200
 # Weights that are held in memory at a time, whatever the number of samples.
@@ -46,17 +46,6 @@ class Statistic(NamedTuple):
         low, high = np.quantile(self.bootstrap(seed)[0], [0.025, 0.975])
         # A maximum over latents grows when samples are redrawn; the value itself stays inside.
         return min(float(low), value), max(float(high), value)
-
-
-class Meaning(NamedTuple):
-    """What the best value of a score certifies and leaves open, and what its parts belong to."""
-
-    certifies: str
-    leaves_open: str
-    per: Literal["factor", "latent"] = "factor"
-
-
-ANY_MIXING = "which latent is which factor, and any mixing of them"
 
 
 def halves(samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -118,12 +107,10 @@ def _score(
     value, parts = statistic.unweighted()
     return Score(
         float(value),
+        meaning,
+        parts,
         baseline=lambda: float(chance().unweighted()[0]),
         interval=lambda: statistic.interval(seed),
-        certifies=meaning.certifies,
-        leaves_open=meaning.leaves_open,
-        per_factor=parts if meaning.per == "factor" else None,
-        per_latent=parts if meaning.per == "latent" else None,
         assignment=assignment,
     )
 

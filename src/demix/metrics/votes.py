@@ -17,8 +17,8 @@ import numpy as np
 
 from demix.metrics.factors import Factors, check_factors
 from demix.metrics.readout import class_shares
-from demix.metrics.score import Score
-from demix.metrics.statistic import Meaning, Statistic, halves, mean_of, over, scored
+from demix.metrics.score import Meaning, Score
+from demix.metrics.statistic import Statistic, halves, mean_of, over, scored
 
 _RUN = 64
 

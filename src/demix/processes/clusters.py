@@ -65,16 +65,11 @@ def cluster_vectors(marginal: Marginal, count: int, *, seed: int, flat: bool = F
 
 
 def affine_generator_rank(vectors: Tensor) -> int:
-    r"""Return the dimension of the affine hull of cluster vectors.
+    r"""Return the dimension of the affine hull of cluster vectors ``(C, d)``.
 
     They are an affine generator system of :math:`R^d` (every vector is :math:`\sum_c a_c v_c` with
     :math:`\sum_c a_c = 1`) if and only if it is ``d``, which takes ``d + 1`` of them (Def. 1 of
     Reizinger et al. 2024).
-
-    Parameters
-    ----------
-    vectors : Tensor (C, d)
-        One row per cluster.
 
     Examples
     --------
@@ -93,19 +88,8 @@ def diversity_rank(vectors: Tensor, *, sufficient: bool = True) -> tuple[int, in
     Case C3 of Theorem 1 (free features, unit rows) needs cluster vectors that determine a quadratic
     form. The paper asks that the rows :math:`[v \odot v, v]` have rank ``2 d``, which depends on
     the axes and does not suffice; all products :math:`v_i v_j` and all :math:`v_i` do, with rank
-    ``d (d + 1) / 2 + d``.
-
-    Parameters
-    ----------
-    vectors : Tensor (C, d)
-        One row per cluster.
-    sufficient : bool
-        Whether to take all products, or the paper's squares alone.
-
-    Returns
-    -------
-    rank, needed : int
-        The data are diverse if both are equal.
+    ``d (d + 1) / 2 + d``. ``sufficient`` takes all products, or else the paper's squares alone. The
+    vectors ``(C, d)`` are diverse if both numbers are equal.
 
     Examples
     --------

@@ -55,20 +55,8 @@ class LeakyMixing(Mixing):
 
     Each matrix has entries from U(-1, 1) and columns of unit norm; of ``draws`` such matrices the
     ``layers`` with the smallest condition numbers are kept. (The authors' scripts redraw each layer
-    until it is as good as the best of 25 000, which may never end.)
-
-    Parameters
-    ----------
-    dim : int
-        The dimension ``n`` of latents and observations.
-    seed : int
-        Seed of the draws.
-    layers : int
-        How many matrices.
-    draws : int
-        How many candidates are drawn.
-    slope : float
-        Slope of the LeakyReLU for negative inputs.
+    until it is as good as the best of 25 000, which may never end.) ``slope`` is that of the
+    LeakyReLU for negative inputs.
 
     Examples
     --------
@@ -109,14 +97,8 @@ class SpiralMixing(Mixing):
     r"""Rotate each pair of coordinates by an angle that grows with its radius.
 
     :math:`(a, b) \mapsto R(\omega \sqrt{a^2 + b^2}) (a, b)`: smooth, volume preserving, and far
-    from linear. With an odd dimension the last coordinate stays as it is.
-
-    Parameters
-    ----------
-    dim : int
-        The dimension ``n >= 2``.
-    turns : float
-        Full turns per unit of radius.
+    from linear. ``turns`` are full turns per unit of radius. With an odd dimension the last
+    coordinate stays as it is.
 
     Examples
     --------
@@ -154,22 +136,8 @@ class CouplingMixing(Mixing):
     r"""Random affine coupling layers (real NVP) with a random rotation before each.
 
     One half of the coordinates, ``a``, stays; the other becomes
-    :math:`b \, e^{s(a)} + t(a)` with random one-layer ``s`` (bounded) and ``t``.
-
-    Parameters
-    ----------
-    dim : int
-        The dimension ``n >= 2``.
-    seed : int
-        Seed of the weights.
-    layers : int
-        How many coupling layers.
-    hidden : int
-        Units of each ``s`` and ``t``.
-
-    References
-    ----------
-    Dinh et al. (2017), Density estimation using Real NVP.
+    :math:`b \, e^{s(a)} + t(a)` with random ``s`` (bounded) and ``t`` of one layer of ``hidden``
+    units (Dinh et al. 2017, Density estimation using Real NVP).
 
     Examples
     --------

@@ -16,19 +16,8 @@ def check_space(space: Space, *, samples: int = 512, seed: int = 0) -> None:
     free point than its projection; that squashing is differentiable; that the space can be rebuilt
     from its data.
 
-    Parameters
-    ----------
-    space : Space
-        The space to verify.
-    samples : int
-        How many random points are used.
-    seed : int
-        Seed of these points.
-
-    Raises
-    ------
-    DemixError
-        In one sentence, which law is broken.
+    Raises a :class:`demix.DemixError` that names the law that is broken for one of ``samples``
+    random points.
 
     Examples
     --------

@@ -13,13 +13,6 @@ from demix.spaces.base import Space, check_dim, check_radius, device_of
 class L1Ball(Space):
     r"""The ball :math:`\{z \in R^n : |z|_1 \le r\}`.
 
-    Parameters
-    ----------
-    dim : int
-        The dimension ``n``.
-    radius : float
-        The radius ``r``.
-
     Examples
     --------
     >>> import torch

@@ -14,11 +14,6 @@ from demix.spaces.base import Space, check_dim
 class Real(Space):
     """All of ``R^n``: no theorem of the paper covers it, several of its experiments use it.
 
-    Parameters
-    ----------
-    dim : int
-        The dimension ``n``.
-
     Examples
     --------
     >>> from demix import Real

@@ -11,14 +11,7 @@ from demix.spaces.base import Space, check_dim, check_radius, device_of
 
 
 class Sphere(Space):
-    r"""The sphere :math:`S^{n-1}_r = \{z \in R^n : |z|_2 = r\}`.
-
-    Parameters
-    ----------
-    dim : int
-        The ambient dimension ``n >= 2``.
-    radius : float
-        The radius ``r``.
+    r"""The sphere :math:`S^{n-1}_r = \{z \in R^n : |z|_2 = r\}` in ``dim`` dimensions, ``n >= 2``.
 
     Examples
     --------
