@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from demix._support.errors import DemixError
-from demix.papers.pages.curves import comparison_bars
 from demix.report.figures import correlation_heatmap, recovered_scatter
 from demix.report.style import PALETTE
 from demix.report.training import training_curve
@@ -88,19 +87,6 @@ def test_training_curve_without_scores_is_one_panel():
     assert "yaxis2" not in figure.layout
     with pytest.raises(DemixError, match="none of its 1 entries"):
         training_curve([{"step": 0, "seconds": 0.0, "loss": None}])
-
-
-def test_comparison_shows_error_bars_only_where_known():
-    rows = [
-        {"label": "box", "ours": 99.0, "ours_std": 0.2, "paper": 98.0, "paper_std": None},
-        {"label": "sphere", "ours": None, "ours_std": None, "paper": 97.0, "paper_std": 1.0},
-    ]
-    paper, ours = comparison_bars(rows).data
-    assert ours.x[0] == 99.0
-    assert np.isnan(ours.x[1])
-    np.testing.assert_array_equal(paper.error_x.array, [np.nan, 1.0])
-    with pytest.raises(DemixError, match="at least one row"):
-        comparison_bars([])
 
 
 def test_no_two_light_colours_are_equal_so_that_each_has_one_dark_partner():

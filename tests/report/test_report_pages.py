@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from demix._support.errors import DemixError
-from demix.papers.pages.table import comparison_figure, table_markdown, table_page
 from demix.report.blocks import Facts, Figure, Table
 from demix.report.recovery import recovery_page
 
@@ -56,26 +55,3 @@ def test_recovery_page_without_history_or_certificate(run):
 def test_recovery_page_refuses_what_does_not_fit(run, changed, message):
     with pytest.raises(DemixError, match=message):
         recovery_page(**{**run, **changed})
-
-
-def test_markdown_keeps_bars_and_line_breaks_inside_their_cells():
-    text = table_markdown("T", ["a|b", "c"], [["x\ny", "1 | 2"]], ["A note\nover two lines."])
-    assert "| a\\|b | c |\n| :--- | ---: |\n| x y | 1 \\| 2 |\n\n- A note over two lines." in text
-    with pytest.raises(DemixError, match="2 cells"):
-        table_markdown("T", ["a", "b"], [["1"]], [])
-
-
-def test_table_page_shows_the_comparison_above_the_numbers():
-    bars = [{"label": "box", "ours": 99.0, "ours_std": 0.1, "paper": 98.0, "paper_std": 0.2}]
-    page = table_page(
-        "T",
-        "S",
-        ["space", "R²"],
-        [["box", "99.0"]],
-        comparison_figure(bars),
-        ["A note."],
-        {"seed": 0},
-    )
-    titles = [section.title for section in page.sections]
-    assert titles == ["At a glance", "Numbers", "Notes"]
-    assert len(blocks(page, Figure)) == 1

@@ -1,1 +1,1 @@
-"""Pages, tables and figures that set results beside those of a paper."""
+"""Pages, tables and figures that show results next to those of a paper."""

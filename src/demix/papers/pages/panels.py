@@ -65,33 +65,33 @@ def _drawn(panels: Sequence[Subplot]) -> Figure:
         figsize=(width, _HEIGHT * rows + 0.3),
         layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06, wspace=0.04, hspace=0.06),
     )
-    looks = _looks(panels)
+    styles = _styles(panels)
     for index, panel in enumerate(panels):
-        _draw_panel(figure.add_subplot(rows, columns, index + 1), panel, looks)
+        _draw_panel(figure.add_subplot(rows, columns, index + 1), panel, styles)
     if all(panel.in_words for panel in panels):
-        looks = {key: {**look, "linestyle": "none"} for key, look in looks.items()}
+        styles = {key: {**style, "linestyle": "none"} for key, style in styles.items()}
     letters = int(13 * width)
-    lengths = [len(name) + 7 for name, _ in looks]  # with its mark and the gap behind it
+    lengths = [len(name) + 7 for name, _ in styles]  # with its mark and the gap behind it
     in_one_row = sum(lengths) <= letters
     figure.legend(
-        [Line2D([], [], **look) for look in looks.values()],
-        [fill(name, letters) for name, _ in looks],
+        [Line2D([], [], **style) for style in styles.values()],
+        [fill(name, letters) for name, _ in styles],
         loc="outside upper left",
-        ncols=len(looks) if in_one_row else max(1, letters // max(lengths)),
+        ncols=len(styles) if in_one_row else max(1, letters // max(lengths)),
         handlelength=2.4,
         columnspacing=1.8,
     )
     return figure
 
 
-def _looks(panels: Sequence[Subplot]) -> dict[tuple[str, bool], dict[str, Any]]:
+def _styles(panels: Sequence[Subplot]) -> dict[tuple[str, bool], dict[str, Any]]:
     """Return line and marker of each series, alike in all panels, in order of appearance."""
     keys = dict.fromkeys((line.name, line.published) for panel in panels for line in panel.series)
     measured = [key for key in keys if not key[1]]
-    looks = {}
+    styles = {}
     for index, key in enumerate(keys):
         shade = "soft" if key[1] else _COLOURS[measured.index(key) % len(_COLOURS)]
-        looks[key] = {
+        styles[key] = {
             "color": colour(shade),
             "marker": _MARKERS[index % len(_MARKERS)],
             "markerfacecolor": colour("paper" if key[1] else shade),
@@ -100,10 +100,10 @@ def _looks(panels: Sequence[Subplot]) -> dict[tuple[str, bool], dict[str, Any]]:
             "linewidth": 1.1 if key[1] else 1.6,
             "linestyle": "--" if key[1] else "-",
         }
-    return looks
+    return styles
 
 
-def _draw_panel(axes: Axes, panel: Subplot, looks: dict[tuple[str, bool], dict[str, Any]]) -> None:
+def _draw_panel(axes: Axes, panel: Subplot, styles: dict[tuple[str, bool], dict[str, Any]]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axes.set_title(fill(panel.title, _LETTERS - 4))
@@ -114,34 +114,34 @@ def _draw_panel(axes: Axes, panel: Subplot, looks: dict[tuple[str, bool], dict[s
     axes.ticklabel_format(useOffset=False)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
     if panel.in_words:
-        _draw_words(axes, panel, looks)
+        _draw_words(axes, panel, styles)
         return
     for line in panel.series:
-        look = looks[line.name, line.published]
+        style = styles[line.name, line.published]
         # What was measured here lies above what was published.
         depth = 2.0 if line.published else 3.0
-        axes.plot(line.x, line.y, zorder=depth, **look)
+        axes.plot(line.x, line.y, zorder=depth, **style)
         if line.spread is None:
             continue
         if len(line.x) == 1:
-            axes.errorbar(line.x, line.y, line.spread, fmt="none", ecolor=look["color"], capsize=3)
+            axes.errorbar(line.x, line.y, line.spread, fmt="none", ecolor=style["color"], capsize=3)
         else:
             low = [y - s for y, s in zip(line.y, line.spread, strict=True)]
             high = [y + s for y, s in zip(line.y, line.spread, strict=True)]
-            band = {"color": look["color"], "alpha": 0.16, "linewidth": 0}
+            band = {"color": style["color"], "alpha": 0.16, "linewidth": 0}
             axes.fill_between(line.x, low, high, zorder=depth - 0.5, **band)
     _number_ticks(axes, panel)
 
 
-def _draw_words(axes: Axes, panel: Subplot, looks: dict[tuple[str, bool], dict[str, Any]]) -> None:
+def _draw_words(axes: Axes, panel: Subplot, styles: dict[tuple[str, bool], dict[str, Any]]) -> None:
     words = list(dict.fromkeys(str(word) for line in panel.series for word in line.x))
     # Neighbours stand side by side, so that no bar hides another.
     step = min(0.16, 0.6 / len(panel.series))
     for index, line in enumerate(panel.series):
-        look = {**looks[line.name, line.published], "linestyle": "none"}
+        style = {**styles[line.name, line.published], "linestyle": "none"}
         shift = step * (index - (len(panel.series) - 1) / 2)
         places = [words.index(str(word)) + shift for word in line.x]
-        axes.errorbar(places, line.y, line.spread, elinewidth=1.2, capsize=2.5, **look)
+        axes.errorbar(places, line.y, line.spread, elinewidth=1.2, capsize=2.5, **style)
     crowded = len(words) * (max(map(len, words)) + 2) > _LETTERS
     turned: dict[str, Any] = {"rotation": 30, "ha": "right", "va": "top", "rotation_mode": "anchor"}
     labels = [fill(word, 22) for word in words]

@@ -62,9 +62,9 @@ def comparison_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """Return :func:`comparison_bars` with a caption."""
     return Figure(
         comparison_bars(rows),
-        "Our scores beside those printed in the paper. Bars reach one standard deviation to "
+        "Our scores next to those printed in the paper. Bars reach one standard deviation to "
         "either side; the axis spans only the range of the scores.",
-        alt=f"Dot plot of {len(rows)} scores, ours beside the paper's.",
+        alt=f"Dot plot of {len(rows)} scores, ours next to the paper's.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Rows of Table 4: classifiers of one factor of images, and what their features tell of others."""
+"""Rows of Table 4: classifiers of one factor of images, and read-outs of all factors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _PAPER_FEATURES = 512
 _PAPER_EPOCHS, _PAPER_BATCH = 100, 4096
 _LAPTOP = {
     "mlp": Recipe(steps=500, batch=256, optimizer="adam", rate=1e-3),
-    # Gently: at larger rates it learns to tell shapes wherever they are, and forgets where.
+    # Small: at larger rates it learns shapes whatever their position, and forgets the position.
     "cnn": Recipe(steps=400, batch=128, optimizer="adam", rate=3e-4, bf16=True),
 }
 # Larger data sets are thinned out at random, and larger images reduced.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from demix.papers.runner.distribution import Distribution
@@ -32,6 +33,9 @@ _to_box = {p: ("box", p, Laptop(8.0)) for p in (1, 2, 3)}
 _to_real = {p: ("real", p, Laptop(8.0 if p == 1 else 1.0)) for p in (1, 2, 3)}
 
 
+_pairs = partial(Experiment, scores=("r2",), source=_PAPER, notes=_NOTES)
+
+
 def _row(
     number: int,
     process: Any,
@@ -51,12 +55,9 @@ def _row(
     )
 
 
-TABLE_1 = Experiment(
-    name="clica-table1",
-    title="Table 1: identifiability up to affine transformations",
-    scores=("r2",),
-    source=_PAPER,
-    notes=_NOTES,
+TABLE_1 = _pairs(
+    "clica-table1",
+    "Table 1: identifiability up to affine transformations",
     rows=(
         _row(1, _sphere, Distribution("vmf", 1.0), _to_sphere_weak,
              (99.42, 0.05), (99.71, 0.05), (66.98, 2.79), matched=True),
@@ -78,12 +79,10 @@ TABLE_1 = Experiment(
     ),
 )  # fmt: skip
 
-TABLE_2 = Experiment(
-    name="clica-table2",
-    title="Table 2: identifiability up to generalised permutations",
+TABLE_2 = _pairs(
+    "clica-table2",
+    "Table 2: identifiability up to generalised permutations",
     scores=("mcc",),
-    source=_PAPER,
-    notes=_NOTES,
     rows=(
         _row(1, _box, _laplace, _to_box[1],
              (98.62, 0.05), (99.93, 0.03), (46.55, 1.34), matched=True),
@@ -100,12 +99,10 @@ TABLE_2 = Experiment(
 )  # fmt: skip
 
 _marginals = [_sphere[1], *(Distribution("vmf", k) for k in (1.0, 3.0, 10.0, 30.0, 100.0, 300.0))]
-MARGINAL = Experiment(
-    name="clica-marginal",
-    title="Figure: the marginal grows more concentrated than the conditional",
-    scores=("r2",),
+MARGINAL = _pairs(
+    "clica-marginal",
+    "Figure: the marginal grows more concentrated than the conditional",
     source=_PAPER + ", marginal-concentration figure",
-    notes=_NOTES,
     rows=tuple(
         MarginalRow(
             number, "sphere", marginal, _vmf10, "sphere", "dot", _to_sphere[2],
