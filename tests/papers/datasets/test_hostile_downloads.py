@@ -13,17 +13,21 @@ import numpy as np
 import pytest
 
 from alarm import within
-from demix import DemixError
+from demix import DemixError, DemixWarning
 from demix.papers import fetch_dataset
 from demix.papers.datasets.dislib import download
 from demix.papers.datasets.dislib.official import OFFICIAL, OfficialFile
 from file_server import FileServer
 
 pytest.importorskip("requests", reason="the extra `datasets` is not installed")
+# Attempts that fail are warned of, and files without a checksum.
+pytestmark = pytest.mark.filterwarnings("ignore::demix.DemixWarning")
 NAME = "mpi3d_real.npz"  # of which neither length nor checksum is known
-CHUNK = 2**16  # what is written at a time; of less, nothing is kept
-DATA = np.random.default_rng(0).bytes(20 * CHUNK)
+CHUNK = 2**16
+ZIP = b"PK\x03\x04"
+DATA = ZIP + np.random.default_rng(0).bytes(20 * CHUNK - 4)
 PART = DATA[: 5 * CHUNK]
+OTHER = ZIP + DATA[:3:-1]
 MD5 = "md5:00000000000000000000000000000000"
 
 
@@ -147,12 +151,12 @@ def test_a_beginning_replaces_a_part_only_once_it_is_longer(server, part):
     server.ranges, server.breaks = False, [2 * CHUNK] * 3
     assert "broke off); what came is kept" in refusal(server, part.parent)
     assert part.read_bytes() == PART
-    server.files[NAME], server.breaks = DATA[::-1], [7 * CHUNK, *[2 * CHUNK] * 3]
+    server.files[NAME], server.breaks = OTHER, [7 * CHUNK, *[2 * CHUNK] * 3]
     refusal(server, part.parent)
-    assert part.read_bytes() == DATA[::-1][: 7 * CHUNK]
+    assert part.read_bytes() == OTHER[: 7 * CHUNK]
     server.ranges = True
     path = fetch_dataset("mpi3d_real", part.parent, source=server.address)
-    assert path.read_bytes() == DATA[::-1]
+    assert path.read_bytes() == OTHER
     assert server.asked[-1]["If-Range"]  # the tag came along
     assert [file.name for file in path.parent.iterdir()] == [NAME]
 
@@ -214,7 +218,7 @@ def test_a_stream_without_an_end_is_capped(server, part, monkeypatch, request, b
     head = ranged if length == "announced" else ["200 OK"]
     monkeypatch.setattr(download, "_MOST", len(DATA))
     server.scripts = [endless(*head, "Transfer-Encoding: chunked")]
-    assert f"sends more than {len(DATA)} bytes" in refusal(server, part.parent)
+    assert f"sends more than {len(DATA)} bytes" in refusal(server, part.parent, checksum=MD5)
     if begun:
         goes_on(server, part)
     assert begun or not any(part.parent.iterdir())  # none of it can be right
@@ -224,7 +228,7 @@ def test_the_disk_is_not_filled(server, part, monkeypatch):
     monkeypatch.setattr(download, "_SPARE", 10**18)
     for answers in ([], [says("200 OK", body=DATA)]):  # with and without a length
         server.scripts = answers
-        assert "would stay free; make room" in refusal(server, part.parent)
+        assert "would stay free; make room" in refusal(server, part.parent, checksum=MD5)
         assert part.read_bytes() == PART
     monkeypatch.undo()
     goes_on(server, part)
@@ -341,3 +345,25 @@ def test_a_server_that_falls_silent_is_left_after_three_attempts(server, part, m
     assert time.monotonic() - start < 10
     assert len(server.asked) == 3
     goes_on(server, part)
+
+
+def test_what_nothing_is_known_of_is_not_taken_silently(server, tmp_path):
+    with pytest.warns(DemixWarning, match=r"nothing but its length was checked; give one"):
+        fetch_dataset("mpi3d_real", tmp_path / "warned", source=server.address)
+    server.scripts = [says("200 OK", body=DATA)]
+    line = refusal(server, tmp_path / "unknown")
+    assert "does not say how long it is, and no checksum is known" in line
+    server.files[NAME] = b"<html>login</html>"
+    assert "is no zip archive and was removed" in refusal(server, tmp_path / "portal")
+    assert not (tmp_path / "portal").exists()
+
+
+def test_a_line_that_breaks_off_soon_gets_on_and_says_so(server, tmp_path):
+    server.breaks = [100] * 5
+    with pytest.warns(DemixWarning, match="The connection broke off at byte .00 of") as told:
+        path = fetch_dataset("mpi3d_real", tmp_path, source=server.address)
+    assert path.read_bytes() == DATA
+    assert [asked.get("Range") for asked in server.asked][1:] == [
+        f"bytes={100 * number}-" for number in range(1, 6)
+    ]
+    assert len(told) == 6  # the last one is about the checksum

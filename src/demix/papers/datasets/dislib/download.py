@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from demix._support.errors import DemixError, need, reason, shortened
+from demix._support.errors import DemixError, need, reason, shortened, warn
 from demix._support.files import open_own, open_regular, refused, write_atomic
 from demix._support.locks import lock_folder
 from demix._support.outputs import tidied
@@ -132,10 +132,10 @@ def _fetch(
     by_hand = f"fetch it by other means and put it at {target}"
     try:
         _settle(part)  # what one that was killed left
-        total = _persist(url, part, file.size, report, requests)
+        total = _persist(url, part, file.size, checksum, report, requests)
         with _own(part) as came:
             os.fsync(came.fileno())
-            right = _matches(came, checksum)
+            right = _matches(came, checksum) and (checksum is not None or _is_plausible(came, file))
         if right:
             part.replace(target)
         if right or total is not None:
@@ -147,9 +147,12 @@ def _fetch(
         raise DemixError(f"Cannot write to {folder}: {reason(error)}; or {by_hand}.") from error
     if not right:
         fate = "was removed" if total is not None else "is kept, as its full length is not known"
-        raise DemixError(
-            f"What came from {url} has another checksum than {checksum} and {fate}; try again or "
-            f"{by_hand}."
+        wrong = f"has another checksum than {checksum}" if checksum else "is no zip archive"
+        raise DemixError(f"What came from {url} {wrong} and {fate}; try again or {by_hand}.")
+    if checksum is None:
+        warn(
+            f"No checksum of {target} is known, so that nothing but its length was checked; give "
+            "one with checksum='sha256:...' (--checksum) if you have it."
         )
 
 
@@ -181,7 +184,15 @@ def _matches(file: Any, checksum: str | None) -> bool:
     return hashlib.file_digest(file, kind).hexdigest() == digits.lower()
 
 
-def _persist(url: str, part: Path, size: int | None, report: Report, requests: Any) -> int | None:
+def _is_plausible(file: BinaryIO, official: OfficialFile) -> bool:
+    """Whether a file of which no checksum is known begins as it should."""
+    file.seek(0)
+    return not official.name.endswith(".npz") or file.read(4) == b"PK\x03\x04"
+
+
+def _persist(
+    url: str, part: Path, size: int | None, checksum: str | None, report: Report, requests: Any
+) -> int | None:
     """Download into ``part``, attempt after attempt as long as they bring something.
 
     Returns how long the whole file is, if that is known.
@@ -190,17 +201,21 @@ def _persist(url: str, part: Path, size: int | None, report: Report, requests: A
     while True:
         before = _size(part)
         try:
-            return _go_on(url, part, size, report, requests)
+            return _go_on(url, part, size, checksum, report, requests)
         except requests.HTTPError:
             raise
-        except requests.RequestException:
-            vain = 0 if _size(part) > before else vain + 1
+        except requests.RequestException as error:
+            came = _size(part) - before
+            vain = 0 if came > 0 else vain + 1
             if vain == _ATTEMPTS:
                 raise
+            warn(f"{_said(error).capitalize()} at byte {_size(part)} of {url}; it is tried again.")
             time.sleep(_PAUSE * vain)
 
 
-def _go_on(url: str, part: Path, size: int | None, report: Report, requests: Any) -> int | None:
+def _go_on(
+    url: str, part: Path, size: int | None, checksum: str | None, report: Report, requests: Any
+) -> int | None:
     """Ask for what is missing, and append it."""
     have = _size(part)
     if size is not None and have >= size:
@@ -217,6 +232,8 @@ def _go_on(url: str, part: Path, size: int | None, report: Report, requests: Any
             raise _too_short(part)
         answer.raise_for_status()
         first, total = _announced(answer, part, have, size)
+        if total is None and checksum is None:
+            raise _Broken("the server does not say how long it is, and no checksum is known")
         # What came before stays until more than it has come.
         path = part if first == have else _beside(part)
         _check_room(part.parent, (total or first) - first)

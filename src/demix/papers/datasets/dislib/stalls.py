@@ -72,10 +72,12 @@ class Stalls:
     def pieces(self, answer: Any) -> Iterator[bytes]:
         """Yield the body of an answer; whatever goes wrong meanwhile is a broken connection."""
         # Of a body that is not in chunks each byte is one of the file, and the timeout enough.
-        size, seconds = (_PIECE, self._seconds) if answer.raw.chunked else (_CHUNK, math.inf)
+        # `read1` returns what there is: a connection that breaks off soon brings something, too.
+        seconds = self._seconds if answer.raw.chunked else math.inf
+        whole = iter(lambda: answer.raw.read1(_CHUNK), b"")
         try:
             self._until = time.monotonic() + seconds
-            for piece in answer.iter_content(size):
+            for piece in answer.iter_content(_PIECE) if answer.raw.chunked else whole:
                 yield piece
                 self._until = time.monotonic() + seconds
         except self._requests.RequestException:
