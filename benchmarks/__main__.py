@@ -19,8 +19,9 @@ from benchmarks.tables import BenchTable, tables_of
 from demix._support.files import write_atomic
 from demix._support.outputs import claim_file
 from demix.cli import run
-from demix.cli.app import Overwrite
-from demix.cli.console import console, title_column
+from demix.cli.console import console
+from demix.cli.options import Overwrite
+from demix.cli.progress import title_column
 
 # Drawing must not become a part of what is measured.
 _REDRAW = 0.2

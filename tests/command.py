@@ -58,8 +58,9 @@ def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
 SERVER = """
 import contextlib, gc, io, json, os, sys, traceback
 import plotly.subplots, torch._dynamo  # which torch's optimisers import when they are first used
-import demix.cli.consensus, demix.cli.evaluate, demix.cli.reports, demix.cli.reproduction
-import demix.cli.fit
+import demix.cli.models, demix.cli.progress, demix.cli.sources, demix.cli.table_bars
+import demix.diagnostics.consensus, demix.papers.experiments, demix.papers.runner.reproduce
+import demix.report.consensus, demix.report.recovery
 import demix.cli
 
 # What is imported or set up when the first command runs and the first figure is drawn.

@@ -23,7 +23,7 @@ from demix._support.workers.environment import threads
 from demix._support.workers.executors import completed
 from demix._support.workers.pool import Workers
 from demix.cli.console import console
-from demix.cli.numbers import numbers
+from demix.cli.options import numbers
 
 _LEAST = 1000
 _MARKER, _COMMAND = "calibration.json", "python -m benchmarks.calibration"

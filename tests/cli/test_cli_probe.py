@@ -95,7 +95,7 @@ def test_a_table_is_shown_and_what_it_means(probed):
     out, done = probed
     for words in ("Pearson's r", "AUC", "Bonferroni", "Not testable: rare, it has one value only."):
         assert words in done.stdout
-    assert "3 of 4 factors are read out better than by chance" in done.stdout
+    assert "3 of 4 factors are predicted better than by chance" in done.stdout
     assert f"Wrote {out}/probe.json, figure.svg, figure.png and report.html\n" in done.stdout
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import zarr
 from demix import ContrastiveDemixer, Recipe, load_model
-from demix.cli.transform import run_transform
+from demix.cli.transform import transform
 
 def peak():
     # Unlike ru_maxrss, which a process inherits from its parent, this is of this program alone.
@@ -39,8 +39,7 @@ before = peak()
 demixer = fit(x)
 fitted = peak() - before
 demixer.save(model)
-more = {"key": None, "columns": None, "header": "auto", "overwrite": False}
-run_transform(Path(model), Path(path), Path(out), **more)
+transform(Path(model), Path(path), Path(out))
 assert np.load(out, mmap_mode="r").shape == (rows, 2)
 assert np.array_equal(np.load(out, mmap_mode="r")[:512], load_model(model).transform(noise))
 print(fitted, peak() - before)

@@ -1,4 +1,4 @@
-"""Synthetic fits for the tests of their pages, as plain arrays."""
+"""Synthetic results for the tests of their pages, as plain arrays."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from demix.report.blocks import Verdict
-from demix.report.sections import recovery_sections
+from demix.data.data import as_data
 
-GAIN = {"bits": 2.0, "low": 1.8, "high": 2.1, "loss": 4.85, "null": 6.24, "level": 0.95}
+GAIN = {"bits": 2.0, "low": 1.8, "high": 2.1, "loss": 4.85, "null": 6.24}
 HISTORY = [
     {
         "step": step,
@@ -22,33 +21,42 @@ HISTORY = [
 ]
 
 
-def fit(rows: int = 400, n: int = 3, **changed: Any) -> dict[str, Any]:
-    """Arguments of `fit_page` for a time series whose factors are known."""
-    factors = np.random.default_rng(0).normal(size=(rows, n))
-    assignment = [*range(1, n), 0]
-    latents = np.empty_like(factors)
-    latents[:, assignment] = factors
-    known = recovery_sections(
-        factors=factors,
-        latents=latents,
-        aligned_latents=factors,
-        correlation=np.corrcoef(factors.T, latents.T)[:n, n:],
-        assignment=assignment,
-        certificate=[],
-    )
+def blocks(page, kind) -> list[Any]:
+    """Return the blocks of one kind."""
+    return [block for section in page.sections for block in section.body if type(block) is kind]
+
+
+def titles(page) -> list[str]:
+    """Return the titles of the sections."""
+    return [section.title for section in page.sections]
+
+
+def about(rows: int = 400, **changed: Any) -> dict[str, Any]:
+    """What a model folder tells of a fit to a time series."""
     return {
-        "title": "A fit",
-        "summary": "What was found.",
-        "verdict": Verdict("good", "It is better than chance."),
+        "estimator": "ContrastiveDemixer",
         "gain": GAIN,
         "history": HISTORY,
         "best_step": 300,
-        "latents": latents,
-        "time": np.arange(rows),
-        "facts": {"space": "real", "rows": rows},
         "notes": ["Column 3 is constant."],
-        "recovery": known,
-        "provenance": {"seed": 0, "data": "sha256 12ab"},
+        "data": "12ab",
+        "parameters": {"random_state": 0},
+        "provenance": {"demix": "1.0"},
+        "rows": rows,
+        "time_order": True,
+        **changed,
+    }
+
+
+def fit(rows: int = 400, n: int = 3, images: Any = None, **changed: Any) -> dict[str, Any]:
+    """Arguments of `fit_page` for a time series whose factors are known."""
+    factors = np.random.default_rng(0).normal(size=(rows, n))
+    return {
+        "about": about(rows),
+        "facts": {"space": "real", "latents": n, "rows": rows},
+        "latents": np.roll(factors, 1, axis=1),
+        "data": None if images is None else as_data(images),
+        "factors": factors,
         **changed,
     }
 
@@ -60,7 +68,7 @@ def blobs(count: int = 300, side: int = 16, channels: int = 3) -> dict[str, Any]
     x, y = 0.7 * place[:, :1, None], 0.7 * place[:, 1:, None]
     blob = np.exp(-((across - x) ** 2 + (down - y) ** 2) / 0.05)
     shades = np.array([1.0, 0.6, 0.2])[:channels, None, None]
-    return {"images": blob[:, None] * shades, "image_latents": place}
+    return {"images": blob[:, None] * shades, "latents": place}
 
 
 def runs(*names: str) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ def test_the_best_come_first_and_dollars_are_dollars(tmp_path):
     svg = bars_svg(panels)
     named = [word for word in texts(svg) if word in ("low", "$x$", "middle")]
     assert named == ["$x$", "middle", "low"]
-    for words in ("Bonferroni", "Benjamini-Hochberg", "not told from chance", "shuffled rows"):
+    for words in ("Bonferroni", "Benjamini-Hochberg", "not above chance", "shuffled rows"):
         assert any(words in text for text in texts(svg))
     vector, picture = write_bars(panels, tmp_path)
     assert vector.read_text(encoding="utf-8") == svg

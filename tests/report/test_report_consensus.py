@@ -6,60 +6,62 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fits import GAIN, blocks, titles
 
 from demix._support.errors import DemixError
-from demix.report.blocks import Facts, Figure, Table, Verdict
+from demix.report.blocks import Facts, Figure, Table
 from demix.report.consensus import consensus_page, stability_dots
 from demix.report.page import render
-
-GAIN = {"bits": 2.0, "low": 1.8, "high": 2.1, "loss": 4.0, "null": 5.4}
 
 
 def page(n: int = 2, **changed: Any):
     random = np.random.default_rng(0)
     z = random.normal(size=(300, n))
-    given: dict[str, Any] = {
-        "title": "Three runs",
-        "summary": "What they agree on.",
-        "verdict": Verdict("neutral", "Dimension 2 of 2 is not stable."),
-        "stability": {
-            "values": np.linspace(0.95, 0.5, n),
-            "low": np.linspace(0.9, 0.4, n),
-            "high": np.linspace(0.97, 0.6, n),
-            "null": np.full(n, -0.01),
-            "untrained": 0.31,
-            "threshold": 0.8,
-            "stable": [True] + [False] * (n - 1),
-        },
-        "runs": [{"name": f"seed {s}", "r2": 0.7, "gain": GAIN} for s in range(3)],
-        "pair": (z, z + 0.1 * random.normal(size=z.shape)),
-        "pair_names": ("seed 0", "seed <2>"),
-        "latents": z,
-        "facts": {"space": "box"},
-        "provenance": {"seed": 0},
-        "time": np.arange(300),
-        "notes": ["Column 3 is constant."],
+    found: dict[str, Any] = {
+        "verdict": "Dimension 2 of 2 is not stable.",
+        "theorem": "Theorem 2",
+        "rows": 300,
+        "held_out_rows": 80,
+        "stability": np.linspace(0.95, 0.5, n),
+        "low": np.linspace(0.9, 0.4, n),
+        "high": np.linspace(0.97, 0.6, n),
+        "null": np.full(n, -0.01),
+        "untrained": 0.31,
+        "stable": [True] + [False] * (n - 1),
+        "per_run": [[0.7] * n, [0.8] * n, [0.6] * n],
+        "seeds": [0, 1, "<2>"],
+        "gains": [GAIN] * 3,
     }
-    return consensus_page(**{**given, **changed})
-
-
-def blocks(page, kind):
-    return [block for section in page.sections for block in section.body if type(block) is kind]
+    return consensus_page(
+        found | changed,
+        z,
+        {"estimator": "InstanceDemixer", "runs may differ by": "a rotation"},
+        threshold=0.8,
+        runs=z + 0.1 * random.normal(size=(3, *z.shape)),
+        in_time=True,
+        notes=["Column 3 is constant."],
+        provenance={"seed": 0},
+    )
 
 
 def test_every_part_has_its_section():
     made = page()
-    titles = [section.title for section in made.sections]
-    assert titles == ["Result", "Stability", "Two runs", "Latents", "Time courses", "Notes"]
+    expected = ["Result", "Stability", "Two runs", "Latents", "Time courses", "Notes"]
+    assert titles(made) == expected
     (facts,) = blocks(made, Facts)
     assert facts.facts["stable dimensions"] == "1 of 2"
-    assert facts.facts["of untrained encoders"] == "0.310"
+    assert facts.facts["R² of untrained encoders"] == "0.310"
     _, dimensions, runs = blocks(made, Table)
     assert dimensions.rows[1][:3] == ["dimension 2", "0.500", "0.400 to 0.600"]
     assert dimensions.rows[1][3:] == ["−0.010", "not stable"]
-    assert [row[0] for row in runs.rows] == ["seed 0", "seed 1", "seed 2"]
+    assert [row[:2] for row in runs.rows] == [
+        ["seed 0", "0.700"],
+        ["seed 1", "0.800"],
+        ["seed <2>", "0.600"],
+    ]
     dots, scatter, *_ = blocks(made, Figure)
     assert dots.figure.data[0].x.tolist() == [0.95, 0.5]
+    assert scatter.figure.layout.xaxis.title.text == "seed 1"
     assert scatter.figure.layout.yaxis.title.text == "seed &lt;2&gt;"
     assert "<2>" not in render(made)
 
@@ -77,7 +79,5 @@ def test_an_r2_far_below_zero_does_not_squeeze_the_rest():
 
 
 def test_a_number_for_each_dimension_is_needed():
-    stability = {"values": [0.9], "low": [0.8], "high": [1.0], "null": [0.0]}
-    rest = {"untrained": 0.3, "threshold": 0.8, "stable": [True, False]}
     with pytest.raises(DemixError, match="one number per dimension, 2 in all"):
-        page(stability={**stability, **rest})
+        page(stability=[0.9])

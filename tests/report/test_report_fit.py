@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from fits import GAIN, HISTORY, blobs, fit
+from fits import GAIN, HISTORY, about, blobs, blocks, fit, titles
 
 from demix._support.errors import DemixError
-from demix.report.blocks import Example, Facts, Figure, Gallery, Table, Text
+from demix.report.blocks import Example, Facts, Figure, Gallery, Table, Text, Verdict
 from demix.report.examples import nearest_examples
 from demix.report.fit import fit_page
+from demix.report.gains import gain_of
 from demix.report.latents import pair_plot, time_courses
 from demix.report.page import render
 from demix.report.training import training_curve
@@ -20,17 +22,8 @@ from demix.report.training import training_curve
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(1)'>"
 
 
-def blocks(page, kind):
-    return [block for section in page.sections for block in section.body if type(block) is kind]
-
-
-def titles(page) -> list[str]:
-    return [section.title for section in page.sections]
-
-
 def test_every_part_has_its_section():
-    named = {"names": ["across", "down"]}
-    page = fit_page(**fit(n=2, **blobs(), **named))
+    page = fit_page(**fit(n=2, images=blobs(400)["images"], factor_names=["across", "down"]))
     assert titles(page) == [
         "Result",
         "Training",
@@ -39,23 +32,39 @@ def test_every_part_has_its_section():
         "Examples",
         "True against recovered",
         "Which latent is which factor",
+        "What is certified, and what is not",
         "Notes",
     ]
+    assert page.title == "2 latents of 400 rows"
     (facts,) = blocks(page, Facts)
     assert facts.facts["gain over the null, bits per sample"] == "2.000"
     assert facts.facts["95 % interval of the gain"] == "1.800 to 2.100"
-    assert blocks(page, Table)[0].rows == [["space", "real"], ["rows", "400"]]
+    settings, matching, _ = blocks(page, Table)
+    assert settings.rows == [["space", "real"], ["latents", "2"], ["rows", "400"]]
+    assert [row[0] for row in matching.rows] == ["across", "down"]
     assert blocks(page, Text)[-1].text == "Column 3 is constant."
-    assert list(blocks(page, Gallery)[0].rows) == ["across", "down"]
-    assert page.provenance == {"seed": "0", "data": "sha256 12ab"}
+    assert list(blocks(page, Gallery)[0].rows) == ["latent 1", "latent 2"]
+    assert page.provenance == {"data": "sha256 12ab", "seed": 0, "demix": "1.0"}
 
 
-def test_only_gain_and_latents_are_needed():
-    page = fit_page(
-        title="T", summary="", gain=GAIN, latents=[[0.0], [1.0]], facts={}, provenance={}
-    )
+def test_the_verdict_says_whether_the_gain_is_above_zero():
+    (verdict,) = blocks(fit_page(**fit()), Verdict)
+    assert verdict.kind == "good"
+    assert "2.000 bits per sample (95 % interval 1.800 to 2.100)" in verdict.text
+    nothing = about(gain={**GAIN, "low": None})
+    (verdict,) = blocks(fit_page(**fit(about=nothing)), Verdict)
+    assert verdict.kind == "bad"
+    assert "(95 % interval -inf to 2.100)" in verdict.text
+
+
+def test_only_the_facts_of_the_fit_are_needed():
+    page = fit_page(about(history=[], notes=[]), {"space": "real", "latents": 1})
+    assert titles(page) == ["Result"]
+    assert page.title == "1 latents"
+    plain = about(rows=2, history=[], notes=[], time_order=False)
+    page = fit_page(plain, {"space": "real", "latents": 1}, [[0.0], [1.0]])
     assert titles(page) == ["Result", "Latents"]
-    assert blocks(page, Figure)[0].caption == "Histogram of the latent over all 2 rows."
+    assert blocks(page, Figure)[0].caption == "Histogram of the latent over 2 rows."
 
 
 def test_the_training_figure_holds_the_null_and_the_step_that_was_kept():
@@ -81,14 +90,14 @@ def test_pair_plot_draws_some_points_but_counts_and_correlates_all():
     expected = np.corrcoef(latents[:, 0], latents[:, 1])[0, 1]
     assert figure.layout.annotations[0].text == f"r = {expected:.2f}"
     assert max(t.x.size for t in pair_plot(latents[:, :2]).data) == 2000
-    page = fit_page(**fit(n=9))
+    page = fit_page(**fit(n=9, factors=None))
     assert blocks(page, Figure)[1].caption.endswith("Shown are the first 6 of 9 latents.")
 
 
 def test_constant_latents_can_be_drawn():
     figure = pair_plot(np.zeros((10, 2)))
     assert figure.layout.annotations[0].text == "r = –"
-    render(fit_page(**fit(latents=np.zeros((400, 3)))))
+    render(fit_page(**fit(latents=np.zeros((400, 3)), factors=None)))
 
 
 def test_time_courses_keep_peaks_and_stop_at_gaps():
@@ -107,10 +116,10 @@ def test_examples_grow_along_their_latent_while_the_other_stays():
     from PIL import Image
 
     data = blobs(2000)
-    gallery = nearest_examples(data["images"], data["image_latents"], ["across", "down"])
+    gallery = nearest_examples(data["images"], data["latents"], ["across", "down"])
     for column, strip in enumerate(gallery.rows.values()):
         rows = [int(re.match(r"Image (\d+), where", example.alt)[1]) for example in strip]
-        latents = data["image_latents"][rows]
+        latents = data["latents"][rows]
         assert len(rows) == 7
         assert np.all(np.diff(latents[:, column]) > 0)
         assert np.ptp(latents[:, column]) > 1.7
@@ -124,15 +133,15 @@ def test_examples_grow_along_their_latent_while_the_other_stays():
 @pytest.mark.parametrize("count", [1, 2, 6, 7, 8, 20])
 def test_few_grey_images_are_shown_once_each(count):
     data = blobs(count, channels=1)
-    for strip in nearest_examples(data["images"], data["image_latents"]).rows.values():
+    for strip in nearest_examples(data["images"], data["latents"]).rows.values():
         assert len({example.alt for example in strip}) == len(strip) == min(count, 7)
 
 
 @pytest.mark.parametrize("span", [1e-6, 1.0, 1e6])
 def test_values_below_images_differ_whatever_their_scale(span):
     data = blobs(100)
-    data["image_latents"] = span * data["image_latents"]
-    for strip in nearest_examples(data["images"], data["image_latents"]).rows.values():
+    data["latents"] = span * data["latents"]
+    for strip in nearest_examples(data["images"], data["latents"]).rows.values():
         labels = [example.label for example in strip]
         assert len(set(labels)) == 7
         assert max(map(len, labels)) <= 11
@@ -144,25 +153,19 @@ def test_a_large_fit_stays_below_six_megabytes():
         {"step": step, "seconds": step / 3, "loss": rng.normal(), "validation": rng.normal()}
         for step in range(20_000)
     ]
-    noise = {
-        "images": rng.random((80, 3, 200, 160), dtype=np.float32),
-        "image_latents": rng.normal(size=(80, 12)),
-    }
-    page = fit_page(**fit(rows=100_000, n=12, history=long, best_step=19_999, **noise))
+    images = rng.random((80, 3, 200, 160), dtype=np.float32)
+    told = about(rows=100_000, history=long, best_step=19_999)
+    page = fit_page(**fit(rows=100_000, n=12, images=images, about=told, factors=None))
+    known = fit_page(**fit(rows=2000, n=12)).sections[-4:-1]  # as many points are drawn of more
+    page = replace(page, sections=[*page.sections, *known])
     assert len(render(page).encode()) < 6_000_000
 
 
 def test_names_and_words_are_escaped_wherever_they_stand():
-    words = {key: HOSTILE for key in ("title", "summary", "time_label")}
-    page = fit_page(
-        **fit(
-            n=2,
-            names=[HOSTILE, "b"],
-            **words,
-            **blobs(),
-        )
-        | {"facts": {HOSTILE: HOSTILE}, "notes": [HOSTILE], "provenance": {HOSTILE: HOSTILE}}
-    )
+    told = about(estimator=HOSTILE, notes=[HOSTILE], data=HOSTILE, provenance={HOSTILE: HOSTILE})
+    facts = {"space": HOSTILE, "latents": 2, HOSTILE: HOSTILE}
+    images = blobs(400)["images"]
+    page = fit_page(**fit(n=2, images=images, about=told, facts=facts, factor_names=[HOSTILE, "b"]))
     html = render(page)
     assert "alert(1)</script>" not in html
     text = re.sub(r"<script\b.*?</script>", "", html, flags=re.DOTALL)
@@ -171,44 +174,47 @@ def test_names_and_words_are_escaped_wherever_they_stand():
 
 
 def test_rendering_is_repeatable():
-    arguments = fit(n=2, **blobs())
+    arguments = fit(n=2, images=blobs(400)["images"])
     assert render(fit_page(**arguments)) == render(fit_page(**arguments))
 
 
+def shown(images: np.ndarray, latents: tuple[int, int], names=None):
+    return lambda: nearest_examples(images, np.zeros(latents), names)
+
+
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("draw", "message"),
     [
-        ({"latents": np.zeros(3)}, "filled matrix"),
-        ({"latents": [["a", "b"]]}, "latents must hold numbers"),
-        ({"time": ["monday"] * 400}, "time must hold numbers"),
-        ({"latents": np.full((400, 3), np.nan)}, "finite"),
-        ({"names": ["a"]}, "one name per latent, 3 in all, not 1"),
-        ({"gain": {"bits": 1.0}}, "none for low, high, loss, null"),
-        ({"gain": {**GAIN, "bits": float("nan")}}, "none for bits"),
-        ({"gain": {**GAIN, "low": 3.0}}, "3 lies above 2.1"),
-        ({"gain": {**GAIN, "level": 95}}, "write 95 percent as 0.95"),
-        ({"time": [1, 2]}, "one finite number per row"),
-        ({"time": np.arange(400)[::-1]}, "may not run back"),
-        ({"history": [{"step": 0, "loss": None}]}, "none of its 1 entries"),
-        ({"images": blobs()["images"]}, "belong together"),
-        (blobs(3) | {"image_latents": np.zeros((2, 3))}, "3 images and 2 rows"),
-        (blobs(3) | {"image_latents": np.zeros((3, 2))}, "one name per latent"),
-        ({"images": np.zeros((2, 8, 8)), "image_latents": np.zeros((2, 3))}, "1 or 3 channels"),
+        (lambda: fit_page(**fit(latents=np.zeros(3))), "filled matrix"),
+        (lambda: fit_page(**fit(latents=[["a", "b"]])), "latents must hold numbers"),
+        (lambda: time_courses(np.zeros((400, 3)), ["monday"] * 400), "time must hold numbers"),
+        (lambda: fit_page(**fit(latents=np.full((400, 3), np.nan))), "finite"),
+        (lambda: pair_plot(np.zeros((400, 3)), ["a"]), "one name per latent, 3 in all, not 1"),
         (
-            {"images": np.zeros((2, 8, 8, 3)), "image_latents": np.zeros((2, 3))},
-            "move the channels",
+            lambda: fit_page(**fit(about=about(gain={"bits": 1.0}))),
+            "none for low, high, loss, null",
         ),
-        ({"images": np.full((2, 1, 4, 4), 255), "image_latents": np.zeros((2, 3))}, "from 0 to 1"),
-        ({"images": np.full((2, 1, 4, 4), np.nan), "image_latents": np.zeros((2, 3))}, "scale"),
+        (lambda: gain_of({**GAIN, "bits": float("nan")}), "none for bits"),
+        (lambda: gain_of({**GAIN, "loss": None}), "none for loss"),
+        (lambda: gain_of({**GAIN, "low": 3.0}), "3 lies above 2.1"),
+        (lambda: time_courses(np.zeros((400, 3)), [1, 2]), "one finite number per row"),
+        (lambda: time_courses(np.zeros((400, 3)), np.arange(400)[::-1]), "may not run back"),
         (
-            {**blobs(2), "image_latents": np.zeros((2, 3)), "names": ["a", "a", "b"]},
-            "name of its own",
+            lambda: fit_page(**fit(about=about(history=[{"step": 0, "loss": None}]))),
+            "none of its 1 entries",
         ),
+        (shown(blobs(3)["images"], (2, 3)), "3 images and 2 rows"),
+        (shown(blobs(3)["images"], (3, 2), ["a"]), "one name per latent"),
+        (shown(np.zeros((2, 8, 8)), (2, 3)), "1 or 3 channels"),
+        (shown(np.zeros((2, 8, 8, 3)), (2, 3)), "move the channels"),
+        (shown(np.full((2, 1, 4, 4), 255), (2, 3)), "from 0 to 1"),
+        (shown(np.full((2, 1, 4, 4), np.nan), (2, 3)), "scale"),
+        (shown(blobs(2)["images"], (2, 3), ["a", "a", "b"]), "name of its own"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_one_sentence(changed, message):
+def test_what_does_not_fit_is_refused_in_one_sentence(draw, message):
     with pytest.raises(DemixError, match=message) as caught:
-        fit_page(**fit(**changed))
+        draw()
     assert "\n" not in str(caught.value)
     assert ". " not in str(caught.value)
 

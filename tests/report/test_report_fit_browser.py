@@ -10,7 +10,7 @@ import pytest
 from fits import blobs, fit, runs
 
 from browser import dump_dom, print_pdf, screenshot
-from demix.report.comparison import compare_page
+from demix.report.compare import compare_page
 from demix.report.fit import fit_page
 from demix.report.page import write_page
 from demix.report.style import PALETTE
@@ -33,13 +33,13 @@ document.body.dataset.seen = seen.length;
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory) -> Path:
-    page = fit_page(**fit(n=2, names=[HOSTILE, "down"], **blobs()))
+    page = fit_page(**fit(n=2, images=blobs(400)["images"], factor_names=[HOSTILE, "down"]))
     return write_page(page, tmp_path_factory.mktemp("fit") / "fit.html")
 
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory) -> Path:
-    page = compare_page("Runs", runs(HOSTILE, "second"), agreement=[[1.0, 0.4], [0.4, 1.0]])
+    page = compare_page(runs(HOSTILE, "second"), agreement=[[1.0, 0.4], [0.4, 1.0]])
     return write_page(page, tmp_path_factory.mktemp("runs") / "runs.html")
 
 
@@ -87,7 +87,7 @@ def test_images_are_decoded_and_described(walked):
 def test_everything_that_can_be_reached_is_reached_by_keyboard(walked):
     assert data(walked, "stops") == data(walked, "reached")
     # The way past the heading, a link per section and for provenance; a stop per figure and table.
-    assert data(walked, "stops") == 1 + 8 + 1 + 7 + 2
+    assert data(walked, "stops") == 1 + 9 + 1 + 7 + 3
 
 
 def test_figures_of_a_comparison_are_drawn(compared_dom):
@@ -98,9 +98,9 @@ def test_figures_of_a_comparison_are_drawn(compared_dom):
 
 
 def test_hostile_names_are_shown_as_they_are_and_do_nothing(walked, compared_dom):
-    assert "<title>A fit</title>" in walked
-    assert "<dt>&lt;img src=x" in walked
-    assert "<title>Runs</title>" in compared_dom
+    assert "<title>2 latents of 400 rows</title>" in walked
+    assert '<th scope="row">&lt;img src=x' in walked
+    assert "<title>2 fits side by side</title>" in compared_dom
     assert "<img" not in "".join(plots(compared_dom))
     assert not any("<img src=x" in plot for plot in plots(walked))
 

@@ -6,10 +6,16 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 
 from demix._support.errors import DemixError
 
-# Seconds after which a rank other than 0 says what is wrong.
+# In the order in which the help lists them.
+COMMANDS = (
+    *("demo", "fit", "consensus", "transform", "report", "checkup", "compare"),
+    *("evaluate", "probe", "export", "list", "reproduce", "download", "render"),
+)
+# Seconds after which a rank other than 0 prints its error.
 _GRACE = 3.0
 # How numpy, torch and the loader of libraries say that there is no memory left.
 _NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "failed to map segment")
@@ -21,29 +27,29 @@ def main() -> None:
 
 
 def _command() -> None:
-    from demix.cli import own_data, papers  # noqa: F401  they add their commands
     from demix.cli.app import app
 
+    for command in COMMANDS:
+        import_module(f"demix.cli.{command}")
     app()
 
 
 def run(app: Callable[[], object]) -> None:
     """Run an application; bad input ends with one sentence and exit code 2."""
     try:
-        # Imported here, because Ctrl-C may come while they are.
-        from demix.cli.console import console, finish_output, show_every_letter
-        from demix.cli.warning import warnings_to
+        # Imported here, because Ctrl-C may come meanwhile.
+        from demix.cli.console import console, escape_unknown_letters, flush_output, warnings_to
 
-        show_every_letter()
+        escape_unknown_letters()
         _mend_environment()
         try:
-            os.getcwd()  # without which libraries end the process in words of their own
+            os.getcwd()  # if it is gone, libraries would end the process with other messages
             if sys.stdout is None:
                 raise DemixError("The standard output is closed; send it to a file or /dev/null.")
             with warnings_to(console(errors=True)):
                 app()
         finally:
-            finish_output()
+            flush_output()
     except KeyboardInterrupt:
         from demix.cli.console import print_error
 
@@ -53,7 +59,7 @@ def run(app: Callable[[], object]) -> None:
         sentence = _sentence(error)
         if sentence is None:
             raise
-        # All ranks refuse the same things. If rank 0 does, torchrun ends the others meanwhile.
+        # All ranks refuse the same input. torchrun ends the others when rank 0 does.
         if os.environ.get("RANK", "0") != "0":
             time.sleep(_GRACE)
         from demix.cli.console import print_error
@@ -71,13 +77,13 @@ def _mend_environment() -> None:
 
 
 def _sentence(error: Exception) -> str | None:
-    """Return what a user is told about an error; None for one that nobody has thought of."""
+    """Return the message for an error; None for an unexpected one."""
     if isinstance(error, DemixError):
         return str(error)
     if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY):
         return (
-            "Memory ran out in the middle of the work; what was finished is kept, and the same "
-            "command goes on after it once there is more."
+            "Memory ran out; finished parts are kept, and the same command continues after them "
+            "once there is more."
         )
     if isinstance(error, OSError) and error.strerror:
         if isinstance(error, FileNotFoundError) and error.filename is None:

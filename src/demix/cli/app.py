@@ -1,4 +1,4 @@
-"""The command itself; its subcommands are in `papers` and `own_data`."""
+"""The application; every other module named as a command adds that command to it."""
 
 from __future__ import annotations
 
@@ -21,11 +21,6 @@ app = typer.Typer(
 
 # Commands that the ranks of torchrun run together.
 _ON_RANKS = ("fit", "reproduce")
-
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace an earlier result; an input never is.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else.")]
 
 
 def _version(asked: bool) -> None:

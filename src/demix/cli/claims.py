@@ -1,4 +1,4 @@
-"""Folders that a command writes to: its own, and as they were if it comes to nothing."""
+"""Output folders: locked while a command writes, and restored if its input is refused."""
 
 from __future__ import annotations
 
@@ -34,32 +34,31 @@ def claimed(
     leftovers: Sequence[str] = (),
     resumes: bool = False,
 ) -> Iterator[tuple[Path, dict[str, str]]]:
-    """Give a folder for one result, and the origin of it, which its marker names.
+    """Lock a folder for one result; yield it and the origin that its marker names.
 
-    A folder that holds a finished result is given only to ``overwrite`` it, and never one that an
-    input lies in. Input that is refused leaves everything as it was. Ctrl-C, the loss of a rank
-    and a disk that fills up leave what a second try goes on from. Until all is written, the folder
-    is locked.
+    A finished result is replaced only with ``overwrite``, and never if an input lies in the folder.
+    Refused input leaves everything unchanged. Ctrl-C, a lost rank and a full disk leave files from
+    which a second try continues.
 
     Parameters
     ----------
     out : Path
         The folder.
     marker : str
-        The JSON file that tells whose folder it is; marked by :func:`begin` before the first file
-        of the result is written, and written by :func:`finish` after the last.
+        The JSON file that identifies the folder; :func:`begin` marks it before the first file of
+        the result is written, and :func:`finish` writes it after the last.
     command : str
         The command, such as ``demix fit``.
     inputs : sequence of Path
-        What is read; None stands for an input that is not given.
+        Files that are read; None for an input that is not given.
     overwrite : bool
         Whether a finished result may be replaced.
     about : mapping, optional
-        What the origin tells besides the command.
+        Entries of the origin besides the command.
     leftovers : sequence of str
-        Files that may have been written by the time that input is refused.
+        Files that may exist when input is refused.
     resumes : bool
-        Whether the same command goes on where an interrupted one stopped.
+        Whether the same command continues an interrupted one.
     """
     given = [place for place in inputs if place is not None]
     with tidied(out):
@@ -67,7 +66,7 @@ def claimed(
         with lock_folder(folder):
             before = _before(folder, marker, command, overwrite)
             new = [name for name in (marker, *leftovers) if not (folder / name).exists()]
-            origin = _origin(about or {})
+            origin = origin_of(about or {})
             if before is None:
                 begin(folder / marker, origin)
             try:
@@ -75,8 +74,8 @@ def claimed(
             except KeyboardInterrupt:
                 if not resumes:
                     _restore(folder, marker, before, new)
-                told = "the same command goes on where it stopped" if resumes else "nothing is new"
-                console(errors=True).print(f"Interrupted; {told}.")
+                rest = "the same command continues" if resumes else "nothing was written"
+                console(errors=True).print(f"Interrupted; {rest}.")
                 raise Exit(130) from None
             except LostRank:
                 raise
@@ -90,34 +89,35 @@ def claimed(
 def claimed_if(
     out: Path | None, marker: str, *, about: Mapping[str, str], **rest: Any
 ) -> Iterator[tuple[Path | None, dict[str, str]]]:
-    """Give a folder as :func:`claimed` does, or only the origin if there is to be none."""
+    """Yield what :func:`claimed` yields, or None and the origin if there is no folder."""
     if out is None:
-        yield None, _origin(about)
+        yield None, origin_of(about)
         return
     with claimed(out, marker, about=about, **rest) as found:
         yield found
 
 
+def origin_of(about: Mapping[str, str]) -> dict[str, str]:
+    """Return the command line, and what else is known about the origin of a result."""
+    return {"command": shlex.join(["demix", *sys.argv[1:]]), **about}
+
+
 def begin(marker: Path, origin: Mapping[str, str]) -> None:
     """Mark a result as unfinished, before the first of its files is written.
 
-    A result that is to be replaced stays what it is until then, and its numbers until the end.
+    An earlier result keeps its numbers until the new one is finished.
     """
     before = read_marker(marker)
     finish(marker, {"provenance": origin, **(before or {}), _UNFINISHED: True})
 
 
 def finish(marker: Path, data: Mapping[str, Any]) -> None:
-    """Write the marker of a folder: the last of its files, when all the others are there."""
+    """Write the marker of a folder, after all its other files."""
     write_atomic(marker, json.dumps(data, indent=2) + "\n")
 
 
-def _origin(about: Mapping[str, str]) -> dict[str, str]:
-    return {"command": shlex.join(["demix", *sys.argv[1:]]), **about}
-
-
 def _before(folder: Path, marker: str, command: str, overwrite: bool) -> bytes | None:
-    """Return what the marker held; a finished result is refused unless it is to be replaced."""
+    """Return the content of the marker; refuse a finished result without ``overwrite``."""
     file = folder / marker
     if not file.exists():
         return None
@@ -130,7 +130,7 @@ def _before(folder: Path, marker: str, command: str, overwrite: bool) -> bytes |
 
 
 def _restore(folder: Path, marker: str, before: bytes | None, new: Sequence[str]) -> None:
-    """Leave the folder as it was."""
+    """Undo what was written."""
     if before is not None:
         write_atomic(folder / marker, before)
     for name in new:

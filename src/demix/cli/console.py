@@ -1,19 +1,22 @@
-"""The terminal: text is printed as it is, whatever a path or a name in it looks like."""
+"""The terminal: text is printed literally, whatever a path or a name in it looks like."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import TextColumn
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from demix._support.errors import DemixWarning
 
 
 class _PrintableConsole(Console):
@@ -28,7 +31,7 @@ class _PrintableConsole(Console):
 
 
 def _printable(text: str, kept: str = "") -> str:
-    """Return a text with escapes in place of letters that cannot be printed, but for ``kept``."""
+    """Return a text with escapes in place of letters that cannot be printed, except ``kept``."""
     return "".join(
         letter if letter.isprintable() or letter in kept else repr(letter)[1:-1] for letter in text
     )
@@ -39,50 +42,67 @@ def console(*, errors: bool = False, **settings: Any) -> Console:
     return _PrintableConsole(stderr=errors, markup=False, emoji=False, highlight=False, **settings)
 
 
-def title_column() -> TextColumn:
-    """Return the column of a bar that says what is done."""
-    return TextColumn("{task.description}", style="bold", markup=False)
+def print_json(data: Any, **settings: Any) -> None:
+    """Print plain data as JSON."""
+    print(json.dumps(data, **{"indent": 2, **settings}))
 
 
 def print_warning(place: Console, sentence: str) -> None:
-    """Print a warning on a line of its own, which is not broken in the middle of a path."""
+    """Print a warning on a line of its own, without breaking paths."""
     place.print(Text.assemble(("warning", "yellow"), f"  {_printable(sentence)}"), soft_wrap=True)
 
 
 def print_error(sentence: str) -> None:
-    """Print why a command ends; where even that cannot be written, it ends all the same."""
+    """Print why a command ends, if the stream can be written to."""
     with suppress(OSError):
         text = Text.assemble(("Error:", "bold red"), f" {_printable(sentence)}")
         console(errors=True).print(text, soft_wrap=True)
 
 
 def print_table(table: Table, wide: int) -> None:
-    """Print a table; lines of a file may be longer than those of a terminal."""
+    """Print a table, ``wide`` columns wide if the output is not a terminal."""
     place = console()
     (place if place.is_terminal else console(width=wide)).print(table)
 
 
-def show_every_letter() -> None:
+@contextmanager
+def warnings_to(place: Console) -> Iterator[None]:
+    """Print every :class:`demix.DemixWarning` as one line; leave other warnings alone."""
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if issubclass(category, DemixWarning):
+                print_warning(place, str(message))
+            else:
+                usual(message, category, *rest, **more)
+
+        warnings.simplefilter("always", DemixWarning)
+        warnings.showwarning = show
+        yield
+
+
+def escape_unknown_letters() -> None:
     r"""Let both streams write letters that their encoding lacks as ``\u2265`` and the like.
 
-    Else a terminal in latin-1, or a file whose name holds bytes that are no letters, would end a
-    command after hours of work.
+    Otherwise a terminal in latin-1, or a file name that is not valid text, would end a command
+    after hours of work.
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
-def finish_output() -> None:
-    """Write what is left to the standard output, which may be a full disk or a closed pipe.
+def flush_output() -> None:
+    """Flush the standard output, which may be a full disk or a closed pipe.
 
-    Python itself would do it at its end, too late for a sentence.
+    Python would do it at its end, too late for an error message.
     """
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        # What cannot be written must not be tried again.
+        # Python must not try again to write what cannot be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if error.errno != errno.EPIPE:
             raise

@@ -1,37 +1,14 @@
-"""``demix demo``: the whole way on a small process, with a report in the end."""
+"""``demix demo``: a known process, from its mixture to a report of the recovered factors."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import numpy as np
-import torch
 import typer
 
-from demix._support.outputs import check_folder
-from demix._support.provenance import provenance
-from demix._support.validation import check_seed
-from demix.cli.bars import Bar, training_bar
-from demix.cli.claims import begin, claimed, finish
-from demix.cli.console import console
-from demix.cli.recovery import recovery_report, scores_as_data
-from demix.distributions.base import Uniform
-from demix.distributions.generalized_normal import Laplace
-from demix.encoders.encoder import Encoder
-from demix.encoders.files import save_encoder
-from demix.losses.contrast import contrast
-from demix.losses.pairs import InfoNCE
-from demix.metrics.registry import RECOVERY, all_scores
-from demix.metrics.regression import affine_r2
-from demix.processes.mixing import LeakyMixing
-from demix.processes.process import Process
-from demix.report.page import write_page
-from demix.spaces.box import Box
-from demix.theory.optimum import latent_loss
-from demix.training.loop import Record, train
-from demix.training.recipe import Recipe
+from demix.cli.app import app
+from demix.cli.options import AsJson, Overwrite
 
 _MARKER = "scores.json"
 _LATENTS = 5
@@ -39,8 +16,21 @@ _SIMILARITY = 1.0
 _SAMPLES = 20_000
 
 
-def run_demo(out: Path, *, seed: int, overwrite: bool, as_json: bool) -> None:
-    """Recover five factors from a nonlinear mixture and write scores, model and report."""
+@app.command(epilog="Example:  demix demo --out demo-output")
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder to write to.")] = Path("demo-output"),
+    seed: Annotated[int, typer.Option(help="Seed of mixing, weights and data.")] = 0,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Mix known factors nonlinearly, recover them, and report how well.
+
+    Writes scores.json, report.html (one file, works offline) and a model folder.
+    """
+    from demix._support.outputs import check_folder
+    from demix._support.validation import check_seed
+    from demix.cli.claims import claimed
+
     check_seed(seed)
     claim = claimed(out, _MARKER, command="demix demo", inputs=[], overwrite=overwrite)
     with claim as (folder, origin):
@@ -49,13 +39,38 @@ def run_demo(out: Path, *, seed: int, overwrite: bool, as_json: bool) -> None:
 
 
 def _recover(folder: Path, origin: dict[str, str], *, seed: int, as_json: bool) -> None:
+    import numpy as np
+    import torch
+
+    from demix._support.provenance import provenance
+    from demix.cli.claims import begin, finish
+    from demix.cli.console import console, print_json
+    from demix.cli.evaluate import scores_as_data
+    from demix.cli.progress import TrainingTask, training_bar
+    from demix.distributions.base import Uniform
+    from demix.distributions.generalized_normal import Laplace
+    from demix.encoders.encoder import Encoder
+    from demix.encoders.files import save_encoder
+    from demix.losses.contrast import contrast
+    from demix.losses.pairs import InfoNCE
+    from demix.metrics.registry import RECOVERY, all_scores
+    from demix.metrics.regression import affine_r2
+    from demix.processes.mixing import LeakyMixing
+    from demix.processes.process import Process
+    from demix.report.page import write_page
+    from demix.report.recovery import recovery_page
+    from demix.spaces.box import Box
+    from demix.theory.optimum import latent_loss
+    from demix.training.loop import Record, train
+    from demix.training.recipe import Recipe
+
     terminal = console(errors=as_json)
     box = Box(_LATENTS)
     process = Process(Uniform(box), Laplace(box, 0.05), LeakyMixing(_LATENTS, seed=seed))
     encoder = Encoder(process.mixing.dim_out, box, scale=8.0)
     recipe = Recipe(steps=1500)
     held_out = torch.Generator().manual_seed(2**40 + seed)
-    look = process.sample(4096, generator=held_out)
+    test = process.sample(4096, generator=held_out)
     batches = [process.sample(recipe.batch, generator=held_out) for _ in range(16)]
     best = [float(latent_loss(process, batch, _SIMILARITY)) for batch in batches]
     batch, optimum = batches[0], sum(best) / len(best)
@@ -64,7 +79,7 @@ def _recover(folder: Path, origin: dict[str, str], *, seed: int, as_json: bool) 
         found = contrast(
             encoder(batch.x), encoder(batch.x_tilde), similarity=_SIMILARITY, two_sided=True
         )
-        score = affine_r2(encoder(look.x), look.z)
+        score = affine_r2(encoder(test.x), test.z)
         above = float(found) - best[0]  # on the same pairs, so that their noise cancels
         return {"score": 100 * score, "nats_above_optimum": above, "optimum": optimum}
 
@@ -74,7 +89,7 @@ def _recover(folder: Path, origin: dict[str, str], *, seed: int, as_json: bool) 
         "Recovering the factors from such pairs alone:"
     )
     with training_bar(terminal) as progress:
-        bar = Bar(progress, "training", recipe.steps, "R²")
+        bar = TrainingTask(progress, "training", "R²")
         training = train(
             encoder,
             process.sample,
@@ -82,7 +97,7 @@ def _recover(folder: Path, origin: dict[str, str], *, seed: int, as_json: bool) 
             recipe,
             seed=seed,
             evaluate=evaluate,
-            callback=bar.step,
+            callback=lambda step, last: bar.step(step, recipe.steps, last),
         )
     pairs = process.sample(_SAMPLES, generator=held_out)
     with torch.no_grad():
@@ -105,20 +120,17 @@ def _recover(folder: Path, origin: dict[str, str], *, seed: int, as_json: bool) 
         ),
         "provenance": {"command": f"demix demo --seed {seed}", **provenance()},
     }
-    page = recovery_report(
-        title="demix demo: factors recovered from a nonlinear mixture",
-        summary=(
-            f"{_LATENTS} independent factors, uniform in a box, were mixed by an invertible "
-            "network of random leaky layers. From pairs of observations whose factors differ by "
-            "Laplace noise, and nothing else, an encoder was trained with the contrastive loss of "
-            "Zimmermann et al. (2021, Eq. 6, p = 1), for which Theorem 6 promises them up to "
-            f"order, sign and scale. A linear read-out of the raw observations explains "
-            f"{100 * identity:.1f} % of the factors, of the recovered latents "
-            f"{100 * scores['affine_r2']:.2f} %. All scores are held out."
-        ),
-        latents=latents,
-        factors=factors,
-        scores=scores,
+    page = recovery_page(
+        "demix demo: factors recovered from a nonlinear mixture",
+        f"{_LATENTS} independent factors, uniform in a box, were mixed by an invertible network of "
+        "random leaky layers. The encoder was trained only on pairs of observations whose factors "
+        "differ by Laplace noise, with the contrastive loss of Zimmermann et al. (2021, Eq. 6, "
+        "p = 1). Theorem 6 guarantees recovery up to order, sign and scale. A linear read-out of "
+        f"the raw observations explains {100 * identity:.1f} % of the factors; of the recovered "
+        f"latents {100 * scores['affine_r2']:.2f} %. All scores are held out.",
+        latents,
+        factors,
+        scores,
         history=training.history,
         seconds=training.seconds,
         provenance=facts["provenance"] | {"seed": seed, "recipe": repr(recipe)},
@@ -128,10 +140,10 @@ def _recover(folder: Path, origin: dict[str, str], *, seed: int, as_json: bool) 
     write_page(page, folder / "report.html")
     finish(folder / _MARKER, facts)
     if as_json:
-        print(json.dumps(facts, indent=2))
+        print_json(facts)
         return
     typer.echo(
         f"Held-out R² {100 * facts['r2']:.2f} % (raw observations {100 * identity:.2f} %), "
         f"MCC {100 * facts['mcc']:.2f} %, in {training.seconds:.0f} s of training.\n"
-        f"Open {folder / 'report.html'}; scores and model are beside it."
+        f"Open {folder / 'report.html'}; scores and model are in the same folder."
     )

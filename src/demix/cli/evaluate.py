@@ -1,119 +1,158 @@
-"""``demix evaluate``: scores for a representation from any model."""
+"""``demix evaluate``: scores of a representation from any model."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
-from rich.table import Table
 
 from demix._support.errors import DemixError
-from demix._support.files import file_digest
-from demix._support.provenance import provenance
-from demix.cli.bars import counting_bar
-from demix.cli.claims import begin, claimed_if, finish
-from demix.cli.console import console, print_table
-from demix.cli.recovery import meaning, recovery_report, scores_as_data
-from demix.data.factors import read_factors
-from demix.data.reading import read_data
-from demix.metrics.factors import Factors, check_factors
-from demix.metrics.registry import all_scores, label
-from demix.metrics.score import Score
-from demix.report.blocks import Page
-from demix.report.page import write_page
+from demix.cli.app import app
+from demix.cli.options import AsJson, Header, Overwrite, check_given
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from demix.metrics.score import Score
 
 _MARKER = "scores.json"
 _WIDE = 220
 
 
-def run_evaluate(
-    latents: Path,
-    factors: Path,
-    *,
-    categorical: str | None,
-    header: str,
-    out: Path | None,
-    overwrite: bool,
-    as_json: bool,
+@app.command(epilog="Example:  demix evaluate --latents Z.npy --factors F.npy --out scores")
+def evaluate(
+    latents: Annotated[Path, typer.Option(help="Recovered latents, a row for each sample.")],
+    factors: Annotated[Path, typer.Option(help="True factors, a row for each sample.")],
+    categorical: Annotated[
+        str | None,
+        typer.Option(
+            help="Factors that are categories, by name or number from 0, e.g. shape,3; or none. "
+            "Default: text, and whole numbers of at most 20 values."
+        ),
+    ] = None,
+    header: Header = "auto",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for scores.json and report.html.")
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Score two files against each other; print, and with ``out`` write a report."""
+    """Score the representation of any model against known factors.
+
+    R², MCC, DCI, MIG, SAP, modularity, explicitness, InfoMEC, beta-VAE and FactorVAE scores, and
+    linear accuracy for categories; each with an interval, its chance level and what it certifies.
+    """
+    check_given(latents, factors)
+    import numpy as np
+
+    from demix._support.files import file_digest
+    from demix._support.provenance import provenance
+    from demix.cli.claims import begin, claimed_if, finish
+    from demix.cli.console import console, print_json
+    from demix.cli.progress import counting_bar
+    from demix.data.factors import read_factors
+    from demix.data.reading import read_data
+    from demix.metrics.factors import check_factors
+    from demix.metrics.registry import all_scores
+    from demix.report.page import write_page
+    from demix.report.recovery import recovery_page
+
     known = read_factors(factors, header=header)
     width = known.values.shape[1] if known.values.ndim == 2 else 0
     names = list(known.names or [f"factor {i + 1}" for i in range(width)])
     found, true = check_factors(
-        _read(latents, header), known.values, _columns(categorical, known.names, width)
+        read_data(latents, header=header).array(),
+        known.values,
+        _columns(categorical, known.names, width),
     )
-    about = {
-        "latents": f"{latents.name} sha256 {file_digest(latents)[:16]}",
-        "factors": f"{factors.name} sha256 {file_digest(factors)[:16]}",
-    }
+    categories = np.flatnonzero(true.categorical).tolist()
+    numbers = np.flatnonzero(~true.categorical).tolist()
     claim = claimed_if(
         out,
         _MARKER,
         command="demix evaluate",
         inputs=[latents, factors],
         overwrite=overwrite,
-        about=about,
+        about={
+            "latents": f"{latents.name} sha256 {file_digest(latents)[:16]}",
+            "factors": f"{factors.name} sha256 {file_digest(factors)[:16]}",
+        },
     )
     with claim as (folder, origin), counting_bar(console(errors=True)) as count:
-        scores = all_scores(
-            found,
-            true.values,
-            categorical=np.flatnonzero(true.categorical).tolist(),
-            callback=count,
-        )
-        data: dict[str, Any] = {
-            "r2": _value(scores, "affine_r2"),
-            "mcc": _value(scores, "mean_correlation"),
-            "accuracy": _value(scores, "linear_accuracy"),
+        scores = all_scores(found, true.values, categorical=categories, callback=count)
+        result: dict[str, Any] = {
+            key: float(scores[name]) if name in scores else None
+            for key, name in (
+                ("r2", "affine_r2"),
+                ("mcc", "mean_correlation"),
+                ("accuracy", "linear_accuracy"),
+            )
+        }
+        result |= {
             "samples": len(found),
-            "categorical": [names[i] for i in np.flatnonzero(true.categorical)],
+            "categorical": [names[i] for i in categories],
             "scores": scores_as_data(scores, names, true.categorical),
             "provenance": {**origin, **provenance()},
         }
         if folder is not None:
-            page = _page(found, true, scores, names, data["provenance"])
+            page = recovery_page(
+                "Scores of a representation",
+                f"{found.shape[1]} latents against {len(numbers)} continuous and "
+                f"{len(categories)} categorical factors on {len(found)} samples. Fits use one half "
+                "of the samples, scores the other.",
+                found,
+                true.values[:, numbers],
+                scores,
+                provenance=result["provenance"],
+                names=[names[i] for i in numbers],
+            )
             begin(folder / _MARKER, origin)
             write_page(page, folder / "report.html")
-            finish(folder / _MARKER, data)
+            finish(folder / _MARKER, result)
     if as_json:
-        print(json.dumps(data, indent=2))
+        print_json(result)
         return
     _print(scores)
     if folder is not None:
         typer.echo(f"Wrote {folder}/scores.json and report.html")
 
 
-def _page(
-    latents: np.ndarray,
-    factors: Factors,
-    scores: dict[str, Score],
-    names: list[str],
-    origin: dict[str, Any],
-) -> Page:
-    numbers = np.flatnonzero(~factors.categorical)
-    kinds = f"{len(numbers)} continuous and {factors.number - len(numbers)} categorical factors"
-    return recovery_report(
-        title="Scores of a representation",
-        summary=(
-            f"{latents.shape[1]} latents against {kinds} on {len(latents)} samples. Whatever is "
-            "fitted is fitted on one half of them and scored on the other."
-        ),
-        latents=latents,
-        factors=factors.values[:, numbers],
-        scores=scores,
-        history=[],
-        seconds=None,
-        provenance=origin,
-        names=[names[i] for i in numbers],
-    )
+def scores_as_data(
+    scores: Mapping[str, Score], names: Sequence[str], categorical: np.ndarray
+) -> dict[str, Any]:
+    """Return scores as plain data for JSON, with the names of the factors they are of."""
+    from demix.metrics.registry import scored_columns
+
+    data = {}
+    for name, score in scores.items():
+        arrays = {
+            "per_factor": score.per_factor,
+            "per_latent": score.per_latent,
+            "assignment": score.assignment,
+        }
+        data[name] = {
+            "value": float(score),
+            "low": score.low,
+            "high": score.high,
+            "baseline": score.baseline,
+            "factors": [names[i] for i in scored_columns(name, categorical)],
+            **{key: array.tolist() for key, array in arrays.items() if array is not None},
+            "certifies": score.certifies,
+            "leaves_open": score.leaves_open,
+        }
+    return data
 
 
-def _print(scores: dict[str, Score]) -> None:
-    table = Table("score", "value", "95 % interval", "chance", "what it certifies", "leaves open")
+def _print(scores: Mapping[str, Score]) -> None:
+    from rich.table import Table
+
+    from demix.cli.console import print_table
+    from demix.metrics.registry import label
+    from demix.report.recovery import meaning
+
+    table = Table("score", "value", "95 % interval", "chance", "certifies", "leaves open")
     for name, score in scores.items():
         table.add_row(
             label(name),
@@ -142,11 +181,3 @@ def _columns(text: str | None, names: tuple[str, ...] | None, width: int) -> lis
                 f"--categorical takes columns of the factors, {listed}, or none, but got {part!r}."
             )
     return columns
-
-
-def _value(scores: dict[str, Score], name: str) -> float | None:
-    return float(scores[name]) if name in scores else None
-
-
-def _read(path: Path, header: str) -> np.ndarray:
-    return read_data(path, header=header).array()

@@ -1,34 +1,49 @@
-"""``demix export``."""
+"""``demix export``: an encoder as an ONNX file."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from demix._support.outputs import claim_file
-from demix.encoders.files import load_encoder
-from demix.encoders.onnx import MARK, export_onnx
+from demix.cli.app import app
+from demix.cli.options import AsJson, Overwrite, check_given
 
 
-def run_export(model: Path, file: Path, *, overwrite: bool, as_json: bool) -> None:
-    """Write the encoder in the folder ``model`` to an ONNX file; say what goes in and out."""
-    claim_file(file, "--onnx", suffix=".onnx", start=MARK, inputs=[model], overwrite=overwrite)
+@app.command(epilog="Example:  demix export demo-output/model --onnx model.onnx")
+def export(
+    model: Annotated[Path, typer.Argument(help="Model folder, such as demo-output/model.")],
+    onnx: Annotated[Path, typer.Option(help="ONNX file to write.")],
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a model as one ONNX file, which runs without demix and torch.
+
+    It includes whitening and the projection to the latent space; the batch may have any size.
+    """
+    check_given(model)
+    from demix._support.outputs import claim_file
+    from demix.cli.console import print_json
+    from demix.encoders.files import load_encoder
+    from demix.encoders.onnx import MARK, export_onnx
+
+    claim_file(onnx, "--onnx", suffix=".onnx", start=MARK, inputs=[model], overwrite=overwrite)
     encoder = load_encoder(model)
-    export_onnx(encoder, file)
+    export_onnx(encoder, onnx)
     dim_in, n = encoder.settings["dim_in"], encoder.space.dim
     if as_json:
-        data = {
-            "file": str(file),
-            "bytes": file.stat().st_size,
-            "input": {"name": "x", "type": "float32", "shape": ["batch", dim_in]},
-            "output": {"name": "z", "type": "float32", "shape": ["batch", n]},
-            "space": encoder.space.to_dict(),
-        }
-        print(json.dumps(data, indent=2))
+        print_json(
+            {
+                "file": str(onnx),
+                "bytes": onnx.stat().st_size,
+                "input": {"name": "x", "type": "float32", "shape": ["batch", dim_in]},
+                "output": {"name": "z", "type": "float32", "shape": ["batch", n]},
+                "space": encoder.space.to_dict(),
+            }
+        )
         return
     typer.echo(
-        f"Wrote {file}: x (batch, {dim_in}) to z (batch, {n}) in {encoder.space!r}, in float32, "
+        f"Wrote {onnx}: x (batch, {dim_in}) to z (batch, {n}) in {encoder.space!r}, in float32, "
         "for a batch of any size."
     )

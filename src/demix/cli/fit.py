@@ -2,96 +2,95 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from demix._support.errors import DemixWarning
-from demix._support.files import new_array
-from demix._support.process_group.launch import joined
-from demix.cli.bars import Bar, training_bar
-from demix.cli.claims import begin, claimed, finish
-from demix.cli.console import console
-from demix.cli.fitted import LATENTS, told, write_report
-from demix.cli.options import Options
-from demix.cli.sources import prepared
-from demix.data.data import Data
-from demix.estimators.encoding import encode
-from demix.estimators.fitting import Callback
-from demix.training.checkpoints import checkpoint_files, remove_checkpoint
-from demix.training.loop import Record
+from demix.cli.app import app
+from demix.cli.options import AsJson, FitOptions, Overwrite, with_fit_options
+
+if TYPE_CHECKING:
+    from demix.cli.sources import FitSetup
 
 _MARKER, _CHECKPOINT = "fit.json", "checkpoint.safetensors"
+# What --json prints of a model folder.
+_KEYS = ("estimator", "parameters", "gain", "steps", "best_step", "seconds", "rows", "notes")
 
 
-def run_fit(options: Options, data: Data, out: Path, *, overwrite: bool, as_json: bool) -> None:
-    """Fit the estimator that suits what is given beside the data; nothing is written before.
+@app.command(epilog="Example:  demix fit series.csv --lag 1:5 --n-latents 3 --out model")
+@with_fit_options
+def fit(
+    options: FitOptions,
+    *,
+    out: Annotated[Path, typer.Option(help="Folder for model, latents and report.")],
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Recover latents from your own data: from pairs, time order, labels or rows alone.
 
-    Of the ranks that `torchrun` has started all train, and rank 0 does the rest.
+    Part of the data is held out; the model is compared with permuted pairs or labels. Writes a
+    model folder with latents.npy and report.html. A killed run continues where it stopped.
     """
+    rows = options.read_rows()
+    from demix._support.process_group.launch import joined
+    from demix.cli.sources import set_up
+
+    # All ranks that torchrun has started train, and rank 0 does the rest.
     with joined() as ranks:
+        setup = set_up(options, rows)
         if ranks.leads:
-            _fit(options, data, out, overwrite=overwrite, as_json=as_json)
+            _fit(options, setup, out, overwrite=overwrite, as_json=as_json)
         else:
-            _follow(options, data)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DemixWarning)
+                setup.demixer.fit(setup.data, **setup.supervision)
 
 
-def _follow(options: Options, data: Data) -> None:
-    """Take part in the training, and leave no trace."""
-    found = prepared(options, data)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DemixWarning)
-        found.demixer.fit(found.data, **found.beside)
+def _fit(
+    options: FitOptions, setup: FitSetup, out: Path, *, overwrite: bool, as_json: bool
+) -> None:
+    from demix._support.files import new_array
+    from demix.cli.claims import begin, claimed, finish
+    from demix.cli.console import console, print_json
+    from demix.cli.models import LATENTS, open_fit, write_fit_page
+    from demix.cli.progress import TrainingTask, training_bar
+    from demix.estimators.encoding import encode
+    from demix.training.checkpoints import checkpoint_files, remove_checkpoint
 
-
-def _fit(options: Options, data: Data, out: Path, *, overwrite: bool, as_json: bool) -> None:
-    found = prepared(options, data)
-    demixer = found.demixer
-    about = {"data file": options.file.name}
-    leftovers = [file.name for file in checkpoint_files(_CHECKPOINT)]
+    demixer, data = setup.demixer, setup.data
     claim = claimed(
         out,
         _MARKER,
         command="demix fit",
         inputs=options.inputs,
         overwrite=overwrite,
-        about=about,
-        leftovers=leftovers,
+        about={"data file": options.data.name},
+        leftovers=[file.name for file in checkpoint_files(_CHECKPOINT)],
         resumes=True,
     )
     with claim as (folder, origin):
         checkpoint = folder / _CHECKPOINT
         with training_bar(console(errors=True)) as progress:
-            demixer.fit(data, **found.beside, callback=_bar(progress), checkpoint=checkpoint)
+            bar = TrainingTask(progress, "training")
+            demixer.fit(data, **setup.supervision, callback=bar.step, checkpoint=checkpoint)
         begin(folder / _MARKER, origin)
         with new_array(folder / LATENTS, (len(data), options.n_latents)) as latents:
             encode(demixer.encoder_, data, latents)
-        facts = {"origin": origin, "rows": len(data), "time_order": found.in_time}
+        facts = {"origin": origin, "rows": len(data), "time_order": setup.in_time}
         demixer.save(folder, about=facts)
-        write_report(folder, data=data, unfinished=True)
+        write_fit_page(folder, folder, data=data, unfinished=True)
         finish(folder / _MARKER, {"provenance": origin})
-        # Last: a second try after any trouble on the way need not train again.
+        # Last: a second try after an error need not train again.
         remove_checkpoint(checkpoint)
     if as_json:
-        print(json.dumps(told(folder), indent=2))
+        about = open_fit(folder).about
+        print_json({key: about[key] for key in _KEYS if key in about})
         return
-    gain = demixer.gain_
     typer.echo(
-        f"{options.n_latents} latents of {len(data)} rows in {demixer.seconds_:.0f} s of training; "
-        f"gain over permuted {demixer.targets}: {gain}, held out.\n"
-        f"Open {folder / 'report.html'}; the model and {LATENTS} are beside it."
+        f"{options.n_latents} latents of {len(data)} rows in {demixer.seconds_:.0f} s of training. "
+        f"Held-out gain over permuted {demixer.targets}: {demixer.gain_}.\n"
+        f"Open {folder / 'report.html'}; the model and {LATENTS} are in the same folder."
     )
-
-
-def _bar(progress: Any) -> Callback:
-    bars: list[Bar] = []
-
-    def step(step: int, steps: int, record: Record) -> None:
-        if not bars:
-            bars.append(Bar(progress, "training", steps, "score"))
-        bars[0].step(step, record)
-
-    return step

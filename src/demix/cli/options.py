@@ -1,38 +1,157 @@
-"""What ``fit`` and ``consensus`` are told about data; imported before anything heavy is."""
+"""Options that several commands share, and the first checks of them; imports nothing heavy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from demix._support.errors import DemixError
+
+if TYPE_CHECKING:
+    from demix.data.data import Data
+
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace an earlier result; inputs are never replaced.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else.")]
+FitFolder = Annotated[Path, typer.Argument(help="A folder that 'demix fit' wrote.")]
+
+# How rows are read.
+Key = Annotated[str | None, typer.Option(help="Which array of an .npz or .zarr file.")]
+Header = Annotated[
+    str, typer.Option(help="Whether the first line of a csv file is a header: auto, yes or no.")
+]
+Columns = Annotated[str | None, typer.Option(help="Which columns of a table, e.g. speed,height.")]
+
+PairsFile = Annotated[
+    Path | None, typer.Option(help="Row numbers of positive pairs, (P, 2), .npy or .csv.")
+]
+LabelsFile = Annotated[Path | None, typer.Option(help="The class of each row, .npy or .csv.")]
+
+# Rows or seeds that may be asked for at once; each takes some seconds at least.
+_MOST = 10_000
 
 
 @dataclass(frozen=True)
-class Options:
-    """A file of rows, where its pairs or labels come from, and what is assumed of its latents."""
+class FitOptions:
+    """Options of ``fit`` and ``consensus``: rows, pairs or labels, assumptions."""
 
-    file: Path
-    pairs: Path | None
-    lag: str | None
-    labels: Path | None
-    instances: bool
-    time: Path | None
-    key: str | None
-    columns: str | None
-    header: str
-    space: str | None
-    conditional: str | None
-    n_latents: int
-    seed: int
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Options:
-        """Take them from the arguments of a command, by their names."""
-        names = [field.name for field in fields(cls)]
-        return cls(**{name: given["data" if name == "file" else name] for name in names})
+    data: Annotated[
+        Path, typer.Argument(help="Rows: .npy, .npz, .csv, .parquet, .zarr or a folder of images.")
+    ]
+    pairs: PairsFile = None
+    lag: Annotated[
+        str | None, typer.Option(help="Rows are in time order; lag or range, e.g. 1:5. Default: 1.")
+    ] = None
+    labels: LabelsFile = None
+    instances: Annotated[
+        bool,
+        typer.Option("--instances", help="Discriminate noisy views of each row from all others."),
+    ] = False
+    time: Annotated[
+        Path | None, typer.Option(help="The time of each row, .npy or .csv, to check the order.")
+    ] = None
+    space: Annotated[
+        str | None, typer.Option(help="sphere (default for pairs), box, l1_ball or real.")
+    ] = None
+    conditional: Annotated[
+        str | None, typer.Option(help="vmf, normal, laplace, a shape p, anisotropic or auto.")
+    ] = None
+    n_latents: Annotated[int, typer.Option(help="Number of latents.")] = 3
+    seed: Annotated[
+        int, typer.Option(help="Seed of weights, batches and held-out parts (of the first run).")
+    ] = 0
+    key: Key = None
+    columns: Columns = None
+    header: Header = "auto"
 
     @property
     def inputs(self) -> tuple[Path | None, ...]:
         """All files that are read."""
-        return self.file, self.pairs, self.labels, self.time
+        return self.data, self.pairs, self.labels, self.time
+
+    def read_rows(self) -> Data:
+        """Read and check the rows, before anything that learns from them is imported."""
+        check_given(*self.inputs)
+        from demix._support.validation import check_seed
+        from demix.data.checks import check_data
+        from demix.data.reading import read_data
+
+        check_seed(self.seed)
+        columns = column_names(self.columns)
+        data = read_data(self.data, key=self.key, columns=columns, header=self.header)
+        check_data(data)
+        return data
+
+
+def with_fit_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `FitOptions`, passed to it as its first argument."""
+    hints = get_type_hints(FitOptions, include_extras=True)
+    shared = [
+        parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY)
+        for name, parameter in signature(FitOptions).parameters.items()
+    ]
+    _, *own = signature(command, eval_str=True).parameters.values()
+
+    @wraps(command)
+    def run(**arguments: Any) -> None:
+        options = FitOptions(**{f.name: arguments.pop(f.name) for f in fields(FitOptions)})
+        command(options, **arguments)
+
+    parameters = [shared[0], *own, *shared[1:]]
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def check_given(*places: Path | None) -> None:
+    """Raise DemixError if a file or folder does not exist or may not be read.
+
+    Examples
+    --------
+    >>> from demix.cli.options import check_given
+    >>> check_given(Path("nowhere.npy"))
+    Traceback (most recent call last):
+    demix.DemixError: Expected a file or folder to read, but nowhere.npy does not exist.
+    """
+    for place in places:
+        if place is not None and not os.access(place, os.R_OK):
+            found = "may not be read" if os.path.lexists(place) else "does not exist"
+            raise DemixError(f"Expected a file or folder to read, but {place} {found}.")
+
+
+def column_names(text: str | None) -> list[str] | None:
+    """Read ``speed,height``."""
+    return None if text is None else text.split(",")
+
+
+def numbers(text: str, option: str) -> list[int]:
+    """Read ``1,2,5-7``.
+
+    Examples
+    --------
+    >>> from demix.cli.options import numbers
+    >>> numbers("1,5-7", "--rows")
+    [1, 5, 6, 7]
+    """
+    found: list[int] = []
+    try:
+        for part in text.split(","):
+            first, dash, last = part.strip().partition("-")
+            span = range(int(first), int(last if dash else first) + 1)
+            if not span or span[-1] - span[0] + len(found) >= _MOST:
+                raise ValueError(part)
+            found += span
+    except ValueError:
+        raise DemixError(
+            f"{option} takes whole numbers such as 1,2,5-7, at most {_MOST} of them, but got "
+            f"{text!r}."
+        ) from None
+    return found

@@ -1,4 +1,4 @@
-"""The estimator that suits what a user gives beside the data."""
+"""The estimator for the pairs, labels or time order that a user gives."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from demix._support.errors import DemixError
-from demix.cli.options import Options
+from demix.cli.options import FitOptions
 from demix.data.data import Data
 from demix.data.supervision import read_labels, read_pairs, read_time
 from demix.estimators.classifier import ClassifierDemixer
@@ -18,17 +18,17 @@ Estimator = ContrastiveDemixer | ClassifierDemixer | InstanceDemixer
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """Data that were read and checked, an estimator for them, and its arguments beside them."""
+class FitSetup:
+    """Checked rows, an estimator for them, and its further arguments of ``fit``."""
 
     data: Data
     demixer: Estimator
-    beside: dict[str, Any]
+    supervision: dict[str, Any]
     in_time: bool
 
 
-def prepared(options: Options, data: Data) -> Prepared:
-    """Read what is given beside the rows and choose the estimator; nothing is written."""
+def set_up(options: FitOptions, data: Data) -> FitSetup:
+    """Read pairs or labels and choose the estimator; write nothing."""
     o = options
     named = [("--pairs", o.pairs), ("--lag", o.lag), ("--labels", o.labels)]
     given = [name for name, x in named if x] + (["--instances"] if o.instances else [])
@@ -37,18 +37,18 @@ def prepared(options: Options, data: Data) -> Prepared:
     _check_time(o.time, data)
     common: dict[str, Any] = {"n_latents": o.n_latents, "random_state": o.seed}
     common |= {} if o.space is None else {"space": o.space}
-    beside: dict[str, Any] = {}
+    supervision: dict[str, Any] = {}
     demixer: Estimator
     if (o.labels is not None or o.instances) and o.conditional is not None:
         raise DemixError(f"A conditional describes pairs, but got {given[0]}; leave it out.")
     if o.labels is not None:
-        read = read_labels(o.labels)
-        if len(read.values) != len(data):
+        labels = read_labels(o.labels).as_given()
+        if len(labels) != len(data):
             raise DemixError(
-                f"{o.file} has {len(data)} rows, but {o.labels} has {len(read.values)} labels; "
-                "give one for each row."
+                f"{o.data} has {len(data)} rows, but {o.labels} has {len(labels)} labels; give one "
+                "for each row."
             )
-        demixer, beside = ClassifierDemixer(**common), {"y": read.as_given()}
+        demixer, supervision = ClassifierDemixer(**common), {"y": labels}
     elif o.instances:
         demixer = InstanceDemixer(**common)
     else:
@@ -56,8 +56,8 @@ def prepared(options: Options, data: Data) -> Prepared:
             **common, conditional=_conditional(o.conditional), lag=_lag(o.lag)
         )
         if o.pairs is not None:
-            beside = {"positives": read_pairs(o.pairs, len(data))}
-    return Prepared(data, demixer, beside, in_time=not given or given == ["--lag"])
+            supervision = {"positives": read_pairs(o.pairs, len(data))}
+    return FitSetup(data, demixer, supervision, in_time=not given or given == ["--lag"])
 
 
 def _conditional(text: str | None) -> str | float | None:

@@ -9,8 +9,8 @@ from rich.progress import Progress, TaskID
 from rich.text import Text
 
 from demix._support.errors import DemixError
-from demix.cli.bars import Bar
 from demix.cli.console import print_warning
+from demix.cli.progress import TrainingTask
 from demix.papers.runner.experiment import Row
 from demix.papers.runner.job import Job, JobCallback
 from demix.papers.runner.score_rows import SCORES
@@ -22,7 +22,7 @@ class TableBars(JobCallback):
 
     def __init__(self, progress: Progress, score: str) -> None:
         self.progress, self.score = progress, score
-        self.bars: dict[str, Bar] = {}
+        self.bars: dict[str, TrainingTask] = {}
         self.all: TaskID | None = None
         self.reading: TaskID | None = None
 
@@ -52,19 +52,19 @@ class TableBars(JobCallback):
         """Move the job's bar."""
         title = str(job)
         if title not in self.bars:
-            self.bars[title] = Bar(self.progress, title, steps, SCORES[self.score])
-        self.bars[title].step(step, record)
+            self.bars[title] = TrainingTask(self.progress, title, SCORES[self.score])
+        self.bars[title].step(step, steps, record)
 
     def finish(self, job: Job, record: dict[str, Any]) -> None:
         """Replace the bar by a line with ours and the paper's score."""
         self._end(job)
         paper = record["paper_mean"]
-        beside = "" if paper is None else f" (paper {100 * paper:.2f})"
+        published = "" if paper is None else f" (paper {100 * paper:.2f})"
         value = record[self.score]
-        told = "not testable" if value is None else f"{100 * value:.2f}"
+        ours = "not testable" if value is None else f"{100 * value:.2f}"
         self.progress.console.print(
             f"row {job.row.number:2d}  seed {job.seed}  {job.model:12s} "
-            f"{SCORES[self.score]} {told}{beside}  {record['seconds']:.0f} s"
+            f"{SCORES[self.score]} {ours}{published}  {record['seconds']:.0f} s"
         )
 
     def fail(self, job: Job, error: DemixError) -> None:
@@ -76,7 +76,7 @@ class TableBars(JobCallback):
     def _end(self, job: Job) -> None:
         bar = self.bars.pop(str(job), None)
         if bar is not None:
-            self.progress.remove_task(bar.task)
+            bar.remove()
         if self.all is not None:
             self.progress.advance(self.all)
             if self.progress.tasks[0].finished:

@@ -3,61 +3,68 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-import numpy as np
 import typer
 
 from demix._support.errors import DemixError
-from demix._support.files import new_array
-from demix._support.memory import check_memory
-from demix._support.outputs import claim_file
-from demix.cli.bars import counting_bar
-from demix.cli.console import console
-from demix.cli.fitted import read_like
-from demix.encoders.files import open_model
-from demix.estimators.encoding import block_rows, encode
-from demix.estimators.facts import check_facts
-from demix.training.memory import encoding_bytes
+from demix.cli.app import app
+from demix.cli.options import Columns, Header, Key, Overwrite, check_given, column_names
 
 
-def run_transform(
-    model: Path,
-    file: Path,
-    out: Path,
-    *,
-    key: str | None,
-    columns: list[str] | None,
-    header: str,
-    overwrite: bool,
+@app.command(epilog="Example:  demix transform model new.npy --out Z.npy")
+def transform(
+    model: Annotated[Path, typer.Argument(help="Model folder.")],
+    data: Annotated[Path, typer.Argument(help="Rows of the kind that it was fitted to.")],
+    out: Annotated[Path, typer.Option(help="The .npy file to write.")],
+    key: Key = None,
+    columns: Columns = None,
+    header: Header = "auto",
+    overwrite: Overwrite = False,
 ) -> None:
-    """Write the latents of every row, block by block."""
+    """Write the latents of new rows; data may be larger than memory."""
+    check_given(model, data)
+    import numpy as np
+
+    from demix._support.files import new_array
+    from demix._support.memory import check_memory
+    from demix._support.outputs import claim_file
+    from demix.cli.console import console
+    from demix.cli.models import read_like
+    from demix.cli.progress import counting_bar
+    from demix.encoders.files import open_model
+    from demix.estimators.encoding import block_rows, encode
+    from demix.estimators.facts import check_facts
+    from demix.training.memory import encoding_bytes
+
     claim_file(
         out,
         "--out",
         suffix=".npy",
         start=b"\x93NUMPY",
-        inputs=[model, file],
+        inputs=[model, data],
         overwrite=overwrite,
     )
     opened = open_model(model)
     check_facts(opened.about, model, complete=False)
     encoder = opened.encoder
-    data = read_like(opened, file, key=key, columns=columns, header=header)
-    features, expected = int(np.prod(data.shape[1:])), int(np.prod(encoder.settings["dim_in"]))
+    rows = read_like(opened, data, key=key, columns=column_names(columns), header=header)
+    dim_in = encoder.settings["dim_in"]
+    features, expected = int(np.prod(rows.shape[1:])), int(np.prod(dim_in))
     if features != expected:
         raise DemixError(
-            f"{file} has {features} numbers in a row, but the model in {model} was fitted to "
+            f"{data} has {features} numbers in a row, but the model in {model} was fitted to "
             f"{expected}; give data of the same kind."
         )
-    rows = min(len(data), block_rows(data))
+    block = min(len(rows), block_rows(rows))
     check_memory(
-        encoding_bytes(encoder, rows),
-        f"Encoding {rows} rows at a time",
+        encoding_bytes(encoder, block),
+        f"Encoding {block} rows at a time",
         "take a machine with more",
     )
     with (
-        new_array(out, (len(data), encoder.space.dim)) as latents,
+        new_array(out, (len(rows), encoder.space.dim)) as latents,
         counting_bar(console(errors=True)) as count,
     ):
-        encode(encoder, data, latents, callback=lambda done: count(done, len(data), "transform"))
-    typer.echo(f"Wrote {out}: {len(data)} rows of {encoder.space.dim} latents.")
+        encode(encoder, rows, latents, callback=lambda done: count(done, len(rows), "transform"))
+    typer.echo(f"Wrote {out}: {len(rows)} rows of {encoder.space.dim} latents.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,6 +58,31 @@ class Checkup:
             "sentence": self.sentence,
             "checks": [check.to_dict() for check in self.checks],
         }
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        title: str = "Check-up",
+        provenance: Mapping[str, object] | None = None,
+    ) -> Path:
+        """Write the check-up as one HTML page, which works offline, and return its path.
+
+        Parameters
+        ----------
+        path : path
+            The file; an earlier page of demix is replaced, any other file is refused.
+        title : str
+            Heading.
+        provenance : mapping, optional
+            Entries of the provenance besides versions and machine.
+        """
+        from demix._support.provenance import provenance as versions
+        from demix.report.checkup import checkup_page
+        from demix.report.page import write_page
+
+        origin = {**(provenance or {}), **versions()}
+        return write_page(checkup_page(self.to_dict(), title=title, provenance=origin), path)
 
 
 def conclude(checks: list[Check], setting: Setting) -> Checkup:

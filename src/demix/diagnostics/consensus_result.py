@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from demix._support.errors import DemixError
 from demix.data.data import Data, as_data
@@ -25,6 +27,11 @@ STABLE = 0.8
 LEARNT = 0.5
 """If a smaller share of the runs has a gain above zero, no dimension is stable: what untrained
 encoders agree on is the data, not latents."""
+
+# How many held-out rows a report compares two runs on.
+_COMPARED = 2000
+# Facts of one run that are not those of all.
+_OF_ONE_RUN = ("steps", "training", "seed", "rows")
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +110,59 @@ class Consensus(Stability):
             "gains": [gain.to_dict() for gain in self.gains],
             "maps": [map_.to_dict() for map_ in self.maps],
         }
+
+    def report(
+        self,
+        path: str | Path,
+        X: Any = None,
+        *,
+        time_order: bool = False,
+        provenance: Mapping[str, object] | None = None,
+    ) -> Path:
+        """Write the consensus as one HTML page, which works offline, and return its path.
+
+        Parameters
+        ----------
+        path : path
+            The file; an earlier page of demix is replaced, any other file is refused.
+        X : array-like (N, d), images (N, C, H, W), or Data, optional
+            The rows of the consensus, to compare two runs on those that were held out.
+        time_order : bool
+            Whether the rows are in time order.
+        provenance : mapping, optional
+            Entries of the provenance besides the data, versions and machine.
+        """
+        from demix._support.provenance import provenance as versions
+        from demix.estimators.facts import facts_in_words
+        from demix.estimators.models import facts_of
+        from demix.report.consensus import consensus_page
+        from demix.report.page import write_page
+
+        about = facts_of(self.models[0]) | {"time_order": time_order}
+        facts = facts_in_words(self.models[0].encoder_, about)
+        runs, origin = None, dict(provenance or {})
+        if X is not None:
+            data = self._checked(X)
+            rows = self.held_out[:: max(1, len(self.held_out) // _COMPARED)]
+            runs = self.aligned(data.only(torch.from_numpy(rows)))
+            origin["data"] = f"sha256 {data.digest()}"
+        page = consensus_page(
+            self.to_dict(),
+            self.latents,
+            {
+                **{name: value for name, value in facts.items() if name not in _OF_ONE_RUN},
+                "runs may differ by": self.equivalence.words,
+                "seeds": ", ".join(map(str, self.seeds)),
+                "rows": len(self.latents),
+                "held-out rows": len(self.held_out),
+            },
+            threshold=STABLE,
+            runs=runs,
+            in_time=time_order,
+            notes=self.models[0].notes_,
+            provenance={**origin, **versions()},
+        )
+        return write_page(page, path)
 
     def _checked(self, X: Any) -> Data:
         data = as_data(X)

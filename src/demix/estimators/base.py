@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -126,6 +126,50 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
 
         check_is_fitted(self, "encoder_")
         save_model(self, folder, about=about)
+
+    def report(
+        self,
+        path: str | Path,
+        X: Any = None,
+        *,
+        factors: Any = None,
+        factor_names: Sequence[str] | None = None,
+        time_order: bool = False,
+    ) -> Path:
+        """Write one HTML page about the fit, which works offline, and return its path.
+
+        Parameters
+        ----------
+        path : path
+            The file; an earlier page of demix is replaced, any other file is refused.
+        X : array-like (N, d), images (N, C, H, W), or Data, optional
+            Rows whose latents are shown, usually the fitted ones.
+        factors : array (N, k), optional
+            Known factors of these rows, to compare with.
+        factor_names : sequence of str, optional
+            Their names.
+        time_order : bool
+            Whether the rows are in time order.
+        """
+        from demix.estimators.facts import facts_in_words
+        from demix.estimators.models import facts_of
+        from demix.report.fit import fit_page
+        from demix.report.page import write_page
+
+        check_is_fitted(self, "encoder_")
+        about, data, latents = facts_of(self) | {"time_order": time_order}, None, None
+        if X is not None:
+            data = self._data(X, reset=False)
+            latents, about["rows"] = encode(self.encoder_, data), len(data)
+        page = fit_page(
+            about,
+            facts_in_words(self.encoder_, about),
+            latents,
+            data=data,
+            factors=factors,
+            factor_names=factor_names,
+        )
+        return write_page(page, path)
 
     def __sklearn_tags__(self) -> Any:
         """Say that latents are float32 whatever the data are."""

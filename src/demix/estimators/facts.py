@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from demix._support.errors import DemixError, shortened
+from demix.encoders.encoder import Encoder
+from demix.estimators.assumptions import default_conditional
 
 Test = Callable[[Any], bool]
 # Whole numbers beyond it fit into no float; NaN is not below it, either.
@@ -32,6 +34,27 @@ def check_facts(about: Mapping[str, Any], place: Any, *, complete: bool = True) 
             raise DemixError(
                 f"Expected {words} as {name} in {place}, but got {found}; fit it again."
             )
+
+
+def facts_in_words(encoder: Encoder, about: Mapping[str, Any]) -> dict[str, str]:
+    """Return the assumptions and settings of a fit, for a report."""
+    parameters, space = about["parameters"], encoder.space
+    conditional = None
+    if "conditional" in parameters:
+        conditional = parameters["conditional"] or default_conditional(space)
+    facts = {
+        "estimator": about["estimator"],
+        "space": repr(space),
+        "conditional": conditional,
+        "lag": parameters.get("lag") if about.get("time_order") else None,
+        "latents": space.dim,
+        "rows": about.get("rows"),
+        "numbers in a row": encoder.settings["dim_in"],
+        "steps": f"{about['steps']}, the best after {about['best_step']}",
+        "training": f"{about['seconds']:.0f} s",
+        "seed": parameters.get("random_state"),
+    }
+    return {name: str(value) for name, value in facts.items() if value is not None}
 
 
 def _is_text(value: Any) -> bool:

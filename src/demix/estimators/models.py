@@ -35,6 +35,12 @@ def save_model(
     demixer: Demixer, folder: str | Path, *, about: Mapping[str, Any] | None = None
 ) -> None:
     """Write a fitted estimator into a model folder; of an augmentation only the name is kept."""
+    facts = facts_of(demixer) | dict(about or {})
+    save_encoder(demixer.encoder_, folder, head=demixer._head(), about=facts)
+
+
+def facts_of(demixer: Demixer) -> dict[str, Any]:
+    """Return what a model folder tells of a fit, as plain data."""
     parameters = demixer.get_params(deep=False) | {"random_state": demixer.seed_}
     facts: dict[str, Any] = {
         "estimator": type(demixer).__name__,
@@ -51,8 +57,7 @@ def save_model(
     }
     if demixer._names is not None:
         facts["feature_names"] = demixer._names
-    facts |= about or {}
-    save_encoder(demixer.encoder_, folder, head=demixer._head(), about=facts)
+    return facts
 
 
 def load_model(folder: str | Path, *, device: str = "cpu") -> Any:

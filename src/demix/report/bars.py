@@ -1,4 +1,4 @@
-"""Bars with intervals beside what chance gives, drawn with matplotlib."""
+"""Bars of scores with their intervals and what chance gives, drawn with matplotlib."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST = 40
 _LOOKS: dict[Found, tuple[str, str]] = {
     "surely": ("accent", "above chance after Bonferroni"),
     "mostly": ("plus1", "above chance after Benjamini-Hochberg"),
-    "no": ("soft", "not told from chance"),
+    "no": ("soft", "not above chance"),
 }
 _NULL = "shuffled rows (95 % of them)"
 _WIDTH, _ROW, _AROUND = 6.4, 0.27, 0.75  # in inches
@@ -33,27 +33,10 @@ _WIDTH, _ROW, _AROUND = 6.4, 0.27, 0.75  # in inches
 
 @dataclass(frozen=True)
 class ScoreBar:
-    """A score with its interval, and the same by chance.
+    """A score with its interval; the bar begins at ``chance``, the mean score of shuffled rows.
 
-    Parameters
-    ----------
-    name : str
-        What the score is of.
-    value : float
-        The score.
-    interval : two float
-        Ends of its interval.
-    chance : float
-        What chance gives on average; the bar begins there.
-    null : two float
-        What most scores by chance lie between.
-    found : "surely", "mostly" or "no"
-        Whether the score is above chance after control of all, of most, or not.
-
-    Examples
-    --------
-    >>> ScoreBar("size", 0.8, (0.7, 0.9), 0.0, (-0.1, 0.1), "surely").name
-    'size'
+    95 % of the scores of shuffled rows lie in ``null``. ``found`` says whether the score is above
+    chance after control of all errors (Bonferroni), of most (Benjamini-Hochberg), or not.
     """
 
     name: str
@@ -65,12 +48,7 @@ class ScoreBar:
 
 
 def bars_svg(panels: Mapping[str, Sequence[ScoreBar]]) -> str:
-    """SVG of panels of bars below each other, each sorted from its best bar on.
-
-    Parameters
-    ----------
-    panels : dict of str to sequence of ScoreBar
-        Bars of each panel, by the name of what they measure.
+    """Return the SVG of panels of bars, by what they measure; the best bar is on top.
 
     Examples
     --------

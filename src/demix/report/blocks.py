@@ -1,37 +1,59 @@
-"""What a report page is made of: plain data, checked when it is made."""
+"""What a report page is made of: blocks that are checked when made and render themselves."""
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import ClassVar, Literal, get_args
 
 import plotly.graph_objects as go
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
 
 from demix._support.errors import DemixError
-from demix.report.drawing import parsed
+from demix.report.style import shown
+from demix.report.svg import inline_svg, parse_svg
 
-Kind = Literal["good", "bad", "neutral"]
-VERDICTS = get_args(Kind)
+VerdictKind = Literal["good", "bad", "neutral"]
+
+_NUMBER = re.compile(r"[+−-]?\d[\d,. ]*(e[+−-]?\d+)?( ?± ?\d[\d.]*)? ?%?|[–—-]?", re.IGNORECASE)
+
+
+class Block:
+    """A part of a page; ``macro`` in ``template/blocks.html`` is its HTML."""
+
+    macro: ClassVar[str]
+    counted_as: ClassVar[str] = ""
+    """Blocks of one word are numbered together."""
+    needs_plotly: ClassVar[bool] = False
+
+    def html(self, number: int) -> Markup:
+        """Return the HTML of the block, the ``number``-th of its kind on the page."""
+        macros = templates().get_template("blocks.html").module
+        return Markup(getattr(macros, self.macro)(self, number))
 
 
 @dataclass(frozen=True)
-class Text:
-    r"""Prose. A blank line starts a new paragraph; markup is shown, not obeyed.
+class Text(Block):
+    r"""Prose. A blank line starts a new paragraph; markup is escaped.
 
     Examples
     --------
-    >>> Text("First.\n\nSecond.").tag
-    'text'
+    >>> Text("First.\n\nSecond & last.").html(1)
+    Markup('\n<p>First.</p>\n<p>Second &amp; last.</p>')
     """
 
     text: str
-    tag: ClassVar[str] = "text"
+    macro: ClassVar[str] = "text"
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A plotly figure with a caption, and with a description for those who cannot see it.
+class Figure(Block):
+    """A plotly figure with a caption and a description for those who cannot see it.
 
     Two neighbouring figures with ``half=True`` stand side by side on a wide screen.
 
@@ -45,15 +67,32 @@ class Figure:
     caption: str
     alt: str
     half: bool = False
-    tag: ClassVar[str] = "figure"
+    macro: ClassVar[str] = "figure"
+    counted_as: ClassVar[str] = "figure"
+    needs_plotly: ClassVar[bool] = True
+
+    @property
+    def json(self) -> Markup:
+        """The figure for a ``script`` element."""
+        return script_json(self.figure.to_json())
+
+    @property
+    def height(self) -> int:
+        """Height in pixels."""
+        return int(self.figure.layout.height or 420)
+
+    @property
+    def min_width(self) -> int:
+        """Width in pixels below which a screen scrolls."""
+        return int((self.figure.layout.meta or {}).get("min_width", 300))
 
 
 @dataclass(frozen=True)
-class Picture:
-    """An SVG with a caption, and with a description for those who cannot see it.
+class Picture(Block):
+    """An SVG with a caption and a description for those who cannot see it.
 
     It is made of marks and text; one that holds scripts or refers to anything outside is refused.
-    Palette colours follow the page into dark mode; see `panels_svg` for a picture in them.
+    Palette colours follow the page into dark mode.
 
     Examples
     --------
@@ -64,23 +103,23 @@ class Picture:
     svg: str
     caption: str
     alt: str
-    tag: ClassVar[str] = "picture"
+    macro: ClassVar[str] = "picture"
+    counted_as: ClassVar[str] = "figure"
 
     def __post_init__(self) -> None:
-        parsed(self.svg)
+        parse_svg(self.svg)
+
+    def parts(self, number: int) -> tuple[str, Markup, int, int]:
+        """Return viewBox, contents and the smallest and largest width in pixels."""
+        view, contents = inline_svg(self.svg, f"figure-{number}-")
+        width = float(view.split()[2])
+        # Letters of 8.5 units stay between 8 and 14 pixels; a narrower screen scrolls.
+        return view, Markup(contents), round(0.95 * width), round(1.62 * width)
 
 
 @dataclass(frozen=True)
 class Example:
-    """A small image, the words below it, and a description for those who cannot see it.
-
-    Examples
-    --------
-    >>> Example(b"GIF89a", "0.5", alt="A circle.")
-    Traceback (most recent call last):
-    ...
-    demix.DemixError: an example must be the bytes of a PNG file, but ...
-    """
+    """A small image, the words below it, and a description for those who cannot see it."""
 
     png: bytes
     label: str
@@ -93,39 +132,47 @@ class Example:
                 f"{self.png[:8]!r}; encode the image as PNG first"
             )
 
+    @property
+    def base64(self) -> str:
+        """The image for an address."""
+        return b64encode(self.png).decode("ascii")
+
 
 @dataclass(frozen=True)
-class Gallery:
+class Gallery(Block):
     r"""Images in named rows, with one caption for all.
 
     Examples
     --------
     >>> png = b"\x89PNG\r\n\x1a\n..."
-    >>> Gallery({"size": [Example(png, "small", alt="A small circle.")]}, "Circles.").tag
-    'gallery'
+    >>> gallery = Gallery({"size": [Example(png, "small", alt="A small circle.")]}, "Circles.")
+    >>> "<span>small</span>" in gallery.html(1)
+    True
     """
 
     rows: Mapping[str, Sequence[Example]]
     caption: str
-    tag: ClassVar[str] = "gallery"
+    macro: ClassVar[str] = "gallery"
+    counted_as: ClassVar[str] = "figure"
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table of strings: ``rows`` has one entry per ``header`` cell in every row.
+class Table(Block):
+    """A table of strings: every row has one entry per ``header`` cell.
 
     The first cell of a row names the row. Columns of numbers are set flush right.
 
     Examples
     --------
-    >>> Table(["space", "R2"], [["box", "99.1"]], "Scores.").header
-    ['space', 'R2']
+    >>> Table(["space", "R2"], [["box", "99.1"]], "Scores.").numeric
+    [False, True]
     """
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str
-    tag: ClassVar[str] = "table"
+    macro: ClassVar[str] = "table"
+    counted_as: ClassVar[str] = "table"
 
     def __post_init__(self) -> None:
         for index, row in enumerate(self.rows):
@@ -135,10 +182,18 @@ class Table:
                     f"{index} has {len(row)}; add or drop cells in that row"
                 )
 
+    @property
+    def numeric(self) -> list[bool]:
+        """Whether each column holds numbers only."""
+        return [
+            bool(self.rows) and all(_NUMBER.fullmatch(str(row[index])) for row in self.rows)
+            for index in range(len(self.header))
+        ]
+
 
 @dataclass(frozen=True)
-class Facts:
-    """Headline numbers, each with its name, shown as a row of tiles.
+class Facts(Block):
+    """Headline numbers by name, shown as a row of tiles.
 
     Examples
     --------
@@ -147,11 +202,11 @@ class Facts:
     """
 
     facts: Mapping[str, str]
-    tag: ClassVar[str] = "facts"
+    macro: ClassVar[str] = "facts"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Block):
     """One sentence of judgement.
 
     Examples
@@ -160,18 +215,16 @@ class Verdict:
     'good'
     """
 
-    kind: Kind
+    kind: VerdictKind
     text: str
-    tag: ClassVar[str] = "verdict"
+    macro: ClassVar[str] = "verdict"
 
     def __post_init__(self) -> None:
-        if self.kind not in VERDICTS:
+        kinds = get_args(VerdictKind)
+        if self.kind not in kinds:
             raise DemixError(
-                f"a verdict is one of {', '.join(VERDICTS)}, not {self.kind!r}; choose one of these"
+                f"a verdict is one of {', '.join(kinds)}, not {self.kind!r}; choose one of these"
             )
-
-
-Block = Text | Figure | Picture | Gallery | Table | Facts | Verdict
 
 
 @dataclass(frozen=True)
@@ -190,7 +243,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report: title, one paragraph of summary, sections, and where it all came from.
+    """A whole report: title, one paragraph of summary, sections, provenance.
 
     Examples
     --------
@@ -202,4 +255,40 @@ class Page:
     title: str
     summary: str
     sections: Sequence[Section]
-    provenance: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, object] = field(default_factory=dict)
+
+
+def notes_section(notes: Sequence[str]) -> list[Section]:
+    """Return the section of warnings, one paragraph each; none without any."""
+    return [Section("Notes", [Text(note) for note in notes])] if notes else []
+
+
+def settings_table(facts: Mapping[str, object]) -> list[Table]:
+    """Return the table of what was assumed and used; none without any facts."""
+    lines = [[name, shown(value)] for name, value in facts.items()]
+    return [Table(["Setting", "Value"], lines, "Assumptions and settings.")] if facts else []
+
+
+@cache
+def templates() -> Environment:
+    """Return the environment of the templates, which escapes everything."""
+    folder = files("demix.report") / "template"
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        loader=FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8")),
+    )
+    environment.filters["paragraphs"] = _paragraphs
+    return environment
+
+
+def script_json(text: str) -> Markup:
+    """Return JSON for a ``script`` element, where entities are not decoded.
+
+    What could end the element or open a comment becomes a JSON escape.
+    """
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]

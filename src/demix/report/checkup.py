@@ -8,21 +8,23 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from demix.report.blocks import Block, Figure, Kind, Page, Section, Table, Verdict
+from demix.report.blocks import Block, Figure, Page, Section, Table, Verdict, VerdictKind
 from demix.report.style import axis, axis_title, base_layout, colour, plain, shown
 
 _MARKS = {"pass": "✓ pass", "warn": "! warn", "fail": "✗ fail", "skipped": "– not checked"}
 
 
-def checkup_page(found: Mapping[str, Any], *, title: str, provenance: Mapping[str, object]) -> Page:
-    """Page of a check-up.
+def checkup_page(
+    found: Mapping[str, Any], *, title: str = "Check-up", provenance: Mapping[str, object]
+) -> Page:
+    """Return the page of a check-up.
 
     Parameters
     ----------
     found : dict
-        ``supported``, ``relied_on``, ``theorem``, ``sentence`` and ``checks``, each a dict with
-        ``name``, ``verdict``, ``statistic``, ``unit``, ``allowed``, ``margin``, ``null`` and
-        ``sentence``.
+        What ``checkup.json`` holds: ``supported``, ``theorem``, ``sentence`` and ``checks``, each a
+        dict with ``name``, ``verdict``, ``statistic``, ``unit``, ``allowed``, ``margin``, ``null``
+        and ``sentence``.
     title : str
         Heading.
     provenance : dict
@@ -31,26 +33,21 @@ def checkup_page(found: Mapping[str, Any], *, title: str, provenance: Mapping[st
     Examples
     --------
     >>> check = {
-    ...     "name": "shape",
-    ...     "verdict": "pass",
-    ...     "statistic": 0.1,
-    ...     "unit": "|log p|",
-    ...     "allowed": 0.3,
-    ...     "margin": 0.2,
-    ...     "null": [0.0, 0.1],
+    ...     **{"name": "shape", "verdict": "pass", "statistic": 0.1, "unit": "|log p|"},
+    ...     **{"allowed": 0.3, "margin": 0.2, "null": [0.0, 0.1]},
     ...     "sentence": "The noise is normal.",
     ... }
     >>> found = {"supported": "affine", "theorem": "Theorem 5", "sentence": "It holds."}
-    >>> page = checkup_page(found | {"checks": [check]}, title="Check-up", provenance={})
+    >>> page = checkup_page(found | {"checks": [check]}, provenance={})
     >>> [section.title for section in page.sections]
-    ['What may be claimed', 'Checks', 'Each check beside chance']
+    ['What may be claimed', 'Checks', 'Each check against chance']
     """
     checks = found["checks"]
-    kind: Kind = "bad" if found["supported"] == "none" else "good"
+    kind: VerdictKind = "bad" if found["supported"] == "none" else "good"
     if kind == "good" and any(check["verdict"] == "warn" for check in checks):
         kind = "neutral"
     table = Table(
-        ["Assumption", "Verdict", "Found", "Passes up to", "In words"],
+        ["Assumption", "Verdict", "Found", "Passes up to", "Finding"],
         [
             [
                 check["name"],
@@ -61,22 +58,21 @@ def checkup_page(found: Mapping[str, Any], *, title: str, provenance: Mapping[st
             ]
             for check in checks
         ],
-        "Every assumption of the theorem, on held-out data. What is found is compared with chance "
-        "(simulated data for which the assumption holds) and with what the error of learning "
-        "brings.",
+        "Every assumption of the theorem, checked on held-out data. The statistic is compared with "
+        "chance (simulated data for which the assumption holds) plus the error of learning.",
     )
-    claim: list[Block] = [Verdict(kind, found["sentence"])]
-    sections = [Section("What may be claimed", claim), Section("Checks", [table])]
+    claim = Section("What may be claimed", [Verdict(kind, found["sentence"])])
+    sections = [claim, Section("Checks", [table])]
     drawn = [check for check in checks if check["statistic"] is not None]
     if drawn:
-        sections.append(Section("Each check beside chance", _figures(drawn)))
+        sections.append(Section("Each check against chance", _figures(drawn)))
     summary = f"Supported class: {found['supported']}."
     if found["theorem"] is not None:
         summary += (
             f" The model relies on {found['theorem']}, whose conclusion holds for these data only "
-            "as far as its assumptions do."
+            "if its assumptions do."
         )
-    return Page(title, summary, sections, {key: str(value) for key, value in provenance.items()})
+    return Page(title, summary, sections, provenance)
 
 
 def _figures(checks: Sequence[Mapping[str, Any]]) -> list[Block]:
@@ -84,7 +80,7 @@ def _figures(checks: Sequence[Mapping[str, Any]]) -> list[Block]:
         Figure(
             check_figure(check),
             f"{check['name'].capitalize()}: {check['sentence']}",
-            alt=f"Statistic {shown(check['statistic'], '.3f')} beside its null; it passes up to "
+            alt=f"Statistic {shown(check['statistic'], '.3f')} and its null; it passes up to "
             f"{shown(check['allowed'], '.3f')}.",
             half=True,
         )
@@ -93,7 +89,7 @@ def _figures(checks: Sequence[Mapping[str, Any]]) -> list[Block]:
 
 
 def check_figure(check: Mapping[str, Any]) -> go.Figure:
-    """Null of a check as marks, its statistic as a line, and the region in which it passes."""
+    """Draw the null of a check as marks, its statistic as a line, and where it passes."""
     null = np.asarray(check["null"], dtype=float)
     statistic, allowed, margin = check["statistic"], check["allowed"], check["margin"]
     values = [0.0, statistic, allowed + margin, *null.tolist()]

@@ -1,4 +1,4 @@
-"""Images along each latent: what changes while one latent grows and the others stay near."""
+"""Images along each latent: what changes while one latent grows and the others stay similar."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from demix.report.style import number
 
 MOST_STRIPS = 8
 IN_A_STRIP = 7
-# The lowest and the highest rows are often freaks, so a strip ends just before them.
+# The lowest and the highest rows are often outliers, so a strip ends just before them.
 _LOWEST = 0.02
 # Longest side of the images in pixels: the first at which all of them fit into the bytes below.
 _SIDES = (128, 96, 64, 48, 32)
@@ -26,11 +26,11 @@ _BYTES = 270_000
 def nearest_examples(
     images: ArrayLike, latents: ArrayLike, names: Sequence[str] | None = None
 ) -> Gallery:
-    """Strips of images from low to high along each latent.
+    """Return strips of images from low to high along each latent.
 
     A strip visits quantiles of its latent. Of the images at a quantile (2 percent of all to either
-    side) the one is shown whose other latents are nearest to their medians, so that along a strip
-    little else changes.
+    side) it shows the one whose other latents are nearest to their medians, so that little else
+    changes along a strip.
 
     Parameters
     ----------
@@ -54,9 +54,7 @@ def nearest_examples(
     labels = names_of(names, values.shape[1], "latent")
     strips = range(min(values.shape[1], MOST_STRIPS))
     if len({labels[j] for j in strips}) < len(strips):
-        raise DemixError(
-            "each latent needs a name of its own beside its images, but two share one; rename one"
-        )
+        raise DemixError("each latent needs a name of its own, but two share one; rename one")
     chosen = [_strip(values, j) for j in strips]
     pngs = _encoded(pixels, [row for strip in chosen for row in strip])
     rows = {}
@@ -68,8 +66,8 @@ def nearest_examples(
         ]
     return Gallery(
         rows,
-        "Images along each latent, from low to high; the number is its value. Of the images at "
-        "each place, the one is shown whose other latents are nearest to their medians.",
+        "Images along each latent, from low to high; the number is its value. Of the images with "
+        "similar values, the one is shown whose other latents are nearest to their medians.",
     )
 
 
@@ -95,7 +93,7 @@ def _checked(images: ArrayLike, count: int) -> NDArray[np.float32]:
 
 
 def _strip(latents: NDArray[np.float64], column: int) -> list[int]:
-    """Rows from low to high along one latent, others near their medians."""
+    """Return rows from low to high along one latent, with the others near their medians."""
     count = len(latents)
     order = np.argsort(latents[:, column], kind="stable")
     others = np.delete(latents, column, axis=1)
@@ -115,14 +113,14 @@ def _strip(latents: NDArray[np.float64], column: int) -> list[int]:
 
 
 def _written(values: NDArray[np.float64]) -> list[str]:
-    # As many digits as it takes to tell the images of a strip apart.
+    # Enough digits that the values of a strip differ.
     span = float(np.ptp(values))
     digits = int(np.clip(2 - math.floor(math.log10(span)), 0, 8)) if span > 0 else 2
     return [number(float(value), digits) for value in values]
 
 
 def _encoded(images: NDArray[np.float32], rows: Sequence[int]) -> dict[int, bytes]:
-    """PNG files of the chosen images, small enough for all of them to travel in a page."""
+    """Return PNG files of the chosen images, small enough together for a page."""
     height, width = images.shape[2:]
     for side in _SIDES:
         scale = min(1.0, side / max(height, width))

@@ -1,4 +1,4 @@
-"""Figures of recovery: plain arrays in, plotly figures out, nothing drawn or written."""
+"""Plotly figures that several pages share: scatter plots, heat maps, dots with intervals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ from plotly.subplots import make_subplots
 
 from demix._support.errors import DemixError
 from demix.report.records import correlation_of, matrix_of, names_of
-from demix.report.style import axis, axis_title, base_layout, colour, diverging_scale, number, plain
+from demix.report.style import (
+    axis,
+    axis_title,
+    base_layout,
+    colour,
+    diverging_scale,
+    interval,
+    number,
+    plain,
+)
 
 # Browsers draw each point as one SVG element; beyond this many in one figure scrolling stutters.
 MOST_POINTS = 9_000
@@ -29,20 +38,18 @@ def recovered_scatter(
     across: str = "true",
     up: str = "recovered",
 ) -> go.Figure:
-    """Small multiples: every true factor against the recovered latent matched to it.
+    """Draw every true factor against the recovered latent matched to it, a panel each.
 
     Parameters
     ----------
-    factors : array_like, shape (N, n)
-        True factors.
-    latents : array_like, shape (N, n)
-        Recovered latents; column ``j`` is the one matched to factor ``j``.
+    factors, latents : array_like, shape (N, n)
+        Column ``j`` of the latents is the one matched to factor ``j``.
     names : sequence of str, optional
         Names of the factors.
     max_points : int
         Points drawn per panel. The correlation in each panel's title uses all N samples.
     across, up : str
-        What the axes are called.
+        Names of the axes.
 
     Examples
     --------
@@ -88,10 +95,10 @@ def recovered_scatter(
         )
         # The last panel of a column carries the axis title, also where the last row is not full.
         bottom = j + columns >= n
-        below = axis_title(plain(across) if bottom else None)
-        beside = axis_title(plain(up) if column == 1 else None)
-        figure.update_xaxes(axis(nticks=4, title=below), row=row, col=column)
-        figure.update_yaxes(axis(nticks=4, title=beside), row=row, col=column)
+        x_title = axis_title(plain(across) if bottom else None)
+        y_title = axis_title(plain(up) if column == 1 else None)
+        figure.update_xaxes(axis(nticks=4, title=x_title), row=row, col=column)
+        figure.update_yaxes(axis(nticks=4, title=y_title), row=row, col=column)
     figure.update_annotations(font={"size": 12, "color": colour("ink")})
     layout = base_layout(height=80 + rows * (300 if columns < 4 else 250), min_width=150 * columns)
     figure.update_layout(**{**layout, "margin": {"l": 52, "r": 8, "t": 62, "b": 48}})
@@ -105,7 +112,7 @@ def correlation_heatmap(
     col_names: Sequence[str],
     title: str,
 ) -> go.Figure:
-    """Correlations as colours from -1 to 1, with numbers in the cells when there is room.
+    """Draw correlations as colours from -1 to 1, with numbers in the cells if there is room.
 
     Parameters
     ----------
@@ -188,6 +195,61 @@ def correlation_heatmap(
             "yanchor": "top",
         }
     )
+    return figure
+
+
+def interval_dots(
+    names: Sequence[str],
+    values: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    *,
+    title: str,
+    unit: str = "",
+    legend: str | None = None,
+) -> go.Figure:
+    """Draw a dot with an interval for each name, the first on top; ends may be infinite.
+
+    ``title`` names the axis, ``unit`` follows a number on hovering, ``legend`` names the dots.
+    """
+    dots, lower, upper = (np.asarray(x, dtype=float) for x in (values, low, high))
+    labels = [plain(name) for name in names]
+    hints = [[label, interval(a, b)] for label, a, b in zip(labels, lower, upper, strict=True)]
+    figure = go.Figure(
+        go.Scatter(
+            x=dots,
+            y=np.arange(len(dots)),
+            name=legend,
+            mode="markers",
+            marker={"color": colour("accent"), "size": 10},
+            error_x={
+                "array": np.maximum(0, upper - dots),
+                "arrayminus": np.maximum(0, dots - lower),
+                "symmetric": False,
+                "color": colour("accent"),
+                "thickness": 1.6,
+                "width": 5,
+            },
+            customdata=hints,
+            hovertemplate=f"%{{customdata[0]}}<br>%{{x:.3f}}{plain(unit)} (%{{customdata[1]}})"
+            "<extra></extra>",
+        )
+    )
+    figure.update_xaxes(axis(title=axis_title(title)))
+    figure.update_yaxes(
+        axis(
+            tickvals=list(range(len(dots))),
+            ticktext=labels,
+            tickfont={"size": 12, "color": colour("ink")},
+            range=[len(dots) - 0.5, -0.5],
+            automargin=True,
+            showline=False,
+            ticks="outside",
+            ticklen=6,
+            tickcolor="rgba(0,0,0,0)",
+        )
+    )
+    figure.update_layout(**base_layout(height=100 + 42 * len(dots), min_width=480))
     return figure
 
 

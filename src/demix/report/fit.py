@@ -1,4 +1,4 @@
-"""The page about a fit on data of one's own, where factors are usually not known."""
+"""The page about a fit to data whose factors are usually not known."""
 
 from __future__ import annotations
 
@@ -7,164 +7,193 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 
-from demix._support.errors import DemixError
-from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Text, Verdict
+from demix.data.data import Data
+from demix.report.blocks import (
+    Block,
+    Facts,
+    Figure,
+    Page,
+    Section,
+    Verdict,
+    notes_section,
+    settings_table,
+)
 from demix.report.examples import MOST_STRIPS, nearest_examples
-from demix.report.gains import Gain, gain_of
+from demix.report.gains import gain_of
 from demix.report.latents import MOST_COURSES, MOST_PAIRED, pair_plot, time_courses
 from demix.report.records import matrix_of, names_of
-from demix.report.sections import training_section
-from demix.report.style import number, shown
+from demix.report.style import interval, number
+from demix.report.training import training_section
+
+# How many of very many rows are drawn, and how many images are looked at.
+_ROWS, _IMAGES = 100_000, 2000
+LEARNT_FROM = {
+    "ContrastiveDemixer": "pairs of rows",
+    "ClassifierDemixer": "class labels",
+    "InstanceDemixer": "rows alone",
+}
 
 
 def fit_page(
-    *,
-    title: str,
-    summary: str,
-    gain: Mapping[str, float],
-    latents: ArrayLike,
+    about: Mapping[str, Any],
     facts: Mapping[str, object],
-    provenance: Mapping[str, object],
-    history: Sequence[Mapping[str, Any]] = (),
-    best_step: int | None = None,
-    names: Sequence[str] | None = None,
-    time: ArrayLike | None = None,
-    time_label: str = "row",
-    images: ArrayLike | None = None,
-    image_latents: ArrayLike | None = None,
-    recovery: Sequence[Section] = (),
-    notes: Sequence[str] = (),
-    verdict: Verdict | None = None,
+    latents: ArrayLike | None = None,
+    *,
+    data: Data | None = None,
+    factors: ArrayLike | None = None,
+    factor_names: Sequence[str] | None = None,
 ) -> Page:
-    """Page of a fit: gain over the null, training, latents, examples, factors, provenance.
+    """Return the page of a fit: gain over the null, training, latents, images, known factors.
 
     Parameters
     ----------
-    title, summary : str
-        Heading and opening paragraph.
-    gain : dict
-        ``bits``, ``low`` and ``high``, the gain over the null in bits per sample with its interval;
-        ``loss`` and ``null``, the held-out losses in nats; possibly ``level``, the coverage of the
-        interval, such as 0.95.
-    latents : array_like, shape (N, n)
-        Latents of the rows that are shown.
+    about : dict
+        What ``model.json`` of a fit holds: ``estimator``, ``gain``, ``history``, ``best_step``,
+        ``notes``, ``data`` (its hash), ``parameters`` and ``provenance``; possibly ``rows``,
+        ``origin`` and ``time_order``, whether the order of the rows means something.
     facts : dict
-        What was assumed and used, by name: space, conditional, pairs, rows.
-    provenance : dict
-        What is needed to make the page again: hash of the data, seed, versions, command.
-    history : sequence of dict
-        Training history with ``step``, ``seconds``, ``loss`` and ``validation``, the held-out loss
-        in nats; see `training_curve`. May be empty.
-    best_step : int, optional
-        The step whose encoder was kept.
-    names : sequence of str, length n, optional
-        Names of the latents.
-    time : array_like, shape (N,), optional
-        Row number or time of each row of `latents`, where their order means something.
-    time_label : str
-        What `time` counts.
-    images : array_like, shape (M, C, H, W), optional
-        Images from 0 to 1 to be shown along each latent.
-    image_latents : array_like, shape (M, n), optional
-        Latents of `images`.
-    recovery : sequence of Section
-        About known factors; see `recovery_sections`.
-    notes : sequence of str
-        Warnings, one sentence or paragraph each.
-    verdict : Verdict, optional
-        One sentence of judgement above the headline numbers.
-
-    Returns
-    -------
-    Page
+        Assumptions and settings by name, among them ``space`` and ``latents``, their number.
+    latents : array_like, shape (N, n), optional
+        Latents of the fitted rows.
+    data : Data, optional
+        The fitted rows; images are shown along each latent.
+    factors : array_like, shape (N, k), optional
+        Known factors of the fitted rows, to compare with.
+    factor_names : sequence of str, optional
+        Names of the factors.
 
     Examples
     --------
-    >>> latents = np.random.default_rng(0).normal(size=(40, 2))
     >>> page = fit_page(
-    ...     title="A fit",
-    ...     summary="Two latents.",
-    ...     gain={"bits": 1.5, "low": 1.2, "high": 1.7, "loss": 5.2, "null": 6.24},
-    ...     latents=latents,
-    ...     facts={"space": "box"},
-    ...     provenance={"seed": 0},
-    ...     history=[{"step": 0, "seconds": 0.0, "loss": 6.2, "validation": 6.3}],
-    ...     time=range(40),
+    ...     {
+    ...         "estimator": "InstanceDemixer",
+    ...         "gain": {"bits": 1.5, "low": 1.2, "high": 1.7, "loss": 5.2, "null": 6.24},
+    ...         "history": [{"step": 0, "seconds": 0.0, "loss": 6.2, "validation": 6.3}],
+    ...         "best_step": 0,
+    ...         "notes": [],
+    ...         "data": "12ab",
+    ...         "parameters": {"random_state": 0},
+    ...         "provenance": {},
+    ...         "time_order": True,
+    ...     },
+    ...     {"space": "Box(2)", "latents": 2},
+    ...     np.random.default_rng(0).normal(size=(40, 2)),
     ... )
     >>> [section.title for section in page.sections]
     ['Result', 'Training', 'Latents', 'Time courses']
     """
-    values = matrix_of(latents, "latents")
-    labels = names_of(names, values.shape[1], "latent")
-    if (images is None) != (image_latents is None):
-        raise DemixError(
-            "images and image_latents belong together, but only one of them was given; pass both "
-            "or neither"
-        )
-    found = gain_of(gain)
-    sections = [Section("Result", _result(found, facts, verdict))]
-    if history:
-        sections.append(training_section(history, best_step))
-    sections.append(Section("Latents", [pairs_block(values, labels)]))
-    if time is not None:
-        sections.append(Section("Time courses", [courses_block(values, time, labels, time_label)]))
-    if images is not None and image_latents is not None:
-        gallery = nearest_examples(images, image_latents, labels)
-        caption = gallery.caption + _left_out(MOST_STRIPS, labels)
-        sections.append(Section("Examples", [replace(gallery, caption=caption)]))
-    sections.extend(recovery)
-    if notes:
-        paragraphs: list[Block] = [Text(note) for note in notes]
-        sections.append(Section("Notes", paragraphs))
-    return Page(title, summary, sections, {name: str(value) for name, value in provenance.items()})
+    gain = gain_of(about["gain"])
+    sections = [Section("Result", _result(gain, facts))]
+    if about["history"]:
+        sections.append(training_section(about["history"], about["best_step"]))
+    title = f"{facts['latents']} latents"
+    if latents is not None:
+        # Latents of very many rows may lie on disk.
+        values = latents if isinstance(latents, np.ndarray) else matrix_of(latents, "latents")
+        title += f" of {about.get('rows', len(values))} rows"
+        sections += latent_sections(values, "latent", in_time=bool(about.get("time_order")))
+        if data is not None and len(data.shape) == 4:
+            sections.append(_examples(data, values))
+        if factors is not None:
+            # Scores take half a second to import.
+            from demix.metrics.registry import RECOVERY, all_scores
+            from demix.report.recovery import recovery_sections
+
+            found, known = np.asarray(values, dtype=float), np.asarray(factors)
+            scores = all_scores(found, known, categorical=[], only=RECOVERY)
+            sections += recovery_sections(found, known, scores, factor_names)
+    sections += notes_section(about["notes"])
+    provenance = {
+        **about.get("origin", {}),
+        "data": f"sha256 {about['data']}",
+        "seed": about["parameters"].get("random_state"),
+        **about["provenance"],
+    }
+    return Page(title, _summary(about, facts, gain), sections, provenance)
 
 
-def _result(gain: Gain, facts: Mapping[str, object], verdict: Verdict | None) -> list[Block]:
-    body: list[Block] = [] if verdict is None else [verdict]
-    body.append(
-        Facts(
-            {
-                "gain over the null, bits per sample": number(gain.bits, 3),
-                f"{gain.interval_name} of the gain": gain.interval,
-                "held-out loss, nats": number(gain.loss, 3),
-                "loss of the null, nats": number(gain.null, 3),
-            }
-        )
-    )
-    if facts:
-        lines = [[name, shown(value)] for name, value in facts.items()]
-        body.append(Table(["What", "Value"], lines, "What was assumed and used."))
-    return body
-
-
-def pairs_block(values: NDArray[np.float64], labels: list[str]) -> Figure:
-    """Every pair of latents, with a caption."""
-    rows, drawn = len(values), min(len(labels), MOST_PAIRED)
+def latent_sections(latents: NDArray[Any], kind: str, *, in_time: bool) -> list[Section]:
+    """Return every pair of latents, and their course over time if rows are in time order."""
+    rows = np.arange(len(latents))
+    if len(rows) > _ROWS:
+        rows = np.linspace(0, len(latents) - 1, _ROWS).round().astype(int)
+    values = matrix_of(np.asarray(latents[rows]), "latents")
+    labels = names_of(None, values.shape[1], kind)
+    drawn = min(len(labels), MOST_PAIRED)
     if drawn == 1:
-        caption, alt = f"Histogram of the latent over all {rows:,} rows.", "Histogram of a latent."
+        caption = f"Histogram of the latent over {len(values):,} rows."
+        alt = "Histogram of a latent."
     else:
         caption = (
-            "On the diagonal the histogram of each latent, below it every pair, above it the "
-            f"correlation of the pair; histograms and correlations over all {rows:,} rows."
+            "Diagonal: histogram of each latent. Below it: every pair. Above it: the correlation "
+            f"of the pair. Histograms and correlations use {len(values):,} rows."
         )
         alt = f"Histograms of {drawn} latents and scatter plots of all their pairs."
-    return Figure(pair_plot(values, labels), caption + _left_out(MOST_PAIRED, labels), alt=alt)
+    pairs = Figure(pair_plot(values, labels), caption + _left_out(MOST_PAIRED, labels), alt=alt)
+    sections = [Section("Latents", [pairs])]
+    if in_time:
+        courses = Figure(
+            time_courses(values, rows, labels),
+            "Each latent over time. Of long recordings the smallest and the largest value of every "
+            "stretch are drawn; lines stop at gaps." + _left_out(MOST_COURSES, labels),
+            alt=f"Line plots of {min(len(labels), MOST_COURSES)} latents over time, one below the "
+            "other.",
+        )
+        sections.append(Section("Time courses", [courses]))
+    return sections
 
 
-def courses_block(
-    values: NDArray[np.float64], time: ArrayLike, labels: list[str], time_label: str
-) -> Figure:
-    """Latents over time, with a caption."""
-    return Figure(
-        time_courses(values, time, labels, time_label),
-        "Each latent over time. Of long recordings the smallest and the largest value of every "
-        "stretch are drawn; lines stop at gaps." + _left_out(MOST_COURSES, labels),
-        alt=f"Line plots of {min(len(labels), MOST_COURSES)} latents over time, one below the "
-        "other.",
+def _result(gain: Mapping[str, float], facts: Mapping[str, object]) -> list[Block]:
+    words = (
+        f"{gain['bits']:.3f} bits per sample (95 % interval {gain['low']:.3f} to "
+        f"{gain['high']:.3f})"
+    )
+    if gain["low"] > 0:
+        verdict = Verdict("good", f"Better than chance on held-out data: the gain is {words}.")
+    else:
+        verdict = Verdict(
+            "bad",
+            f"Not better than chance on held-out data: the gain is {words}. The latents carry no "
+            "information about new data.",
+        )
+    tiles = Facts(
+        {
+            "gain over the null, bits per sample": number(gain["bits"], 3),
+            "95 % interval of the gain": interval(gain["low"], gain["high"]),
+            "held-out loss, nats": number(gain["loss"], 3),
+            "loss of the null, nats": number(gain["null"], 3),
+        }
+    )
+    return [verdict, tiles, *settings_table(facts)]
+
+
+def _summary(
+    about: Mapping[str, Any], facts: Mapping[str, object], gain: Mapping[str, float]
+) -> str:
+    name = about["estimator"]
+    return (
+        f"{name} learnt {facts['latents']} latents in {facts['space']} from "
+        f"{LEARNT_FROM.get(name, 'data')}. On data used neither for training nor for choosing the "
+        f"weights, the loss is {gain['loss']:.3f} nats; with positives or labels exchanged at "
+        f"random (the null) it is {gain['null']:.3f} nats."
     )
 
 
-def _left_out(most: int, labels: Sequence[str]) -> str:
+def _examples(data: Data, latents: NDArray[Any]) -> Section:
+    """Return some images along each latent."""
+    rows = np.linspace(0, len(data) - 1, min(_IMAGES, len(data))).round().astype(np.int64)
+    images = data.take(torch.from_numpy(rows)).numpy()
+    low, high = float(images.min()), float(images.max())
+    # Files of images hold values from 0 to 1 already; other arrays are scaled to them.
+    if low < 0 or high > 1:
+        images = (images - low) / max(high - low, 1e-12)
+    gallery = nearest_examples(images, np.asarray(latents[rows]))
+    caption = gallery.caption + _left_out(MOST_STRIPS, range(latents.shape[1]))
+    return Section("Examples", [replace(gallery, caption=caption)])
+
+
+def _left_out(most: int, labels: Sequence[object]) -> str:
     return f" Shown are the first {most} of {len(labels)} latents." if len(labels) > most else ""

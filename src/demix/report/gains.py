@@ -1,102 +1,57 @@
-"""What a fit gained over the null: as checked numbers, as words, and as figures of several runs."""
+"""The gain of fits over the null: checked numbers, and figures of several runs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from demix._support.errors import DemixError
-from demix.report.dots import interval_dots
+from demix.report.figures import interval_dots
 from demix.report.records import column, thinned, value_of
-from demix.report.style import axis, axis_title, base_layout, colour, number, plain
+from demix.report.style import LEGEND_ABOVE, axis, axis_title, base_layout, colour, plain
 from demix.report.training import MOST_STEPS
 
 _COLOURS = ("accent", "second", "third", "fourth", "fifth", "sixth")
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _NEEDED = ("bits", "low", "high", "loss", "null")
+_ENDS = {"low": -math.inf, "high": math.inf}
 
 
-@dataclass(frozen=True)
-class Gain:
-    """How far the held-out loss lies below that of positives or labels exchanged at random.
+def gain_of(record: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the numbers of a gain: bits with the ends of their interval, loss and null in nats.
 
-    Attributes
-    ----------
-    bits, low, high : float
-        The gain in bits per sample, and the ends of its interval, which may be infinite.
-    loss, null : float
-        Held-out loss of the fit and of the null, in nats.
-    level : float or None
-        Coverage of the interval, such as 0.95.
-    """
-
-    bits: float
-    low: float
-    high: float
-    loss: float
-    null: float
-    level: float | None = None
-
-    @property
-    def interval(self) -> str:
-        """The interval in words."""
-        return f"{number(self.low, 3)} to {number(self.high, 3)}"
-
-    @property
-    def interval_name(self) -> str:
-        """What the interval is called."""
-        return "interval" if self.level is None else f"{100 * self.level:g} % interval"
-
-
-def gain_of(gain: Mapping[str, float]) -> Gain:
-    """Gain out of a record, refused where a number is missing or not finite.
+    An end that is None is infinite. Raise DemixError if a number is missing or not finite.
 
     Examples
     --------
-    >>> gain_of({"bits": 1.5, "low": 1.2, "high": 1.7, "loss": 5.2, "null": 6.24}).interval
-    '1.200 to 1.700'
+    >>> gain_of({"bits": 1.5, "low": 1.2, "high": None, "loss": 5.2, "null": 6.24})["high"]
+    inf
     """
-    values = {key: value_of(gain, key) for key in _NEEDED}
-    ends = ("low", "high")
-    missing = [k for k, v in values.items() if math.isnan(v) or (math.isinf(v) and k not in ends)]
+    gain = {key: value_of(record, key) for key in _NEEDED}
+    gain |= {key: end for key, end in _ENDS.items() if key in record and record[key] is None}
+    missing = [k for k, v in gain.items() if math.isnan(v) or (math.isinf(v) and k not in _ENDS)]
     if missing:
         raise DemixError(
             f"a gain needs finite numbers {', '.join(_NEEDED)}, but has none for "
             f"{', '.join(missing)}; score the fit on held-out rows first"
         )
-    if values["low"] > values["high"]:
+    if gain["low"] > gain["high"]:
         raise DemixError(
-            f"the interval of a gain must reach from low to high, but {values['low']:.4g} lies "
-            f"above {values['high']:.4g}; exchange the two"
+            f"the interval of a gain must reach from low to high, but {gain['low']:.4g} lies "
+            f"above {gain['high']:.4g}; exchange the two"
         )
-    level = value_of(gain, "level")
-    if not math.isnan(level) and not 0 < level < 1:
-        raise DemixError(
-            f"the level of an interval must lie between 0 and 1, but is {level:.4g}; write 95 "
-            "percent as 0.95"
-        )
-    return Gain(**values, level=None if math.isnan(level) else level)
+    return gain
 
 
-def gain_dots(names: Sequence[str], gains: Sequence[Gain]) -> go.Figure:
-    """Gain of each run as a dot with its interval, and the null as a line at zero.
-
-    Examples
-    --------
-    >>> gain = Gain(1.5, 1.2, 1.7, 5.2, 6.24)
-    >>> gain_dots(["box"], [gain]).data[0].x.tolist()
-    [1.5]
-    """
+def gain_dots(names: Sequence[str], gains: Sequence[Mapping[str, float]]) -> go.Figure:
+    """Draw the gain of each run as a dot with its interval, and the null as a line at zero."""
     figure = interval_dots(
         names,
-        [gain.bits for gain in gains],
-        [gain.low for gain in gains],
-        [gain.high for gain in gains],
+        *([gain[key] for gain in gains] for key in ("bits", "low", "high")),
         title="gain over the null (bits per sample)",
         unit=" bits",
     )
@@ -108,7 +63,7 @@ def gain_dots(names: Sequence[str], gains: Sequence[Gain]) -> go.Figure:
 def gain_curves(
     names: Sequence[str], histories: Sequence[Sequence[Mapping[str, Any]]]
 ) -> go.Figure | None:
-    """Held-out gain of each run over its steps; None where no history holds a held-out loss.
+    """Draw the held-out gain of each run over its steps; None if no history has a held-out loss.
 
     Examples
     --------
@@ -143,8 +98,5 @@ def gain_curves(
     figure.update_xaxes(axis(exponentformat="none", separatethousands=True, title=step))
     figure.update_yaxes(axis(title=axis_title("held-out gain (bits per sample)"), nticks=6))
     figure.update_layout(**base_layout(height=400, min_width=420))
-    figure.update_layout(
-        showlegend=True,
-        legend={"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
-    )
+    figure.update_layout(showlegend=True, legend=LEGEND_ABOVE)
     return figure

@@ -26,7 +26,7 @@ _GAP = 10
 def pair_plot(
     latents: ArrayLike, names: Sequence[str] | None = None, max_points: int = 2000
 ) -> go.Figure:
-    """Every pair of latents: points below the diagonal, correlations above, histograms on it.
+    """Draw every pair of latents: points below the diagonal, correlations above, histograms on it.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def pair_plot(
                 ),
                 **place,
             )
-            # The height of a histogram is a count, which is told on hovering.
+            # The height of a histogram is a count, shown on hovering.
             up = {"range": [low[i] - margin[i], high[i] + margin[i]]} if off else {}
             title = axis_title(labels[i] if left else None)
             figure.update_yaxes(
@@ -109,7 +109,7 @@ def time_courses(
     time_label: str = "row",
     max_points: int = 2000,
 ) -> go.Figure:
-    """Each latent over time, one panel below the other.
+    """Draw each latent over time, one panel below the other.
 
     Parameters
     ----------

@@ -6,8 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from demix.report.bars import Found, ScoreBar, bars_svg
-from demix.report.blocks import Block, Facts, Kind, Page, Picture, Section, Table, Text, Verdict
-from demix.report.style import number, shown
+from demix.report.blocks import (
+    Block,
+    Facts,
+    Page,
+    Picture,
+    Section,
+    Table,
+    Text,
+    Verdict,
+    VerdictKind,
+)
+from demix.report.style import interval, number, shown
 
 MEASURES = {
     "r": "Pearson's r",
@@ -19,35 +29,34 @@ MEASURES = {
 """What tables and figures call each score."""
 
 _HOW = (
-    "A linear map is fitted to half of the rows: ridge regression for numbers, of sine and cosine "
-    "if they are periodic, logistic regression for categories. A fifth of the rows chooses its "
-    "penalty, the others score it. Intervals are those of a bootstrap over the rows that score.",
-    "Chance is the same score with the held-out values of a factor in random order. If the "
-    "features do not tell of the factor, all orders are equally likely beside what is predicted, "
-    "so that p, the share of orders that score as well, is exact as long as rows do not depend on "
-    "each other. Of several rows of one film, one patient or one object some may fit and others "
-    "score; then a map can know the film, and p is too small.",
-    "Bonferroni: below 0.05 the chance that anything at all is found that is not there is at most "
-    "5 %. Benjamini-Hochberg: at most 5 % of what is found is expected not to be there. Only "
-    "factors that were tested count; whether one can be tested was decided without the features.",
+    "A linear map is fitted to half of the rows: ridge regression for numbers (of sine and cosine "
+    "if they are periodic), logistic regression for categories. A fifth of the rows selects the "
+    "penalty, the others score the map. Intervals come from a bootstrap over the scored rows.",
+    "Chance is the same score with the held-out values of a factor in random order. If features "
+    "and factor are independent, all orders are equally likely. Then p, the share of orders that "
+    "score as well, is exact if the rows are independent of each other. If several rows show one "
+    "film, one patient or one object, a map may recognise the film, and p is too small.",
+    "Bonferroni: below 0.05 the probability of any false finding is at most 5 %. "
+    "Benjamini-Hochberg: at most 5 % of the findings are expected to be false. Only tested factors "
+    "count; which ones can be tested was decided without the features.",
 )
 
 
 def probe_page(
-    found: Mapping[str, Any], *, title: str, summary: str, provenance: Mapping[str, object]
+    found: Mapping[str, Any], *, features: str, factors: str, provenance: Mapping[str, object]
 ) -> Page:
-    """Page of a probe.
+    """Return the page of a probe.
 
     Parameters
     ----------
     found : dict
-        ``rows`` (``train``, ``validation`` and ``test``), ``permutations``, ``level``, ``factors``,
-        each a dict with ``name``, ``kind`` and ``testable``, with either ``reason`` or
-        ``measure``, ``value``, ``low``, ``high``, ``chance``, ``p``, ``bonferroni``,
-        ``benjamini_hochberg`` and ``scores``; possibly ``unmatched``, sentences about rows that
-        were left out.
-    title, summary : str
-        Heading and opening paragraph.
+        What ``probe.json`` holds: ``features`` (their number), ``rows`` (``train``, ``validation``
+        and ``test``), ``permutations``, ``level``, and ``factors``, each a dict with ``name``,
+        ``kind`` and ``testable``, with either ``reason`` or ``measure``, ``value``, ``low``,
+        ``high``, ``chance``, ``p``, ``bonferroni``, ``benjamini_hochberg`` and ``scores``;
+        possibly ``unmatched``, sentences about rows that were left out.
+    features, factors : str
+        What the two files are called.
     provenance : dict
         What is needed to make the page again.
 
@@ -62,10 +71,11 @@ def probe_page(
     ...     "scores": {"r": ends},
     ... }
     >>> rows = {"train": 50, "validation": 20, "test": 30}
-    >>> found = {"rows": rows, "permutations": 999, "level": 0.05, "factors": [factor]}
-    >>> page = probe_page(found, title="Probe", summary="", provenance={})
+    >>> found = {"features": 5, "rows": rows, "permutations": 999, "level": 0.05}
+    >>> found["factors"] = [factor]
+    >>> page = probe_page(found, features="x.npy", factors="f.csv", provenance={})
     >>> [section.title for section in page.sections]
-    ['Result', 'Numbers', 'How it was done']
+    ['Result', 'Numbers', 'Method']
     """
     tested = [factor for factor in found["factors"] if factor["testable"]]
     others = [factor for factor in found["factors"] if not factor["testable"]]
@@ -77,12 +87,16 @@ def probe_page(
         table = Table(
             ["Factor", "Kind", "Why"],
             [[factor["name"], factor["kind"], factor["reason"]] for factor in others],
-            "Factors that nothing can be said about, whatever the features.",
+            "Factors that cannot be tested, whatever the features.",
         )
         sections.append(Section("Not testable", [table]))
     how: list[Block] = [Text(words) for words in (*found.get("unmatched", ()), *_HOW)]
-    sections.append(Section("How it was done", how))
-    return Page(title, summary, sections, {key: str(value) for key, value in provenance.items()})
+    sections.append(Section("Method", how))
+    summary = (
+        f"How well a linear map predicts each factor from {found['features']} features of "
+        f"{sum(found['rows'].values())} rows, compared with chance."
+    )
+    return Page(f"Factors of {factors} in {features}", summary, sections, provenance)
 
 
 def probe_bars(factors: Sequence[Mapping[str, Any]], level: float) -> dict[str, list[ScoreBar]]:
@@ -105,18 +119,18 @@ def probe_bars(factors: Sequence[Mapping[str, Any]], level: float) -> dict[str, 
 
 
 def found_at(factor: Mapping[str, Any], level: float) -> Found:
-    """Return whether a factor is told from chance, after control of all or of most."""
+    """Return whether a factor is above chance after control of all errors, of most, or not."""
     if factor["bonferroni"] <= level:
         return "surely"
     return "mostly" if factor["benjamini_hochberg"] <= level else "no"
 
 
-def verdict_of(factors: Sequence[Mapping[str, Any]], level: float) -> tuple[Kind, str]:
-    """Return one sentence about the factors that were tested, and whether it is good news."""
+def verdict_of(factors: Sequence[Mapping[str, Any]], level: float) -> tuple[VerdictKind, str]:
+    """Return the kind of verdict and one sentence about the factors that were tested."""
     kinds = [found_at(factor, level) for factor in factors]
     sure, most = kinds.count("surely"), len(kinds) - kinds.count("no")
     text = (
-        f"{most} of {len(kinds)} factors {'is' if most == 1 else 'are'} read out better than by "
+        f"{most} of {len(kinds)} factors {'is' if most == 1 else 'are'} predicted better than by "
         f"chance if one in {1 / level:g} findings may be false (Benjamini-Hochberg), {sure} if "
         "none may (Bonferroni)."
     )
@@ -131,33 +145,31 @@ def _result(
     level = float(found["level"])
     picture = Picture(
         bars_svg(probe_bars(tested, level)),
-        "How well each factor is read out of the features, on rows that neither fitted nor chose "
-        "the penalty. A bar begins at what chance gives on average and ends at the score; the line "
-        "at its end is the 95 % interval, the thin bar below it what shuffled rows score.",
-        alt=f"Bars of the scores of {len(tested)} factors beside those of shuffled rows.",
+        "How well each factor is predicted from the features, on rows used neither for fitting nor "
+        "for selecting the penalty. A bar reaches from the mean score of shuffled rows to the "
+        "score; the line at its end is the 95 % interval, the thin bar below it the range of "
+        "shuffled rows.",
+        alt=f"Bars of the scores of {len(tested)} factors, and those of shuffled rows.",
     )
     facts = {
         "factors tested": str(len(tested)),
         "not testable": str(len(others)),
-        **{f"rows that {what}": str(found["rows"][part]) for part, what in _PARTS.items()},
-        "orders of shuffled rows": str(found["permutations"]),
+        **{f"{part} rows": str(count) for part, count in found["rows"].items()},
+        "permutations": str(found["permutations"]),
     }
     return [Verdict(*verdict_of(tested, level)), Facts(facts), picture]
 
 
-_PARTS = {"train": "fit", "validation": "choose the penalty", "test": "score"}
-
-
 def _numbers(tested: Sequence[Mapping[str, Any]]) -> list[Block]:
     header = ["Factor", "kind", "score", "value", "95 % interval", "chance", "p"]
-    header += ["Bonferroni", "Benjamini-Hochberg", "beside it"]
+    header += ["Bonferroni", "Benjamini-Hochberg", "other scores"]
     rows = [
         [
             factor["name"],
             factor["kind"],
             MEASURES[factor["measure"]],
             number(factor["value"], 3),
-            f"{number(factor['low'], 3)} to {number(factor['high'], 3)}",
+            interval(factor["low"], factor["high"]),
             number(factor["chance"]["value"], 3),
             *(shown(float(factor[key]), ".2g") for key in ("p", "bonferroni")),
             shown(float(factor["benjamini_hochberg"]), ".2g"),
@@ -170,5 +182,7 @@ def _numbers(tested: Sequence[Mapping[str, Any]]) -> list[Block]:
         for factor in sorted(tested, key=lambda factor: (factor["p"], -factor["value"]))
     ]
     return [
-        Table(header, rows, "The same in numbers; p is that of one factor alone, then adjusted.")
+        Table(
+            header, rows, "The same in numbers; p is for one factor alone, then adjusted for all."
+        )
     ]

@@ -13,33 +13,20 @@ from demix._support.errors import DemixError
 
 
 def value_of(entry: Mapping[str, Any], key: str) -> float:
-    """Entry of a record as a number, NaN where it is missing or None.
-
-    Examples
-    --------
-    >>> value_of({"loss": 2}, "loss"), value_of({}, "loss")
-    (2.0, nan)
-    """
+    """Return an entry of a record as a number, NaN if it is missing or None."""
     value = entry.get(key)
     return math.nan if value is None else float(value)
 
 
 def column(history: Sequence[Mapping[str, Any]], key: str) -> NDArray[np.float64]:
-    """One entry of each record as an array, NaN where it is missing or None.
-
-    Examples
-    --------
-    >>> column([{"loss": 1.5}, {}], "loss")
-    array([1.5, nan])
-    """
+    """Return one entry of each record as an array, NaN where it is missing or None."""
     return np.array([value_of(entry, key) for entry in history], dtype=float)
 
 
 def thinned(values: NDArray[np.float64], most: int) -> NDArray[np.intp]:
-    """Places of at most `most` values whose line looks like that of all of them.
+    """Return the places of at most ``most`` values whose line looks like that of all of them.
 
-    Of every stretch its smallest and its largest value are kept: every k-th value would lose
-    peaks.
+    The smallest and the largest value of every stretch are kept: every k-th value would lose peaks.
 
     Examples
     --------
@@ -58,15 +45,7 @@ def thinned(values: NDArray[np.float64], most: int) -> NDArray[np.intp]:
 
 
 def numbers_of(values: ArrayLike, name: str, dtype: type = float) -> NDArray[Any]:
-    """Array of numbers, refused where the values are none.
-
-    Examples
-    --------
-    >>> numbers_of(["a"], "time")
-    Traceback (most recent call last):
-    ...
-    demix.DemixError: time must hold numbers, but does not: could not convert ...
-    """
+    """Return an array of numbers. Raise DemixError if the values are none."""
     try:
         return np.asarray(values, dtype=dtype)
     except (TypeError, ValueError) as error:
@@ -77,13 +56,7 @@ def numbers_of(values: ArrayLike, name: str, dtype: type = float) -> NDArray[Any
 
 
 def matrix_of(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Samples by columns, refused where they are not a filled matrix of finite numbers.
-
-    Examples
-    --------
-    >>> matrix_of([[1, 2]], "latents").shape
-    (1, 2)
-    """
+    """Return samples by columns. Raise DemixError if it is no filled matrix of finite numbers."""
     matrix = numbers_of(values, name)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise DemixError(
@@ -99,13 +72,7 @@ def matrix_of(values: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 def names_of(names: Sequence[str] | None, n: int, kind: str) -> list[str]:
-    """Names of `n` columns, numbered where none are given.
-
-    Examples
-    --------
-    >>> names_of(None, 2, "latent")
-    ['latent 1', 'latent 2']
-    """
+    """Return the names of ``n`` columns, numbered if none are given."""
     if names is None:
         return [f"{kind} {j + 1}" for j in range(n)]
     if len(names) != n:
@@ -116,13 +83,7 @@ def names_of(names: Sequence[str] | None, n: int, kind: str) -> list[str]:
 
 
 def correlation_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Pearson correlation, NaN where a column is constant.
-
-    Examples
-    --------
-    >>> correlation_of(np.array([1.0, 2.0]), np.array([4.0, 2.0]))
-    -1.0
-    """
+    """Return Pearson's correlation, NaN if a column is constant."""
     spread = float(x.std() * y.std())
     if spread == 0:
         return math.nan

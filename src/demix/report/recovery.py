@@ -1,101 +1,205 @@
-"""The page about one recovery: true factors beside what training found."""
+"""The page about a recovery: true factors against the latents that training found."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from demix.report.blocks import Block, Facts, Page, Section, Verdict
-from demix.report.sections import recovery_sections, training_section
-from demix.report.style import shown
+from demix.metrics.correlation import correlation_matrix
+from demix.metrics.registry import best, label
+from demix.metrics.score import Score
+from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Text
+from demix.report.figures import correlation_heatmap, recovered_scatter
+from demix.report.records import matrix_of, names_of
+from demix.report.style import axis_title, number, shown
+from demix.report.training import training_section
 
 
 def recovery_page(
-    *,
     title: str,
     summary: str,
-    scores: Mapping[str, float | str],
-    factors: ArrayLike,
     latents: ArrayLike,
-    aligned_latents: ArrayLike,
-    correlation: ArrayLike,
-    assignment: Sequence[int],
-    history: Sequence[Mapping[str, Any]],
-    certificate: Sequence[Mapping[str, Any]],
+    factors: ArrayLike,
+    scores: Mapping[str, Score],
+    *,
     provenance: Mapping[str, object],
+    history: Sequence[Mapping[str, Any]] = (),
+    seconds: float | None = None,
     names: Sequence[str] | None = None,
-    verdict: Verdict | None = None,
 ) -> Page:
-    """Page of one run: true against recovered, correlations, certificate, training, provenance.
+    """Return the page of one run: true against recovered, correlations, scores, training.
 
     Parameters
     ----------
     title, summary : str
         Heading and opening paragraph.
-    scores : dict
-        Headline numbers by name; a float is shown with four significant digits.
-    factors : array_like, shape (N, n)
-        True factors.
     latents : array_like, shape (N, m)
-        Recovered latents as they came out of training.
-    aligned_latents : array_like, shape (N, n)
-        Recovered latents with column ``i`` matched to factor ``i``.
-    correlation : array_like, shape (n, m)
-        Correlation of each factor with each column of `latents`.
-    assignment : sequence of int, length n
-        ``assignment[i]`` is the column of `latents` matched to factor ``i``.
-    history : sequence of dict
-        Training history, see `training_curve`; may be empty.
-    certificate : sequence of dict
-        Entries with ``score``, ``value``, ``low``, ``high``, ``baseline``, ``certifies``,
-        ``does_not_certify``.
+        Recovered latents.
+    factors : array_like, shape (N, n)
+        True continuous factors; there may be none.
+    scores : dict of str to Score
+        See :func:`demix.all_scores`.
     provenance : dict
         What is needed to make the page again: versions, seed, settings.
+    history : sequence of dict
+        Training history, see `training_curve`.
+    seconds : float, optional
+        How long training took.
     names : sequence of str, optional
         Names of the factors.
-    verdict : Verdict, optional
-        One sentence of judgement above the headline numbers.
-
-    Returns
-    -------
-    Page
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from demix import all_scores
     >>> z = np.random.default_rng(0).normal(size=(40, 2))
-    >>> page = recovery_page(
-    ...     title="Demo",
-    ...     summary="Two factors.",
-    ...     scores={"R²": 99.3},
-    ...     factors=z,
-    ...     latents=z[:, ::-1],
-    ...     aligned_latents=z,
-    ...     correlation=[[0.0, 1.0], [1.0, 0.0]],
-    ...     assignment=[1, 0],
-    ...     history=[{"step": 0, "seconds": 0.0, "loss": 6.2}],
-    ...     certificate=[],
-    ...     provenance={"seed": "0"},
-    ... )
+    >>> scores = all_scores(z[:, ::-1], z, only=["affine_r2", "mean_correlation"])
+    >>> page = recovery_page("Demo", "Two factors.", z[:, ::-1], z, scores, provenance={})
     >>> [section.title for section in page.sections][:2]
     ['Result', 'True against recovered']
     """
-    headline: list[Block] = [] if verdict is None else [verdict]
-    headline.append(Facts({name: shown(value) for name, value in scores.items()}))
+    headline: dict[str, str] = {}
+    if "affine_r2" in scores:
+        headline |= {
+            "held-out R²": _percent(scores["affine_r2"]),
+            "held-out MCC": _percent(scores["mean_correlation"]),
+            "chance level of R²": _percent(scores["affine_r2"].baseline),
+        }
+    if "linear_accuracy" in scores:
+        headline |= {
+            "held-out accuracy of categories": _percent(scores["linear_accuracy"]),
+            "chance level of the accuracy": _percent(scores["linear_accuracy"].baseline),
+        }
+    if seconds is not None:
+        headline["training"] = f"{seconds:.0f} s"
     sections = [
-        Section("Result", headline),
-        *recovery_sections(
-            factors=factors,
-            latents=latents,
-            aligned_latents=aligned_latents,
-            correlation=correlation,
-            assignment=assignment,
-            certificate=certificate,
-            names=names,
-        ),
+        Section("Result", [Facts(headline)]),
+        *recovery_sections(latents, factors, scores, names),
     ]
     if history:
         sections.append(training_section(history))
-    return Page(title, summary, sections, {name: str(value) for name, value in provenance.items()})
+    return Page(title, summary, sections, provenance)
+
+
+def recovery_sections(
+    latents: ArrayLike,
+    factors: ArrayLike,
+    scores: Mapping[str, Score],
+    names: Sequence[str] | None = None,
+) -> list[Section]:
+    """Return known factors against latents: scatter plots, matching, what the scores certify.
+
+    Without continuous factors, and for those without a latent, nothing is drawn.
+    """
+    found, true = matrix_of(latents, "latents"), np.asarray(factors)
+    sections = []
+    if "mean_correlation" in scores:
+        matching = np.asarray(scores["mean_correlation"].assignment)
+        drawn = np.flatnonzero(matching >= 0)
+        order = matching[drawn]
+        correlation = correlation_matrix(found, true)[drawn]
+        signs = np.sign(correlation[np.arange(len(drawn)), order])
+        called = names_of(names, true.shape[1], "factor")
+        rows = [called[i] for i in drawn.tolist()]
+        scatter = Figure(
+            recovered_scatter(
+                true[:, drawn], found[:, order] * np.where(signs == 0, 1, signs), names=rows
+            ),
+            "True factor (across) against the recovered latent matched to it (up). A factor that "
+            "is recovered up to scale, sign and offset lies on a straight line; r is the "
+            "correlation over all samples.",
+            alt=f"{len(rows)} scatter plots of true factors against recovered latents.",
+        )
+        sections = [
+            Section("True against recovered", [scatter]),
+            Section(
+                "Which latent is which factor",
+                _matching(rows, found, correlation, order.tolist()),
+            ),
+        ]
+    if scores:
+        sections.append(Section("What is certified, and what is not", [_certified(scores)]))
+    return sections
+
+
+def meaning(name: str, score: Score) -> str:
+    """Return what the best value of a score would certify."""
+    return f"{best(name)}: {score.certifies}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.2f} %"
+
+
+def _matching(
+    rows: list[str],
+    latents: NDArray[np.float64],
+    correlation: NDArray[np.float64],
+    order: list[int],
+) -> list[Block]:
+    m = latents.shape[1]
+    # Latents matched to no factor come last.
+    after = order + [column for column in range(m) if column not in order]
+    spread = latents.std(axis=0)
+    lines = []
+    for i, (name, column) in enumerate(zip(rows, order, strict=True)):
+        others = np.delete(np.abs(correlation[i]), column)
+        runner_up = "–" if others.size == 0 else number(float(np.nanmax(others, initial=0.0)), 3)
+        matched = number(float(correlation[i, column]), 3)
+        lines.append([name, str(column + 1), matched, runner_up, number(float(spread[column]), 3)])
+
+    def heatmap(columns: list[int], when: str, caption: str) -> Figure:
+        figure = correlation_heatmap(
+            correlation[:, columns], rows, [str(c + 1) for c in columns], f"{when} matching"
+        )
+        figure.update_xaxes(title=axis_title("recovered latent"))
+        alt = f"Heat map of the correlations of factors and latents {when.lower()} matching."
+        return Figure(figure, caption, alt=alt, half=True)
+
+    return [
+        Text(
+            "Training determines neither the order nor the signs of the factors. Matching assigns "
+            "to each factor the latent that correlates with it; it reorders the columns and leaves "
+            "their contents unchanged."
+        ),
+        heatmap(
+            list(range(m)),
+            "Before",
+            "Correlation of each factor (row) with each recovered latent (column), in the order "
+            "of training.",
+        ),
+        heatmap(
+            after,
+            "After",
+            "The same columns in matched order. Full recovery shows a diagonal of ±1 and zeros "
+            "elsewhere.",
+        ),
+        Table(
+            ["Factor", "Matched latent", "Correlation", "Next largest |r|", "Spread of the latent"],
+            lines,
+            "The latent matched to each factor, its correlation with the factor, the largest "
+            "absolute correlation of the factor with any other latent, and the standard deviation "
+            "of the latent (near zero if it collapsed).",
+        ),
+    ]
+
+
+def _certified(scores: Mapping[str, Score]) -> Table:
+    return Table(
+        ["Score", "Value", "95 % interval", "Chance", "Certifies", "Leaves open"],
+        [
+            [
+                label(name),
+                shown(float(score), ".4f"),
+                f"{shown(score.low, '.4f')} to {shown(score.high, '.4f')}",
+                shown(score.baseline, ".4f"),
+                meaning(name, score),
+                score.leaves_open,
+            ]
+            for name, score in scores.items()
+        ],
+        "Each score with its bootstrap interval over the scored samples, its chance level (the "
+        "same score for shuffled rows), what its best value certifies, and what that leaves open.",
+    )

@@ -1,7 +1,7 @@
 """The colours and the common layout of every figure, and the same colours as CSS.
 
 One palette serves page and figures. Figures are written in the light colours, so that they can be
-shown anywhere; in a page a small script exchanges each light colour for its dark counterpart when
+shown anywhere. In a page a small script exchanges each light colour for its dark counterpart when
 the reader's system asks for dark mode.
 """
 
@@ -36,42 +36,26 @@ PALETTE: dict[str, tuple[str, str]] = {
 }
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
+LEGEND_ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
+"""A legend in one line above a plotly figure."""
 
 
 def colour(name: str) -> str:
-    """Light colour of a palette entry, the one figures are written in.
-
-    Examples
-    --------
-    >>> colour("paper")
-    '#ffffff'
-    """
+    """Return the light colour of a palette entry, the one figures are written in."""
     return PALETTE[name][0]
 
 
 def diverging_scale() -> list[list[float | str]]:
-    """Plotly colour scale from -1 (orange) through 0 (the page) to +1 (blue).
-
-    Examples
-    --------
-    >>> [stop for stop, _ in diverging_scale()]
-    [0.0, 0.25, 0.5, 0.75, 1.0]
-    """
+    """Return a plotly colour scale from -1 (orange) through 0 (the page) to +1 (blue)."""
     names = ("minus2", "minus1", "zero", "plus1", "plus2")
     return [[index / 4, colour(name)] for index, name in enumerate(names)]
 
 
 def palette_css() -> str:
-    """CSS variables of the palette, light by default and dark where the system asks for it.
-
-    Examples
-    --------
-    >>> palette_css().startswith(":root { --paper: #ffffff;")
-    True
-    """
+    """Return the palette as CSS variables: light, and dark where the system asks for it."""
     light = " ".join(f"--{name}: {pair[0]};" for name, pair in PALETTE.items())
     dark = " ".join(f"--{name}: {pair[1]};" for name, pair in PALETTE.items())
-    # A page on its way to paper is light, whatever the screen shows.
+    # A printed page is light, whatever the screen shows.
     return (
         f":root {{ {light} }}\n"
         "@media screen and (prefers-color-scheme: dark) { "
@@ -80,29 +64,17 @@ def palette_css() -> str:
 
 
 def palette_variables() -> dict[str, str]:
-    """CSS variable of each light colour, for the script that recolours the figures.
-
-    Examples
-    --------
-    >>> palette_variables()["#ffffff"]
-    '--paper'
-    """
+    """Return the CSS variable of each light colour."""
     return {pair[0]: f"--{name}" for name, pair in PALETTE.items()}
 
 
 def plain(text: object) -> str:
-    """Text as plotly shall show it, letter by letter: plotly reads a subset of HTML in labels.
-
-    Examples
-    --------
-    >>> plain("a<b")
-    'a&lt;b'
-    """
+    """Escape text for plotly, which reads a subset of HTML in labels."""
     return escape(str(text), quote=False)
 
 
 def number(value: float, digits: int = 2) -> str:
-    """Number with fixed digits and a typographic minus, never a negative zero.
+    """Write a number with fixed digits and a typographic minus, never a negative zero.
 
     Examples
     --------
@@ -117,8 +89,13 @@ def number(value: float, digits: int = 2) -> str:
     return text.replace("-", "−")
 
 
+def interval(low: float, high: float) -> str:
+    """Write both ends of an interval with three digits."""
+    return f"{number(low, 3)} to {number(high, 3)}"
+
+
 def shown(value: object, form: str = ".4g") -> str:
-    """Value as text: a float in the given form with a typographic minus, a dash for None.
+    """Write a float in the given form with a typographic minus, None as a dash.
 
     Examples
     --------
@@ -133,32 +110,22 @@ def shown(value: object, form: str = ".4g") -> str:
 
 
 def base_layout(height: int, min_width: int) -> dict[str, Any]:
-    """Layout shared by all figures.
+    """Return the layout of all figures, in pixels.
 
-    Parameters
-    ----------
-    height : int
-        Height in pixels.
-    min_width : int
-        On a screen narrower than this the page scrolls the figure sideways instead of
-        squeezing it until nothing can be read.
-
-    Examples
-    --------
-    >>> base_layout(300, 320)["height"]
-    300
+    A screen narrower than ``min_width`` scrolls the figure sideways.
     """
+    font = {"family": FONT, "size": 12, "color": colour("ink")}
     return {
         "template": "none",
         "height": height,
         "meta": {"min_width": min_width},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": FONT, "size": 12, "color": colour("ink")},
+        "font": font,
         "hoverlabel": {
             "bgcolor": colour("paper"),
             "bordercolor": colour("rule"),
-            "font": {"family": FONT, "size": 12, "color": colour("ink")},
+            "font": font,
         },
         "modebar": {
             "bgcolor": "rgba(0,0,0,0)",
@@ -172,13 +139,7 @@ def base_layout(height: int, min_width: int) -> dict[str, Any]:
 
 
 def axis(**extra: Any) -> dict[str, Any]:
-    """Axis in the house style; keyword arguments override.
-
-    Examples
-    --------
-    >>> axis(nticks=3)["nticks"]
-    3
-    """
+    """Return an axis in the house style; keyword arguments override."""
     return {
         "gridcolor": colour("rule"),
         "gridwidth": 1,
@@ -191,11 +152,5 @@ def axis(**extra: Any) -> dict[str, Any]:
 
 
 def axis_title(text: str | None) -> dict[str, Any]:
-    """Title of an axis in the house style; None for an axis without one.
-
-    Examples
-    --------
-    >>> axis_title("step")["text"]
-    'step'
-    """
+    """Return the title of an axis in the house style; None for an axis without one."""
     return {"text": text, "font": {"size": 12, "color": colour("soft")}, "standoff": 8}

@@ -1,4 +1,4 @@
-"""The figure of training over its steps."""
+"""The section about training: losses and scores over its steps."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
 from demix._support.errors import DemixError
+from demix.report.blocks import Figure, Section
 from demix.report.records import column, thinned
-from demix.report.style import axis, axis_title, base_layout, colour
+from demix.report.style import LEGEND_ABOVE, axis, axis_title, base_layout, colour
 
 # Points of a line; more would not be seen and would only make the file larger.
 MOST_STEPS = 1000
@@ -22,7 +23,7 @@ def training_curve(
     history: Sequence[Mapping[str, Any]],
     best_step: int | None = None,
 ) -> go.Figure:
-    """Loss, held-out loss and score where they were measured, over the steps of training.
+    """Draw loss, held-out loss and score over the steps of training, where they were measured.
 
     Parameters
     ----------
@@ -35,14 +36,6 @@ def training_curve(
 
     Examples
     --------
-    >>> figure = training_curve(
-    ...     [
-    ...         {"step": 0, "seconds": 0.0, "loss": 6.2, "score": 31.0},
-    ...         {"step": 100, "seconds": 1.5, "loss": 4.9},
-    ...     ]
-    ... )
-    >>> [trace.name for trace in figure.data]
-    ['loss', 'R²']
     >>> history = [{"step": 0, "seconds": 0.0, "loss": 6.2, "validation": 6.3, "null": 6.9}]
     >>> [trace.name for trace in training_curve(history).data]
     ['null', 'training loss', 'held-out loss']
@@ -85,7 +78,7 @@ def training_curve(
     if np.isfinite(optimum).any():
         draw("lowest possible loss", optimum, 1, line("soft", 1.3, dash="dot"))
     if np.isfinite(loss).any():
-        # Beside a held-out loss, that of training is the one of less interest.
+        # The training loss is of less interest than a held-out one.
         first = line("soft", 1.3) if held_out else line("accent")
         draw("training loss" if held_out else "loss", loss, 1, first)
     if held_out:
@@ -114,13 +107,46 @@ def training_curve(
     figure.update_layout(
         # One line needs no legend.
         showlegend=len(figure.data) > panels,
-        legend={"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
+        legend=LEGEND_ABOVE,
     )
     return figure
 
 
+def training_section(history: Sequence[Mapping[str, Any]], best_step: int | None = None) -> Section:
+    """Return training over its steps; see `training_curve` for the arguments."""
+
+    def measured(key: str) -> bool:
+        return any(entry.get(key) is not None for entry in history)
+
+    caption = "Contrastive loss over the steps of training"
+    if measured("validation"):
+        caption += ", on training rows and on held-out rows"
+    if measured("optimum"):
+        caption += ", with the lowest loss that any encoder can reach (dotted)"
+    if measured("score"):
+        caption += "; below it the score of the encoder at that step"
+    caption += "."
+    if measured("null"):
+        caption += (
+            " The dashed line is the null: the held-out loss of the same encoder with positives or "
+            "labels exchanged at random. The distance below it is what was learnt."
+        )
+    if best_step is not None:
+        caption += (
+            f" The vertical line marks step {best_step:,}, whose encoder was kept because its "
+            "held-out loss was lowest."
+        )
+    alt = (
+        "Line plot of the loss"
+        + (", the held-out loss" if measured("validation") else "")
+        + (" and the null" if measured("null") else "")
+        + ", and of the score where measured, over training steps."
+    )
+    return Section("Training", [Figure(training_curve(history, best_step), caption, alt=alt)])
+
+
 def _marked(look: dict[str, Any], values: NDArray[np.float64]) -> dict[str, Any]:
-    # Marks say where was measured, as long as they do not hide the line.
+    # Marks show where values were measured, as long as they do not hide the line.
     if np.isfinite(values).sum() > 60:
         return look
     return {**look, "mode": "lines+markers", "marker": {"size": 5}}

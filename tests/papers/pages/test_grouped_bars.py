@@ -8,7 +8,7 @@ import pytest
 
 from demix import DemixError
 from demix.papers.pages.grouped import GroupedBars, write_grouped_bars
-from demix.report.drawing import parsed
+from demix.report.svg import parse_svg
 
 GROUPS = ["pose", "style", "brighter"]
 TRAINED = GroupedBars("trained", [71.0, 64.0, None], [0.5, 2.0, None], [True, False, False])
@@ -20,7 +20,7 @@ def test_every_name_is_text_with_stars_and_a_mark_for_what_is_missing(tmp_path):
         "Read-outs", "accuracy", GROUPS, [TRAINED, PIXELS], tmp_path, chance=50
     )
     text = svg.read_text(encoding="utf-8")
-    parsed(text)  # a page takes it
+    parse_svg(text)  # a page takes it
     words = re.findall(r">([^<>\n]+)</text>", text)
     for word in ("Read-outs", "accuracy", *GROUPS, "trained", "pixels"):
         assert words.count(word) == 1, word

@@ -49,7 +49,7 @@ def stages(demix, tmp_path_factory):
 
 def test_an_interrupt_says_that_what_was_finished_is_kept(stages):
     assert stages.interrupted.code == 130
-    assert "what was finished is kept" in stages.interrupted.said
+    assert "finished jobs are kept" in stages.interrupted.said
     assert "Traceback" not in stages.interrupted.said
 
 

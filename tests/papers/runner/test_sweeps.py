@@ -23,8 +23,8 @@ from rich.text import Text
 from demix import DemixError
 from demix._support.workers.environment import cores
 from demix._support.workers.pool import Workers
-from demix.cli.bars import training_bar
-from demix.cli.papers import PRELOAD
+from demix.cli.progress import training_bar
+from demix.cli.reproduce import PRELOAD
 from demix.cli.table_bars import TableBars
 from demix.papers.experiments import experiment_named
 from demix.papers.runner.distribution import Distribution

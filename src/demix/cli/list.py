@@ -1,17 +1,19 @@
-"""``demix list``."""
+"""``demix list``: the experiments that can be reproduced."""
 
 from __future__ import annotations
 
-import json
-
-from rich.table import Table
-
-from demix.cli.console import console
-from demix.papers.experiments import EXPERIMENTS
+from demix.cli.app import app
+from demix.cli.options import AsJson
 
 
-def run_list(*, as_json: bool) -> None:
-    """Print every experiment and its rows."""
+@app.command("list", epilog="Example:  demix list --json")
+def list_experiments(as_json: AsJson = False) -> None:
+    """List the experiments that can be reproduced, with their rows."""
+    from rich.table import Table
+
+    from demix.cli.console import console, print_json
+    from demix.papers.experiments import EXPERIMENTS
+
     if as_json:
         listing = [
             {
@@ -26,7 +28,7 @@ def run_list(*, as_json: bool) -> None:
             }
             for experiment in EXPERIMENTS.values()
         ]
-        print(json.dumps(listing, indent=2, ensure_ascii=False))
+        print_json(listing, ensure_ascii=False)
         return
     terminal = console()
     for experiment in EXPERIMENTS.values():

@@ -1,40 +1,28 @@
-"""``demix probe``: what a representation tells of known factors."""
+"""``demix probe``: which known factors a linear map predicts from a representation."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import numpy as np
-import torch
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from demix._support.errors import DemixError, listed
-from demix._support.files import file_digest
-from demix._support.provenance import provenance
-from demix.cli.bars import counting_bar
-from demix.cli.claims import begin, claimed_if, finish
-from demix.cli.console import console, print_table, print_warning
-from demix.data.data import Data
-from demix.data.factors import KnownFactors, read_factors
-from demix.data.names import match_rows, read_names, table_names
-from demix.data.reading import read_data
-from demix.metrics.probes.factor import columns_of
-from demix.metrics.probes.probe import LEVEL, Probe, plan, probe
-from demix.report.bars import write_bars
-from demix.report.page import write_page
-from demix.report.probe import MEASURES, found_at, probe_bars, probe_page, verdict_of
-from demix.report.style import number
+from demix._support.errors import DemixError
+from demix.cli.app import app
+from demix.cli.options import AsJson, Header, Key, Overwrite, check_given
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from demix.data.data import Data
+    from demix.data.factors import KnownFactors
 
 _MARKER = "probe.json"
 _WIDE = 200
 _COLOURS = {"surely": "green", "mostly": "yellow", "no": "dim"}
 
 
-class Joined(NamedTuple):
+class JoinedRows(NamedTuple):
     """Features and factors row by row, and sentences about rows that were left out."""
 
     data: Data
@@ -42,49 +30,88 @@ class Joined(NamedTuple):
     unmatched: list[str]
 
 
-def run_probe(
-    features: Path,
-    factors: Path,
-    *,
-    only: str | None,
-    kinds: list[str],
-    join: str | None,
-    names: Path | None,
-    key: str | None,
-    header: str,
-    out: Path | None,
-    seed: int,
-    overwrite: bool,
-    as_json: bool,
+@app.command(
+    epilog="Example:  demix probe features.npy factors.csv --out probed\n\n"
+    "Example:  demix probe features.parquet factors.csv --join file --kind angle=periodic:360"
+)
+def probe(
+    features: Annotated[
+        Path, typer.Argument(help="The representation, a row for each sample: .npy, .csv, ...")
+    ],
+    factors: Annotated[
+        Path, typer.Argument(help="Known factors, numbers or text: .csv, .parquet or .npy.")
+    ],
+    only: Annotated[
+        str | None, typer.Option("--factors", help="Only some factors, e.g. size,shape.")
+    ] = None,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            help="Kind of a factor: NAME=continuous, ordinal, categorical, binary or "
+            "periodic:PERIOD; may be given several times. Default: text and whole numbers of at "
+            "most 20 values are categories.",
+        ),
+    ] = None,
+    join: Annotated[
+        str | None, typer.Option(help="Column of names that says which rows belong together.")
+    ] = None,
+    names: Annotated[
+        Path | None,
+        typer.Option(help="Names of the rows of FEATURES, .txt, .csv or .npy, if it has none."),
+    ] = None,
+    key: Key = None,
+    header: Header = "auto",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for probe.json, figure.svg and report.html.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of parts, null and intervals.")] = 0,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Probe features for factors; print, and with ``out`` write numbers, figure and report."""
+    """Find which factors a linear map predicts from any representation better than by chance.
+
+    Numbers by ridge regression, categories by logistic regression, on held-out rows; each with an
+    interval, an exact permutation null, and Bonferroni and Benjamini-Hochberg control.
+    """
+    check_given(features, factors, names)
+    from demix._support.files import file_digest
+    from demix._support.provenance import provenance
+    from demix.cli.claims import begin, claimed_if, finish
+    from demix.cli.console import console, print_json, print_warning
+    from demix.cli.progress import counting_bar
+    from demix.metrics.probes.probe import LEVEL, plan
+    from demix.metrics.probes.probe import probe as probe_rows
+    from demix.report.bars import write_bars
+    from demix.report.page import write_page
+    from demix.report.probe import probe_bars, probe_page
+
     terminal = console(errors=True)
     joined = _joined(features, factors, join=join, names=names, key=key, header=header)
     known = list(joined.columns)
     chosen = None if only is None else [_name(text, known) for text in only.split(",")]
-    said, periods = _kinds(kinds, known)
-    given: dict[str, Any] = {"only": chosen, "kinds": said, "periods": periods, "seed": seed}
+    given_kinds, periods = _kinds(kinds or [], known)
+    given: dict[str, Any] = {"only": chosen, "kinds": given_kinds, "periods": periods, "seed": seed}
     rows = joined.data.array().reshape(len(joined.data), -1)  # those of images are their pixels
     # What cannot be probed is refused before anything is written.
     plan(rows, joined.columns, **given)
-    about = {
-        "features": f"{features.name} sha256 {joined.data.digest()[:16]}",
-        "factors": f"{factors.name} sha256 {file_digest(factors)[:16]}",
-    }
     claim = claimed_if(
         out,
         _MARKER,
         command="demix probe",
         inputs=[features, factors, names],
         overwrite=overwrite,
-        about=about,
+        about={
+            "features": f"{features.name} sha256 {joined.data.digest()[:16]}",
+            "factors": f"{factors.name} sha256 {file_digest(factors)[:16]}",
+        },
     )
     with claim as (folder, origin):
         for sentence in joined.unmatched:
             print_warning(terminal, sentence)
         with counting_bar(terminal) as count:
-            found = probe(rows, joined.columns, callback=count, **given)
-        told = {
+            found = probe_rows(rows, joined.columns, callback=count, **given)
+        result = {
             "features": rows.shape[1],
             **found.to_dict(),
             "level": LEVEL,
@@ -93,11 +120,19 @@ def run_probe(
         }
         if folder is not None:
             begin(folder / _MARKER, origin)
-            _write(folder, told, features, factors)
+            write_bars(probe_bars(result["factors"], LEVEL), folder)
+            page = probe_page(
+                result,
+                features=features.name,
+                factors=factors.name,
+                provenance=result["provenance"],
+            )
+            write_page(page, folder / "report.html")
+            finish(folder / _MARKER, result)
     if as_json:
-        print(json.dumps(told, indent=2))
+        print_json(result)
         return
-    _print(found, told)
+    _print(result)
     if folder is not None:
         typer.echo(f"Wrote {folder}/{_MARKER}, figure.svg, figure.png and report.html")
 
@@ -110,7 +145,16 @@ def _joined(
     names: Path | None,
     key: str | None,
     header: str,
-) -> Joined:
+) -> JoinedRows:
+    """Read features and factors, and match their rows by number or by name."""
+    import torch
+
+    from demix._support.errors import listed
+    from demix.data.factors import read_factors
+    from demix.data.names import match_rows
+    from demix.data.reading import read_data
+    from demix.metrics.probes.factor import columns_of
+
     table = read_factors(factors, header=header)
     if join is None:
         if names is not None:
@@ -125,7 +169,7 @@ def _joined(
                 f"{features} has {len(data)} rows, but {factors} has {len(table.values)}; join "
                 "them by a column of names with --join."
             )
-        return Joined(data, columns_of(table), [])
+        return JoinedRows(data, columns_of(table), [])
     data, called = _named_rows(features, join, names, key, header)
     matched = match_rows(
         called, _names_of(factors, table, join), called=(str(features), str(factors))
@@ -140,11 +184,13 @@ def _joined(
     ]
     columns = {name: column[matched.second] for name, column in columns_of(table).items()}
     columns.pop(join)
-    return Joined(data.only(torch.from_numpy(matched.first)), columns, unmatched)
+    return JoinedRows(data.only(torch.from_numpy(matched.first)), columns, unmatched)
 
 
 def _check_shared(features: Path, factors: Path, table: KnownFactors, header: str) -> None:
-    """Point out a column of text that both files have: it names their rows."""
+    """Raise DemixError if both files have a column of text, which names their rows."""
+    from demix.data.names import table_names
+
     shared = set(table_names(features, header) or ()) & set(table.names or ())
     for place, name in enumerate(table.names or ()):
         if name in shared and isinstance(table.values[0, place], str):
@@ -157,7 +203,10 @@ def _check_shared(features: Path, factors: Path, table: KnownFactors, header: st
 def _named_rows(
     features: Path, join: str, names: Path | None, key: str | None, header: str
 ) -> tuple[Data, list[str]]:
-    """Return features and the names of their rows, which are a column or in a file beside them."""
+    """Return features and the names of their rows, from a column or from a file of names."""
+    from demix.data.names import read_names, table_names
+    from demix.data.reading import read_data
+
     columns = table_names(features, header)
     if names is None and columns is None:
         raise DemixError(
@@ -179,6 +228,8 @@ def _named_rows(
 
 
 def _names_of(factors: Path, table: KnownFactors, join: str) -> list[str]:
+    from demix.data.names import read_names
+
     if table.names is None:
         raise DemixError(
             f"Rows are joined by the column {join!r}, but the columns of {factors} have no names."
@@ -211,51 +262,43 @@ def _kinds(texts: list[str], known: list[str]) -> tuple[dict[str, str], dict[str
 
 
 def _name(text: str, known: list[str]) -> str:
-    """Return the factor that is meant: its name, or its number from 0 where that is no name."""
+    """Return the name of a factor that is given by name, or by number from 0 if that is no name."""
     text = text.strip()
     if text not in known and text.isdecimal() and len(text) < 10 and int(text) < len(known):
         return known[int(text)]
     return text
 
 
-def _write(folder: Path, told: dict[str, Any], features: Path, factors: Path) -> None:
-    write_bars(probe_bars(told["factors"], LEVEL), folder)
-    page = probe_page(
-        told,
-        title=f"What {features.name} tells of {factors.name}",
-        summary=(
-            f"{told['features']} features of {sum(told['rows'].values())} rows, and how well a "
-            "linear map reads each factor out of them, beside chance."
-        ),
-        provenance=told["provenance"],
-    )
-    write_page(page, folder / "report.html")
-    finish(folder / _MARKER, told)
+def _print(found: dict[str, Any]) -> None:
+    from rich.table import Table
+    from rich.text import Text
 
+    from demix.cli.console import print_table
+    from demix.report.probe import MEASURES, found_at, verdict_of
+    from demix.report.style import interval, number
 
-def _print(found: Probe, told: dict[str, Any]) -> None:
     table = Table("factor", "kind", "score", "value", "95 % interval", "chance", "p")
     for heading in ("Bonferroni", "BH"):
         table.add_column(heading)
-    tested = [factor for factor in told["factors"] if factor["testable"]]
+    tested = [factor for factor in found["factors"] if factor["testable"]]
     for factor in sorted(tested, key=lambda factor: (factor["p"], -factor["value"])):
-        shade = _COLOURS[found_at(factor, LEVEL)]
+        shade = _COLOURS[found_at(factor, found["level"])]
         table.add_row(
             factor["name"],
             factor["kind"],
             MEASURES[factor["measure"]],
             Text(number(factor["value"], 3), style=shade),
-            f"{number(factor['low'], 3)} to {number(factor['high'], 3)}",
+            interval(factor["low"], factor["high"]),
             number(factor["chance"]["value"], 3),
             *(f"{factor[name]:.2g}" for name in ("p", "bonferroni", "benjamini_hochberg")),
         )
     print_table(table, _WIDE)
-    for one in found.factors:
-        if one.reason is not None:
-            typer.echo(f"Not testable: {one.factor.name}, {one.reason}.")
-    rows = told["rows"]
+    for factor in found["factors"]:
+        if not factor["testable"]:
+            typer.echo(f"Not testable: {factor['name']}, {factor['reason']}.")
+    rows = found["rows"]
     typer.echo(
-        f"{verdict_of(tested, LEVEL)[1]} {rows['train']} rows fitted, {rows['validation']} chose "
-        f"penalties, {rows['test']} scored; chance is the mean of {told['permutations']} orders of "
-        "the latter."
+        f"{verdict_of(tested, found['level'])[1]} Maps were fitted on {rows['train']} rows, "
+        f"penalties selected on {rows['validation']}, scores taken on {rows['test']}; chance is "
+        f"the mean over {found['permutations']} permutations of the latter."
     )

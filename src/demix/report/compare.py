@@ -1,58 +1,49 @@
-"""The page that sets several runs side by side."""
+"""The page that compares several fits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from demix._support.errors import DemixError
+from demix.metrics.regression import affine_r2
 from demix.report.blocks import Block, Figure, Page, Section, Table, Text
 from demix.report.figures import correlation_heatmap
-from demix.report.gains import Gain, gain_curves, gain_dots, gain_of
+from demix.report.gains import gain_curves, gain_dots, gain_of
 from demix.report.records import numbers_of
-from demix.report.style import number, shown
+from demix.report.style import interval, number, shown
+
+# Beyond so many rows the agreement gains no digit that matters.
+_ROWS = 20_000
 
 
 def compare_page(
-    title: str,
     runs: Sequence[Mapping[str, Any]],
     *,
-    summary: str = "",
     agreement: ArrayLike | None = None,
-    notes: Sequence[str] = (),
     provenance: Mapping[str, object] | None = None,
 ) -> Page:
-    """Page of several runs: gains with intervals, what differs, held-out curves, agreement.
+    """Return the page of several runs: gains, what differs, held-out curves, agreement.
 
     Parameters
     ----------
-    title : str
-        Heading.
     runs : sequence of dict
         At least two, each with a ``name`` of its own and a ``gain`` (see `fit_page`), and possibly
         ``facts`` (a dict: space, conditional, latents, rows, seconds, seed) and ``history``
         (records with ``step`` and ``validation``, the held-out loss in nats).
-    summary : str
-        Opening paragraph.
     agreement : array_like, shape (R, R), optional
-        How well the latents of each two runs agree on the same rows, such as the mean correlation
-        after matching, from -1 to 1; NaN where two runs cannot be compared.
-    notes : sequence of str
-        Warnings, one sentence or paragraph each.
+        How well the latents of each two runs agree on the same rows, from -1 to 1; see
+        `agreement_of`.
     provenance : dict, optional
         What is needed to make the page again.
-
-    Returns
-    -------
-    Page
 
     Examples
     --------
     >>> gain = {"bits": 1.5, "low": 1.2, "high": 1.7, "loss": 5.2, "null": 6.24}
     >>> page = compare_page(
-    ...     "Two spaces",
     ...     [
     ...         {"name": "first", "gain": gain, "facts": {"space": "box", "seed": 0}},
     ...         {"name": "second", "gain": gain, "facts": {"space": "sphere", "seed": 0}},
@@ -67,8 +58,8 @@ def compare_page(
     gains = [gain_of(run.get("gain") or {}) for run in runs]
     dots = Figure(
         gain_dots(names, gains),
-        "Gain of each run over the null with its interval; the dashed line is the null. Gains can "
-        "be compared where the runs were scored on the same held-out pairs.",
+        "Gain of each run over the null with its interval; the dashed line is the null. Gains are "
+        "comparable if the runs were scored on the same held-out pairs.",
         alt=f"Dot plot of the gains of {len(runs)} runs with their intervals.",
     )
     sections = [Section("Side by side", [*_numbers(runs, names, gains), dots])]
@@ -83,11 +74,22 @@ def compare_page(
         sections.append(Section("Training", [figure]))
     if agreement is not None:
         sections.append(Section("Agreement", [_agreement(agreement, names)]))
-    if notes:
-        paragraphs: list[Block] = [Text(note) for note in notes]
-        sections.append(Section("Notes", paragraphs))
-    origin = {name: str(value) for name, value in (provenance or {}).items()}
-    return Page(title, summary, sections, origin)
+    summary = "All gains are held out. The report of each fit lists its assumptions."
+    return Page(f"{len(runs)} fits side by side", summary, sections, provenance or {})
+
+
+def agreement_of(latents: Sequence[np.ndarray]) -> np.ndarray | None:
+    """Return the held-out R² of predicting each run's latents (down) from another's (across).
+
+    None if the runs have different rows, or fewer than ten.
+    """
+    if len({len(z) for z in latents}) > 1 or len(latents[0]) < 10:
+        return None
+    step = max(1, len(latents[0]) // _ROWS)
+    thin = [np.asarray(z[::step], dtype=float) for z in latents]
+    return np.array(
+        [[1.0 if a is b else max(-1.0, float(affine_r2(b, a))) for b in thin] for a in thin]
+    )
 
 
 def _checked_names(runs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -110,7 +112,9 @@ def _checked_names(runs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _numbers(
-    runs: Sequence[Mapping[str, Any]], names: Sequence[str], gains: Sequence[Gain]
+    runs: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    gains: Sequence[Mapping[str, float]],
 ) -> list[Block]:
     facts = [
         {str(key): shown(value) for key, value in (run.get("facts") or {}).items()} for run in runs
@@ -119,21 +123,19 @@ def _numbers(
     cells = {key: [entry.get(key, "–") for entry in facts] for key in keys}
     differing = [key for key in keys if len(set(cells[key])) > 1]
     shared = [f"{key} {cells[key][0]}" for key in keys if key not in differing]
-    calls = {gain.interval_name for gain in gains}
-    interval = calls.pop() if len(calls) == 1 else "interval"
-    header = ["Run", *differing, "gain (bits)", interval, "loss (nats)", "null (nats)"]
+    header = ["Run", *differing, "gain (bits)", "95 % interval", "loss (nats)", "null (nats)"]
     rows = [
         [
             name,
             *(cells[key][index] for key in differing),
-            number(gain.bits, 3),
-            gain.interval,
-            number(gain.loss, 3),
-            number(gain.null, 3),
+            number(gain["bits"], 3),
+            interval(gain["low"], gain["high"]),
+            number(gain["loss"], 3),
+            number(gain["null"], 3),
         ]
         for index, (name, gain) in enumerate(zip(names, gains, strict=True))
     ]
-    table = Table(header, rows, "What differs between the runs, and what each gained held out.")
+    table = Table(header, rows, "Settings that differ between the runs, and held-out gains.")
     if not shared:
         return [table]
     return [Text(f"The same for all runs: {', '.join(shared)}."), table]
@@ -148,7 +150,7 @@ def _agreement(agreement: ArrayLike, names: Sequence[str]) -> Figure:
         )
     return Figure(
         correlation_heatmap(table, names, names, "Agreement of the latents"),
-        "How well the latents of each two runs agree on the same rows, 1 at best. Latents on "
-        "which independent runs do not agree should not be interpreted one by one.",
+        "How well the latents of each two runs agree on the same rows, at best 1. Do not interpret "
+        "single latents on which independent runs disagree.",
         alt=f"Heat map of the agreement of {len(names)} runs.",
     )

@@ -1,4 +1,4 @@
-"""An SVG becomes part of a page: checked, without reach beyond itself, in the page's colours."""
+"""An SVG as part of a page: checked, without reach beyond itself, in the colours of the page."""
 
 from __future__ import annotations
 
@@ -13,20 +13,15 @@ _MARKS = {
     *("svg", "g", "defs", "use", "clipPath", "text", "tspan"),
     *("path", "rect", "line", "circle", "ellipse", "polyline", "polygon"),
 }
-# Left out: what nobody sees, and style sheets, which would reach every drawing of the page.
+# Left out: what nobody sees, and style sheets, which would reach every picture of the page.
 _DROPPED = {"metadata", "style", "title", "desc"}
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 
 
-def parsed(svg: str) -> Element:
-    """Return the root of an SVG without namespaces; refuse what could act or reach outside.
+def parse_svg(svg: str) -> Element:
+    """Return the root of an SVG without namespaces.
 
-    Examples
-    --------
-    >>> parsed('<svg viewBox="0 0 9 5"><g onclick="alert(1)"/></svg>')
-    Traceback (most recent call last):
-    ...
-    demix.DemixError: a picture holds marks and text only, but this one has onclick=...
+    Raise DemixError if the SVG is broken, runs scripts or refers to anything outside itself.
     """
     try:
         root = ElementTree.fromstring(svg)
@@ -34,25 +29,22 @@ def parsed(svg: str) -> Element:
         raise DemixError(f"a picture must be an SVG, but its XML is broken: {error}") from error
     _clean(root)
     if root.tag != "svg" or len(root.get("viewBox", "").split()) != 4:
-        raise DemixError(
-            "a picture must be an svg element with a viewBox of four numbers; draw it with "
-            "panels_svg"
-        )
+        raise DemixError("a picture must be an svg element with a viewBox of four numbers")
     return root
 
 
-def inlined(svg: str, prefix: str) -> tuple[str, str]:
+def inline_svg(svg: str, prefix: str) -> tuple[str, str]:
     """Return viewBox and contents of an SVG, for an ``svg`` element inside HTML.
 
-    Ids begin with ``prefix``, so that two drawings on one page cannot mix them up. Colours of the
-    palette become its CSS variables, so that the drawing follows the page into dark mode.
+    Ids begin with ``prefix``, so that those of two pictures on one page differ. Colours of the
+    palette become its CSS variables, so that the picture follows the page into dark mode.
 
     Examples
     --------
-    >>> inlined('<svg viewBox="0 0 9 5"><rect id="a" style="fill: #ffffff"/></svg>', "one-")
+    >>> inline_svg('<svg viewBox="0 0 9 5"><rect id="a" style="fill: #ffffff"/></svg>', "one-")
     ('0 0 9 5', '<rect id="one-a" style="fill: var(--paper)" />')
     """
-    root = parsed(svg)
+    root = parse_svg(svg)
     variables = palette_variables()
 
     def shade(match: re.Match[str]) -> str:

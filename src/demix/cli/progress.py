@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -17,19 +17,21 @@ from rich.progress import (
 )
 from rich.table import Column
 
-from demix.cli.console import title_column
-from demix.training.loop import Record
-
-# What is done sooner shows no bar.
+# Seconds of work before a bar appears.
 _SOON = 2.0
-# A bar that is redrawn at every step would cost more than a small step.
+# Seconds between two drawings: drawing at every step would cost more than a small step.
 _REDRAW = 0.2
+
+
+def title_column() -> TextColumn:
+    """Return the column with the description of a bar."""
+    return TextColumn("{task.description}", style="bold", markup=False)
 
 
 def training_bar(console: Console) -> Progress:
     """Return a bar that shows loss, score, distance to the optimum and time left.
 
-    On a narrow terminal the numbers take a second line: everything else keeps its width.
+    On a narrow terminal the numbers take a second line; the other columns keep their width.
     """
     return Progress(
         title_column(),
@@ -39,14 +41,14 @@ def training_bar(console: Console) -> Progress:
         TimeRemainingColumn(table_column=Column(no_wrap=True)),
         console=console,
         auto_refresh=False,
-        # Cells of a table are finished minutes apart.
+        # Jobs of a table finish minutes apart.
         speed_estimate_period=3600,
     )
 
 
 @contextmanager
 def counting_bar(console: Console) -> Iterator[Callable[[int, int, str], None]]:
-    """Count what is done on a bar that appears after two seconds and goes away in the end."""
+    """Yield a counter whose bar appears after two seconds and disappears at the end."""
     progress = Progress(
         title_column(),
         BarColumn(bar_width=12),
@@ -69,7 +71,7 @@ def counting_bar(console: Console) -> Iterator[Callable[[int, int, str], None]]:
         progress.stop()
 
 
-def numbers(record: Record, score: str) -> str:
+def numbers_of(record: Mapping[str, float | None], score: str) -> str:
     """Write the latest record in a few words."""
     shown = []
     if record.get("loss") is not None:
@@ -81,17 +83,25 @@ def numbers(record: Record, score: str) -> str:
     return " · ".join(shown)
 
 
-class Bar:
-    """One training on a progress bar."""
+class TrainingTask:
+    """One training on a progress bar, which begins with its first step."""
 
-    def __init__(self, progress: Progress, title: str, steps: int, score: str) -> None:
-        self.progress, self.steps, self.score = progress, steps, score
-        self.task: TaskID = progress.add_task(title, total=steps, numbers="")
+    def __init__(self, progress: Progress, title: str, score: str = "score") -> None:
+        self.progress, self.title, self.score = progress, title, score
+        self.task: TaskID | None = None
         self.drawn = 0.0
 
-    def step(self, step: int, record: Record) -> None:
+    def step(self, step: int, steps: int, record: Mapping[str, float | None]) -> None:
         """Move to ``step``; draw only a few times a second."""
-        if step == self.steps or time.monotonic() - self.drawn > _REDRAW:
-            self.progress.update(self.task, completed=step, numbers=numbers(record, self.score))
+        if self.task is None:
+            self.task = self.progress.add_task(self.title, total=steps, numbers="")
+        if step == steps or time.monotonic() - self.drawn > _REDRAW:
+            words = numbers_of(record, self.score)
+            self.progress.update(self.task, completed=step, numbers=words)
             self.progress.refresh()
             self.drawn = time.monotonic()
+
+    def remove(self) -> None:
+        """Take the bar away."""
+        if self.task is not None:
+            self.progress.remove_task(self.task)

@@ -1,0 +1,108 @@
+"""``demix checkup``: the assumptions behind a model, checked on data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from demix._support.errors import DemixError
+from demix.cli.app import app
+from demix.cli.options import (
+    AsJson,
+    Columns,
+    FitFolder,
+    Header,
+    Key,
+    LabelsFile,
+    Overwrite,
+    PairsFile,
+    check_given,
+    column_names,
+)
+
+_MARKER = "checkup.json"
+_COLOURS = {"pass": "green", "warn": "yellow", "fail": "red", "skipped": "dim"}
+
+
+@app.command(epilog="Example:  demix checkup model series.npy --out check")
+def checkup(
+    model: FitFolder,
+    data: Annotated[Path, typer.Argument(help="The rows it was fitted to, or new ones.")],
+    out: Annotated[Path, typer.Option(help="Folder for checkup.json and checkup.html.")],
+    pairs: PairsFile = None,
+    labels: LabelsFile = None,
+    key: Key = None,
+    columns: Columns = None,
+    header: Header = "auto",
+    refits: Annotated[
+        bool, typer.Option(help="Fit three times more, to check dimension and stability.")
+    ] = True,
+    seed: Annotated[int, typer.Option(help="Seed of the simulated nulls.")] = 0,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check the assumptions that a model relies on: pass, warn or fail for each.
+
+    Ends with the equivalence class that is supported, by which theorem, and the sentence for a
+    paper. Uses held-out rows only.
+    """
+    check_given(model, data, pairs, labels)
+    from rich.table import Table
+    from rich.text import Text
+
+    from demix._support.provenance import provenance
+    from demix.cli.claims import begin, claimed, finish
+    from demix.cli.console import console, print_json
+    from demix.cli.models import open_fit, read_like
+    from demix.cli.progress import counting_bar
+    from demix.data.supervision import read_labels, read_pairs
+    from demix.diagnostics.checkup import checkup as check_assumptions
+    from demix.estimators.models import load_model
+
+    demixer = load_model(model)
+    rows = read_like(open_fit(model), data, key=key, columns=column_names(columns), header=header)
+    supervision: dict[str, Any] = {}
+    if demixer.supervision == "labels":
+        if labels is None:
+            raise DemixError(f"{model} was fitted to labels; give those of {data} with --labels.")
+        supervision["y"] = read_labels(labels).as_given()
+    elif labels is not None:
+        raise DemixError(f"{model} was not fitted to labels, but got --labels; leave it out.")
+    if pairs is not None:
+        if demixer.supervision != "pairs":
+            raise DemixError(f"{model} was not fitted to pairs, but got --pairs; leave it out.")
+        supervision["positives"] = read_pairs(pairs, len(rows))
+    claim = claimed(
+        out,
+        _MARKER,
+        command="demix checkup",
+        inputs=[model, data, pairs, labels],
+        overwrite=overwrite,
+        about={"data file": data.name, "data": rows.digest()},
+    )
+    with claim as (folder, origin), counting_bar(console(errors=True)) as count:
+        begun: list[str] = []
+
+        def count_check(what: str) -> None:
+            count(len(begun), 4 if refits else 1, what)
+            begun.append(what)
+
+        found = check_assumptions(
+            demixer, rows, refits=refits, seed=seed, callback=count_check, **supervision
+        )
+        begin(folder / _MARKER, origin)
+        found.report(folder / "checkup.html", title=f"Check-up of {model.name}", provenance=origin)
+        result = {**found.to_dict(), "provenance": {**origin, **provenance()}}
+        finish(folder / _MARKER, result)
+    if as_json:
+        print_json(result)
+        return
+    table = Table("assumption", "verdict", "finding")
+    for check in found.checks:
+        verdict = Text(check.verdict, style=_COLOURS[check.verdict])
+        table.add_row(check.name, verdict, check.sentence)
+    console().print(table)
+    typer.echo(f"Supported: {found.supported}. {found.sentence}")
+    typer.echo(f"Wrote {folder}/checkup.json and checkup.html")

@@ -1,0 +1,58 @@
+"""``demix compare``: one page about several fits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from demix._support.errors import DemixError
+from demix.cli.app import app
+from demix.cli.options import Overwrite, check_given
+
+# Not report.html: the page of a fit must not be lost.
+_MARKER = "compare.json"
+
+
+@app.command(epilog="Example:  demix compare model-a model-b --out comparison")
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Folders that 'demix fit' wrote.")],
+    out: Annotated[Path, typer.Option(help="Folder for report.html.")] = Path("comparison"),
+    overwrite: Overwrite = False,
+) -> None:
+    """Compare several fits on one page."""
+    check_given(*runs)
+    if len(runs) < 2:
+        raise DemixError("A comparison needs at least 2 runs; name several folders of 'demix fit'.")
+    from demix._support.provenance import provenance
+    from demix.cli.claims import begin, claimed, finish
+    from demix.cli.models import latents_of, open_fit
+    from demix.estimators.facts import facts_in_words
+    from demix.report.compare import agreement_of, compare_page
+    from demix.report.page import write_page
+
+    models = [open_fit(run) for run in runs]
+    agreement = agreement_of(
+        [latents_of(run, model) for run, model in zip(runs, models, strict=True)]
+    )
+    names = [run.name if [r.name for r in runs].count(run.name) == 1 else str(run) for run in runs]
+    claim = claimed(out, _MARKER, command="demix compare", inputs=runs, overwrite=overwrite)
+    with claim as (folder, origin):
+        page = compare_page(
+            [
+                {
+                    "name": name,
+                    "gain": model.about["gain"],
+                    "facts": facts_in_words(model.encoder, model.about),
+                    "history": model.about["history"],
+                }
+                for name, model in zip(names, models, strict=True)
+            ],
+            agreement=agreement,
+            provenance={**origin, **provenance()},
+        )
+        begin(folder / _MARKER, origin)
+        write_page(page, folder / "report.html")
+        finish(folder / _MARKER, {"provenance": origin})
+    typer.echo(f"Wrote {folder / 'report.html'}")

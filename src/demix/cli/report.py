@@ -1,0 +1,61 @@
+"""``demix report``: the page of a fit, compared with known factors if they are given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from demix._support.errors import DemixError
+from demix.cli.app import app
+from demix.cli.options import FitFolder, Header, Overwrite, check_given
+
+
+@app.command(epilog="Example:  demix report model --factors true.csv --out report")
+def report(
+    model: FitFolder,
+    factors: Annotated[
+        Path | None, typer.Option(help="Known factors of the fitted rows, to compare with.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The fitted images, to show examples along each latent.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder; default: the model folder.")] = None,
+    header: Header = "auto",
+    overwrite: Overwrite = False,
+) -> None:
+    """Write report.html of a fit, one file that works offline."""
+    check_given(model, factors, data)
+    from demix._support.outputs import claim_file
+    from demix._support.validation import check_matrix
+    from demix.cli.models import latents_of, open_fit, read_like, write_fit_page
+    from demix.data.reading import read_data
+    from demix.report.page import MARK
+
+    folder = model if out is None else out
+    if folder.exists():
+        inputs = [place for place in (factors, data) if place is not None]
+        page = folder / "report.html"
+        claim_file(page, "--out", suffix=".html", start=MARK, inputs=inputs, overwrite=overwrite)
+    fitted = open_fit(model)
+    count = len(latents_of(model, fitted))
+    known = None if factors is None else read_data(factors, header=header)
+    if known is not None and (known.shape[0] != count or len(known.shape) != 2):
+        raise DemixError(
+            f"Factors must be a matrix with a row for each of the {count} fitted rows, but "
+            f"{factors} has shape {known.shape}."
+        )
+    images = None if data is None else read_like(fitted, data, header=header)
+    if images is not None and len(images) != count:
+        raise DemixError(
+            f"{model} was fitted to {count} rows, but {data} has {len(images)}; give the same data."
+        )
+    written = write_fit_page(
+        model,
+        folder,
+        data=images,
+        factors=None if known is None else check_matrix(known.array(), "factors"),
+        factor_names=None if known is None else known.names,
+    )
+    typer.echo(f"Wrote {written}")

@@ -1,0 +1,105 @@
+"""``demix reproduce``: a table or figure of a paper, with its published numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from demix.cli.app import app
+from demix.cli.options import AsJson, numbers
+
+# What the jobs of a sweep import; torch's optimisers would import the second one by themselves.
+PRELOAD = ("demix.papers.experiments", "demix.papers.runner.reproduce", "torch._dynamo")
+
+
+@app.command(epilog="Example:  demix reproduce clica-table1 --rows 2,3 --seeds 0,1,2 --out table1")
+def reproduce(
+    experiment: Annotated[str, typer.Argument(help="Name of the experiment; see 'demix list'.")],
+    rows: Annotated[str | None, typer.Option(help="Row numbers from 1, e.g. 1,2,5-7.")] = None,
+    seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0,1,2.")] = "0",
+    scale: Annotated[
+        str, typer.Option(help="smoke (seconds), laptop (two cores) or paper (GPU days).")
+    ] = "laptop",
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="Files or folders that the experiment needs; may be given twice."),
+    ] = None,
+    executor: Annotated[
+        str | None,
+        typer.Option(
+            help="Run jobs in parallel: local, local:N (processes) or dask:ADDRESS (a cluster)."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder; default: ./EXPERIMENT-SCALE.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a table or figure of a paper and compare it with the published numbers.
+
+    Writes results.json, table.md and table.html. An interrupted run continues where it stopped:
+    finished jobs are never run twice.
+    """
+    chosen = None if rows is None else numbers(rows, "--rows")
+    counted = numbers(seeds, "--seeds")
+    from demix._support.workers.executors import open_executor
+
+    folder = out or Path(f"{experiment}-{scale}")
+    # Worker processes import what they need while this process does the same.
+    with nullcontext() if executor is None else open_executor(executor, preload=PRELOAD) as engine:
+        records = _reproduce(
+            experiment, folder, chosen, counted, scale, data or [], engine, as_json
+        )
+    if records is None:
+        return
+    if as_json:
+        from demix.cli.console import print_json
+
+        print_json(records, indent=1)
+    else:
+        figure = ", figure.svg, figure.png" if (folder / "figure.svg").is_file() else ""
+        typer.echo(f"Wrote {folder}/results.json{figure}, table.md and table.html")
+
+
+def _reproduce(
+    name: str,
+    folder: Path,
+    rows: Sequence[int] | None,
+    seeds: Sequence[int],
+    scale: str,
+    data: Sequence[Path],
+    executor: Executor | None,
+    as_json: bool,
+) -> list[dict[str, Any]] | None:
+    """Run an experiment with bars; return its records, or None on other ranks than 0."""
+    from demix._support.process_group.launch import joined
+    from demix.cli.console import console, warnings_to
+    from demix.cli.progress import training_bar
+    from demix.cli.table_bars import TableBars
+    from demix.papers.experiments import experiment_named
+    from demix.papers.runner.reproduce import reproduce
+    from demix.papers.runner.scales import scale_named
+
+    experiment, size = experiment_named(name), scale_named(scale)
+    try:
+        # All ranks that torchrun has started train, and rank 0 does the rest.
+        with joined() as ranks:
+            terminal = console(errors=as_json, quiet=not ranks.leads)
+            with warnings_to(terminal), training_bar(terminal) as progress:
+                records = reproduce(
+                    experiment,
+                    folder,
+                    rows=rows,
+                    seeds=seeds,
+                    scale=size,
+                    data=data,
+                    executor=executor,
+                    callback=TableBars(progress, experiment.score),
+                )
+            return records if ranks.leads else None
+    except KeyboardInterrupt:
+        console(errors=True).print("Interrupted; finished jobs are kept.")
+        raise typer.Exit(130) from None
