@@ -73,10 +73,10 @@ def test_the_baseline_is_chance():
         (np.eye(4), np.eye(4), None, "takes at least 6 clusters and 2 folds.*are 4 and 10"),
         (factors(0, 2), factors(0, 2) * [1, 0], None, "vary in every column, but column 1"),
         (factors(0, 2), factors(0, 2)[:5], None, "needs a cluster in 0..4"),
-        (factors(0, 2), factors(0, 2), np.arange(3), "400 whole numbers, one per row"),
+        (factors(0, 2), factors(0, 2), np.arange(3), "400 whole numbers, one per prototype"),
         (factors(0, 2), factors(0, 2), np.zeros(400), "whole numbers.*float64"),
-        (np.empty((0, 2)), factors(0, 2), None, "0 rows needs a cluster"),
-        (factors(0, 2) * np.nan, factors(0, 2), None, "rows must be finite"),
+        (np.empty((0, 2)), factors(0, 2), None, "0 prototypes needs a cluster"),
+        (factors(0, 2) * np.nan, factors(0, 2), None, "prototypes must be finite"),
     ],
 )
 def test_what_cannot_be_scored_is_refused(rows, vectors, clusters, words):

@@ -53,7 +53,7 @@ def mlp(
         raise DemixError(f"A body needs at least one hidden layer, but got widths {hidden!r}.")
     act = _ACTIVATIONS[activation]
     if residual and batch_norm:
-        raise DemixError("Layers are either residual or batch-normalised, but both were asked for.")
+        raise DemixError("Layers are residual or batch-normalised, but got both; choose one.")
     if residual:
         if len(set(hidden)) > 1:
             raise DemixError(f"Residual layers need one width, but got {tuple(hidden)!r}.")

@@ -45,8 +45,8 @@ class Encoder(nn.Module):
     batch_norm : bool
         Whether plain layers are normalised over the batch, as in Reizinger et al. (2024).
     components : int, optional
-        Keep so many directions of the input in the whitening, for images and other inputs with
-        very many dimensions.
+        How many directions of the input the whitening keeps, for images and other inputs with
+        very many dimensions; by default all.
     scale : float
         Where the learnable size of the output space starts (a radius, or the sides of a box
         relative to the given one); positive by parameterisation. In ``R^n`` it scales the output.

@@ -16,8 +16,8 @@ class Whitening(nn.Module):
     dim : int
         The input dimension.
     components : int, optional
-        Keep so many directions, those of the largest variance, for inputs with very many
-        dimensions; by default all of them.
+        How many directions to keep, those of the largest variance, for inputs with very many
+        dimensions; by default all.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Scores of learnt rows against the cluster vectors they stand for."""
+"""The score of learnt prototypes against the vectors of their clusters."""
 
 from __future__ import annotations
 
@@ -15,34 +15,29 @@ from demix.theory.setting import UP_TO
 
 
 def prototypes_r2(
-    rows: Any, vectors: Any, clusters: Any = None, *, folds: int = 10, seed: int = 0
+    prototypes: Any, vectors: Any, clusters: Any = None, *, folds: int = 10, seed: int = 0
 ) -> Score:
-    r"""Return the held-out :math:`R^2` of a linear regression from rows to cluster vectors.
+    r"""Return the held-out :math:`R^2` of a linear regression from prototypes to cluster vectors.
 
-    By Theorem 1 of Reizinger et al. (2024) the rows of a classifier are an affine image of the
-    cluster vectors. Rows of one cluster coincide, so that a split over rows would score on vectors
-    it was fitted on; here whole clusters are held out, and every vector is predicted by a
-    regression on the rows of others.
+    By Theorem 1 of Reizinger et al. (2024) the prototypes of a classifier are an affine image of
+    the cluster vectors. Those of one cluster coincide, so that a split over prototypes would score
+    on vectors it was fitted on; here whole clusters are held out, and every vector is predicted by
+    a regression on the prototypes of others. Invariant to invertible affine maps of the prototypes;
+    for the baseline, vectors are shuffled over the clusters.
 
     Parameters
     ----------
-    rows : array (N, m)
-        The learnt table, e.g. ``Classification.prototypes()``.
+    prototypes : array (N, m)
+        E.g. ``Classification.prototypes()``.
     vectors : array (C, d)
         The cluster vectors.
     clusters : array (N,) of int, optional
-        The cluster of each row, e.g. ``ClusterProcess.classes_of_labels``; by default row ``i`` is
-        of cluster ``i``.
+        The cluster of each prototype, e.g. ``ClusterProcess.classes_of_labels``; by default
+        prototype ``i`` is of cluster ``i``.
     folds : int
         Into how many parts the clusters are split; with fewer clusters each is left out once.
     seed : int
         Seed of the split, of the shuffled baseline and of the interval.
-
-    Returns
-    -------
-    Score
-        Invariant to invertible affine maps of the rows. ``baseline`` is that of vectors that were
-        shuffled over the clusters.
 
     Examples
     --------
@@ -54,17 +49,17 @@ def prototypes_r2(
     >>> bool(prototypes_r2(v, v).baseline < 0.2)
     True
     """
-    rows, vectors = check_matrix(rows, "rows"), check_matrix(vectors, "vectors")
+    rows, vectors = check_matrix(prototypes, "prototypes"), check_matrix(vectors, "vectors")
     members = np.arange(len(rows)) if clusters is None else np.asarray(clusters)
     if members.shape != (len(rows),) or members.dtype.kind not in "iu":
         raise DemixError(
-            f"clusters must be {len(rows)} whole numbers, one per row, but got "
+            f"clusters must be {len(rows)} whole numbers, one per prototype, but got "
             f"{members.dtype} of shape {members.shape}."
         )
     if len(rows) == 0 or members.min() < 0 or members.max() >= len(vectors):
         raise DemixError(
-            f"Each of {len(rows)} rows needs a cluster in 0..{len(vectors) - 1}, the cluster "
-            "vectors there are; say with `clusters` which belongs to which row."
+            f"Each of {len(rows)} prototypes needs a cluster in 0..{len(vectors) - 1}, the "
+            "numbers of the cluster vectors; give the cluster of each as `clusters`."
         )
     constant = np.flatnonzero(np.ptp(vectors, axis=0) == 0)
     if len(constant):
@@ -94,7 +89,7 @@ def prototypes_r2(
             predicted[held] = fitted.predict(rows[held])
         centred = target - target.mean(axis=0)
         each = np.hstack([np.square(target - predicted), centred, np.square(centred)])
-        # Rows of one cluster stand or fall together: clusters are drawn anew, not rows.
+        # Prototypes of one cluster are not independent: clusters are drawn anew.
         size = np.bincount(members, minlength=len(vectors))[present]
         terms = np.zeros((len(vectors), each.shape[1]))
         np.add.at(terms, members, each)

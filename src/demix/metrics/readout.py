@@ -177,6 +177,6 @@ def _standardised(latents: np.ndarray, fit: np.ndarray) -> np.ndarray:
 
 def _fitted(inputs: np.ndarray, classes: np.ndarray) -> LogisticRegression:
     with warnings.catch_warnings():
-        # What is left after so many steps changes no held-out figure.
+        # Further steps change no held-out figure.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return LogisticRegression(C=_STRENGTH, max_iter=200).fit(inputs, classes)

@@ -22,7 +22,7 @@ from demix.metrics.regression import affine_r2, orthogonal_r2
 from demix.metrics.score import Score
 from demix.metrics.votes import beta_vae_score, factor_vae_score
 
-# Beyond so many samples the slower scores gain no digit that matters, and take minutes.
+# With more samples the slower scores gain no digit that matters, and take minutes.
 _ENOUGH = 20_000
 
 
@@ -103,7 +103,7 @@ def all_scores(
     Returns
     -------
     dict of str to Score
-        In one order whatever was asked for.
+        In one order, whatever ``only`` is.
 
     Examples
     --------

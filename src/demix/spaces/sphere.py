@@ -45,7 +45,7 @@ class Sphere(Space):
         return (z.norm(dim=-1) - self.radius).abs() <= atol * max(1.0, self.radius)
 
     def project(self, z: Tensor) -> Tensor:
-        """Scale to the radius; the centre, which has no nearest point, goes to the first pole."""
+        """Scale to the radius; the centre, which has no nearest point, becomes the first pole."""
         norm = z.norm(dim=-1, keepdim=True)
         pole = torch.zeros_like(z)
         pole[..., 0] = self.radius

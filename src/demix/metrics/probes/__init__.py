@@ -1,1 +1,1 @@
-"""What a representation tells of known factors: linear read-outs, each beside chance."""
+"""Linear read-outs of known factors from a representation, each compared with chance."""

@@ -152,7 +152,7 @@ def factors_of(
     kinds: Mapping[str, str],
     periods: Mapping[str, float],
 ) -> list[Factor]:
-    """Return the factors that are asked for, of ``rows`` values each; see :func:`probe`."""
+    """Return the chosen factors of a table, of ``rows`` values each; see :func:`probe`."""
     columns = columns_of(table)
     unknown = [name for name in [*(only or ()), *kinds, *periods] if name not in columns]
     if unknown:

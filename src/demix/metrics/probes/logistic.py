@@ -17,9 +17,9 @@ PENALTIES = tuple(10.0**power for power in range(1, -6, -1))
 """Penalties that are tried, in units of the variance of one feature, strongest first."""
 
 _STEPS = 200
-# A fit ends where at most so many nats could still be gained, by the curvature at its beginning.
+# A fit ends when at most this gain, in nats, is left by the curvature at its start.
 _NATS = 1e-6
-# After so many weaker penalties in a row that predict validation rows worse, a factor is done.
+# Weaker penalties in a row that may predict validation rows worse before a factor is done.
 _PATIENCE = 2
 
 
@@ -148,7 +148,7 @@ def _step(
     weights: np.ndarray,
     direction: np.ndarray,
 ) -> np.ndarray:
-    """Return how far each factor goes ``(f,)``: Newton's step, halved until it leads down."""
+    """Return the step ``(f,)`` of each factor: Newton's, halved until it lowers the loss."""
     slope = ((logits.shares - targets) * moved).sum(axis=2).mean(axis=0, dtype=np.float64)
     slope = slope + (decay * weights * direction).sum(axis=(0, 2))
     bend = logits.bend(moved, logits.shares) + (decay * np.square(direction)).sum(axis=(0, 2))
@@ -157,7 +157,7 @@ def _step(
     for _ in range(30):
         ahead = Logits(logits.values + (step[:, None] * moved).astype(moved.dtype))
         loss = ahead.loss(targets) + _size(decay, weights + step[:, None] * direction)
-        # Float32 logits do not tell losses apart that are closer than that.
+        # Losses of float32 logits are not more precise.
         high = loss > start + 1e-7
         if not high.any():
             break

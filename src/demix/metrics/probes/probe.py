@@ -20,7 +20,7 @@ LEVEL = 0.05
 
 # With fewer rows, fewer than twenty would score.
 _LEAST_ROWS = 70
-# A p-value of a permutation test is at least one in so many; a hundred factors divide it by 100.
+# A p-value is at least one over the permutations; Bonferroni multiplies it by the factors.
 _LEAST_ORDERS, _ORDERS_A_FACTOR = 2000, 200
 # Factors of more values are written without them.
 _LISTED = 100
@@ -138,8 +138,8 @@ def probe(
     factors : dict of arrays (N,), DataFrame, KnownFactors or array (N, n)
         Known factors: numbers, truth values or text.
     only : sequence of str, optional
-        Names of the factors that are asked for; one of them that never changes is refused, while
-        others are marked as not testable.
+        Names of the factors to probe, each of which must vary; by default all, and constant ones
+        are marked as not testable.
     kinds : dict, optional
         Kinds of factors by name: ``continuous``, ``ordinal``, ``categorical`` or ``binary``. By
         default text, truth values and whole numbers of at most 20 different values are categories,
