@@ -54,12 +54,6 @@ def test_figures_are_those_of_the_paper(cell, figure):
     assert experiment_named(name).rows[number - 1].published(model, score) == (figure, None)
 
 
-@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if not name.startswith("clica")])
-def test_rows_are_numbered_from_one(name):
-    rows = experiment_named(name).rows
-    assert [row.number for row in rows] == list(range(1, len(rows) + 1))
-
-
 def test_the_supervised_rows_are_in_the_papers_order():
     rows = experiment_named("ce-supervised").rows
     assert [row.dim for row in rows[:3]] == [5, 10, 20]
