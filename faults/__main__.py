@@ -80,6 +80,8 @@ def series(bench: Bench, second: Processes, sizes: Sizes) -> Iterator[Callable[[
         yield partial(limits.together, works[name], sizes.together, bench, second)
     for name in ALL:
         yield partial(strangers.traps, works[name], bench)
+    for name in ALL:
+        yield partial(strangers.beside, works[name], bench)
     for name in ONCE:
         yield partial(strangers.again, works[name], bench)
     yield partial(strangers.onto_inputs, bench)

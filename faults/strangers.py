@@ -41,6 +41,21 @@ def traps(work: Work, bench: Bench) -> Outcome:
     return outcome
 
 
+def beside(work: Work, bench: Bench) -> Outcome:
+    """Put a file of somebody else in the place of each output, beside a result that is there."""
+    outcome = Outcome("files of others beside its result", work.name)
+    for name in (name for name in _names(work, bench) if not name.endswith(LOCK)):
+        with bench.folder() as folder:
+            bench.processes.run(*work.command(folder))
+            (folder / name).write_bytes(PRECIOUS)
+            outcome.tried += 1
+            done = bench.processes.run(*work.command(folder))
+            if done.returncode:
+                outcome.refusal(done)
+            outcome.expect((folder / name).read_bytes() == PRECIOUS, f"{work.name} replaced {name}")
+    return outcome
+
+
 def again(work: Work, bench: Bench) -> Outcome:
     """Run a finished command once more: what is there stays, to the bit."""
     outcome = Outcome("a finished result in its place", work.name)

@@ -73,6 +73,13 @@ def test_what_is_planted_in_its_place_is_left_alone(bench, name):
     assert outcome.tried >= 3
 
 
+@pytest.mark.parametrize("name", ["demix evaluate", "demix render sprites", "demix reproduce"])
+def test_files_of_others_beside_a_result_stay(bench, name):
+    outcome = strangers.beside(bench.works[name], bench)
+    check(outcome, tried=outcome.tried, refused=outcome.tried)
+    assert outcome.tried >= 2
+
+
 def test_a_finished_result_stays_unless_it_is_to_be_replaced(bench):
     check(strangers.again(bench.works["demix evaluate"], bench), tried=2, refused=1)
 

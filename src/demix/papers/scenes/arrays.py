@@ -9,10 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from demix._support.errors import DemixError
 from demix._support.files import open_own, open_regular
-
-_MAGIC = b"\x93NUMPY"
+from demix._support.outputs import refuse_other
 
 
 def allocate(file: Path, shape: tuple[int, ...]) -> None:
@@ -36,11 +34,15 @@ def allocate(file: Path, shape: tuple[int, ...]) -> None:
     header = _header(shape)
     # What else it holds stays, as far as it goes.
     with os.fdopen(open_own(file, os.O_CREAT), "r+b") as begun:
-        if begun.read(len(_MAGIC)) not in (b"", _MAGIC):
-            raise DemixError(f"{file} holds something else; choose another folder.")
-        begun.seek(0)
+        check_ours(file, len(header) + math.prod(shape))
         begun.write(header)
         begun.truncate(len(header) + math.prod(shape))
+
+
+def check_ours(file: Path, size: int) -> None:
+    """Refuse a file that neither begins as an array does, nor has the size of the one to write."""
+    if file.is_file() and file.stat().st_size not in (0, size):
+        refuse_other(file, b"\x93NUMPY")
 
 
 def is_allocated(file: Path, shape: tuple[int, ...]) -> bool:

@@ -13,9 +13,9 @@ from typing import Any
 from demix._support.errors import DemixError, shortened, warn
 from demix._support.files import is_full, write_atomic
 from demix._support.locks import lock_folder
-from demix._support.outputs import claim_folder, refuse_other
+from demix._support.outputs import claim_folder
 from demix._support.provenance import provenance
-from demix.papers.scenes.arrays import allocate, raw_npy
+from demix.papers.scenes.arrays import allocate, check_ours, raw_npy
 from demix.papers.scenes.disk import check_processes, check_room, full_disk
 from demix.papers.scenes.order import Order
 from demix.papers.scenes.pairs import positive_latents
@@ -96,10 +96,10 @@ def _render(
         warn(f"{count} images in {path} are damaged; they are rendered again.")
     todo = [*broken, *range(len(sums.shards), len(parts))]
     done = sums.count(order)
-    for name in order.files:
-        refuse_other(path / f"{name}.npy", b"\x93NUMPY")
     try:
         latents = _latents(order)
+        for name, raw in latents.items():
+            check_ours(path / name, len(raw))
         sums.latents = {name: checksum(raw) for name, raw in latents.items()}
         _write_meta(path, order, sums, origin)  # first: it says whose folder this is
         for name, raw in latents.items():
