@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from demix import Encoder, InfoNCE, LeakyMixing, Process, Recipe, Sphere, Uniform, VonMisesFisher
+from demix import Encoder, InfoNCE, Process, Recipe
+from small_processes import sphere_pairs
 
 
 @pytest.fixture(scope="session")
 def circle() -> Process:
-    """Angles, mixed in the plane; matched with the dot product."""
-    space = Sphere(2)
-    return Process(Uniform(space), VonMisesFisher(space, 10.0), LeakyMixing(2, seed=0, draws=100))
+    """Angles, mixed in the plane."""
+    return sphere_pairs(draws=100)
+
+
+@pytest.fixture
+def all_checkpoints(monkeypatch):
+    """Trainings of a second write a checkpoint at every evaluation, as those of an hour do."""
+    monkeypatch.setattr("demix.training.checkpoints._SHARE", math.inf)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Noise, imbalance and smoothing bend the features of a plain loss; corrections keep them straight.
 
-All trainings are of case C1 (unit features, unit rows), where rows cannot give way in place of the
-features; what is not linear is measured on fresh samples of all classes alike.
+All trainings are of case C1 (unit features, unit prototypes), where prototypes cannot give way in
+place of the features; what is not linear is measured on fresh samples of all classes alike.
 """
 
 from __future__ import annotations
@@ -14,27 +14,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from demix import (
-    Classification,
-    ClusterProcess,
-    Encoder,
-    LeakyMixing,
-    Recipe,
-    Sphere,
-    Uniform,
-    VonMisesFisher,
-    affine_r2,
-    cluster_vectors,
-    train,
-)
+from demix import Classification, ClusterProcess, Encoder, Recipe, Sphere, affine_r2, train
 from demix.theory.optimum import optimum_error
+from small_processes import sphere_labels
 
 SEED, KAPPA, SPHERE = 100, 10.0, Sphere(3)
-CLEAN = ClusterProcess(
-    cluster_vectors(Uniform(SPHERE), 20, seed=SEED),
-    VonMisesFisher(SPHERE, KAPPA),
-    LeakyMixing(3, seed=SEED, layers=2, draws=100),
-)
+CLEAN = sphere_labels(3, seed=SEED, layers=2, draws=100)
 NOISY, UNBALANCED = replace(CLEAN, label_noise=0.6), replace(CLEAN, imbalance=30.0)
 
 

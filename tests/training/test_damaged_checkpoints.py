@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 
 import pytest
 import torch
 
-from demix import (
-    DemixError,
-    DemixWarning,
-    Encoder,
-    InfoNCE,
-    LeakyMixing,
-    Process,
-    Recipe,
-    Sphere,
-    Uniform,
-    VonMisesFisher,
-    train,
-)
+from demix import DemixError, DemixWarning, Encoder, InfoNCE, Recipe, Sphere, train
 from demix.training.checkpoints import checkpoint_files, remove_checkpoint
+from small_processes import sphere_pairs
 
-SPHERE = Sphere(2)
-PROCESS = Process(Uniform(SPHERE), VonMisesFisher(SPHERE, 10.0), LeakyMixing(2, seed=0, draws=10))
+SPHERE, PROCESS = Sphere(2), sphere_pairs()
+pytestmark = pytest.mark.usefixtures("all_checkpoints")
 # Flips of one bit, of all bits of a stretch, and ends at all places.
 REGIONS = 24
 
@@ -50,12 +38,6 @@ def run(path=None, *, stop_at: int | None = None, eval_every: int = 3) -> torch.
     return torch.cat([value.flatten() for value in encoder.state_dict().values()])
 
 
-@pytest.fixture(autouse=True)
-def at_every_look(monkeypatch):
-    """Trainings of a second write a checkpoint at every look, as those of an hour do."""
-    monkeypatch.setattr("demix.training.checkpoints._SHARE", math.inf)
-
-
 @pytest.fixture(scope="module")
 def undisturbed():
     """The weights of a training that nothing happened to."""
@@ -64,7 +46,7 @@ def undisturbed():
 
 @pytest.fixture
 def cut(tmp_path):
-    """The checkpoint of a training that was cut off after its third look."""
+    """The checkpoint of a training that was cut off after its third evaluation."""
     path = tmp_path / "checkpoint.safetensors"
     run(path, stop_at=10)
     return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import signal
 from functools import cache
 from pathlib import Path
@@ -12,46 +11,27 @@ import torch
 
 from demix import (
     Classification,
-    ClusterProcess,
     DemixError,
     Encoder,
     InfoNCE,
     InstanceDiscrimination,
-    LeakyMixing,
-    Process,
     Real,
     Recipe,
-    Sphere,
-    Uniform,
-    VonMisesFisher,
-    cluster_vectors,
     train,
 )
+from small_processes import sphere_labels, sphere_pairs
 
-SPHERE, MIXING = Sphere(2), LeakyMixing(2, seed=0, draws=10)
-PAIRS = Process(Uniform(SPHERE), VonMisesFisher(SPHERE, 10.0), MIXING)
-LABELS = ClusterProcess(
-    cluster_vectors(Uniform(SPHERE), 20, seed=0), VonMisesFisher(SPHERE, 10.0), MIXING
-)
+PAIRS, LABELS = sphere_pairs(), sphere_labels()
 CASES = {
     "pairs, muon": (PAIRS, InfoNCE, {}),
     "pairs, adam": (PAIRS, InfoNCE, {"optimizer": "adam"}),
     "pairs, both": (PAIRS, InfoNCE, {"optimizer": "muon_last"}),
     "labels": (LABELS, lambda: Classification(20, 2, bias=True), {}),
-    "sampled rows": (LABELS, lambda: InstanceDiscrimination(20, 2, sampled=5), {}),
-    "lazy rows": (
-        LABELS,
-        lambda: InstanceDiscrimination(20, 2, sampled=5),
-        {"lazy_prototypes": True},
-    ),
+    "sampled": (LABELS, lambda: InstanceDiscrimination(20, 2, sampled=5), {}),
+    "lazy": (LABELS, lambda: InstanceDiscrimination(20, 2, sampled=5), {"lazy_prototypes": True}),
 }
 every_case = pytest.mark.parametrize("name", CASES)
-
-
-@pytest.fixture(autouse=True)
-def at_every_look(monkeypatch):
-    """Trainings of a second write a checkpoint at every look, as those of an hour do."""
-    monkeypatch.setattr("demix.training.checkpoints._SHARE", math.inf)
+pytestmark = pytest.mark.usefixtures("all_checkpoints")
 
 
 def run(case, *, stop_at: int | None = None, **settings):
@@ -73,8 +53,7 @@ def run(case, *, stop_at: int | None = None, **settings):
         callback=cut,
         **settings,
     )
-    modules = [encoder] + ([objective] if isinstance(objective, torch.nn.Module) else [])
-    weights = [value for module in modules for value in module.state_dict().values()]
+    weights = [value for made in (encoder, objective) for value in made.state_dict().values()]
     return weights, training
 
 
@@ -165,10 +144,10 @@ def test_what_is_no_checkpoint_is_refused(content, tmp_path):
 SCRIPT = """
 import sys, torch
 sys.path.insert(0, sys.argv[2])
-from test_train_checkpoints import LABELS
+from small_processes import sphere_labels
 from demix import Classification, Encoder, Real, Recipe, train
 encoder, objective = Encoder(2, Real(2), hidden=(16, 16)), Classification(20, 2)
-train(encoder, LABELS.sample, objective, Recipe(steps=300, batch=64), eval_every=5,
+train(encoder, sphere_labels().sample, objective, Recipe(steps=300, batch=64), eval_every=5,
       checkpoint=sys.argv[1] or None, callback=lambda step, record: print(step, flush=True))
 print(torch.cat([p.detach().flatten() for p in [*encoder.parameters(), objective.weight]])
       .numpy().tobytes().hex()[-4000:])
@@ -177,7 +156,7 @@ print(torch.cat([p.detach().flatten() for p in [*encoder.parameters(), objective
 
 @pytest.mark.slow
 def test_killed_at_any_moment_it_ends_with_the_same_weights(demix, tmp_path):
-    here, path = Path(__file__).parent, tmp_path / "checkpoint.safetensors"
+    here, path = Path(__file__).parents[1], tmp_path / "checkpoint.safetensors"
     undisturbed = demix.run_python(SCRIPT, "", here).stdout.splitlines()[-1]
     demix.start_python(SCRIPT, path, here)
     demix.send(signal.SIGKILL, lambda: len(demix.said()) >= 50)  # of 300 steps

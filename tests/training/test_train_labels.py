@@ -25,16 +25,11 @@ from demix import (
     train,
 )
 from demix.theory.optimum import optimum_error
+from small_processes import sphere_labels
 
 
 def trained(steps: int = 500, optimizer: str = "muon"):
-    sphere = Sphere(2)
-    process = ClusterProcess(
-        cluster_vectors(Uniform(sphere), 20, seed=0),
-        VonMisesFisher(sphere, 10.0),
-        LeakyMixing(2, seed=0, draws=50),
-    )
-    objective = Classification(20, 2)
+    process, objective = sphere_labels(draws=50), Classification(20, 2)
     before = objective.weight.detach().clone()
     encoder = Encoder(2, Real(2), hidden=(32,) * 3, activation="leaky_relu")
     train(encoder, process.sample, objective, Recipe(steps=steps, batch=512, optimizer=optimizer))

@@ -14,9 +14,7 @@ from demix import (
     LeakyMixing,
     Process,
     Recipe,
-    Sphere,
     Uniform,
-    VonMisesFisher,
     affine_r2,
     contrast,
     mean_correlation,
@@ -25,6 +23,7 @@ from demix import (
 from demix.losses.pairs import LatentMSE
 from demix.theory.optimum import latent_loss
 from demix.training.recipe import plain_adam
+from small_processes import sphere_pairs
 
 RECIPE = Recipe(steps=150, batch=256)
 
@@ -42,8 +41,7 @@ def recovered(encoder, process):
 
 @pytest.fixture(scope="module")
 def sphere_process():
-    sphere = Sphere(3)
-    return Process(Uniform(sphere), VonMisesFisher(sphere, 10.0), LeakyMixing(3, seed=1, draws=100))
+    return sphere_pairs(3, seed=1, draws=100)
 
 
 def test_the_loss_falls_and_a_sphere_is_recovered_up_to_an_affine_map(sphere_process):

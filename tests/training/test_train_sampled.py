@@ -1,4 +1,4 @@
-"""Training on sampled rows: as good as on all, and lazily without touching the others."""
+"""Training on sampled prototypes: as good as on all, and lazily without touching the others."""
 
 from __future__ import annotations
 
@@ -14,18 +14,14 @@ from demix import (
     Encoder,
     InfoNCE,
     InstanceDiscrimination,
-    LeakyMixing,
     Real,
     Recipe,
-    Sphere,
-    Uniform,
-    VonMisesFisher,
     affine_r2,
-    cluster_vectors,
     train,
 )
 from demix.losses.prototypes import draw_distinct
 from demix.processes.cluster_process import Labelled
+from small_processes import sphere_labels
 
 ROWS, DRAWN, STEPS = 500, 8, 3
 
@@ -122,9 +118,7 @@ def test_one_objective_can_be_trained_lazily_and_then_exactly():
 
 @pytest.fixture(scope="module")
 def clusters() -> ClusterProcess:
-    sphere = Sphere(2)
-    vectors = cluster_vectors(Uniform(sphere), 100, seed=0)
-    return ClusterProcess(vectors, VonMisesFisher(sphere, 10.0), LeakyMixing(2, seed=0, draws=50))
+    return sphere_labels(classes=100, draws=50)
 
 
 def score(clusters: ClusterProcess, *, sampled: int | None, lazy: bool = False) -> float:

@@ -13,34 +13,26 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from demix import (
     Classification,
-    ClusterProcess,
     DemixError,
     Encoder,
     InfoNCE,
     InstanceDiscrimination,
-    LeakyMixing,
-    Process,
     Real,
     Recipe,
     ShapedInfoNCE,
     Sphere,
-    Uniform,
-    VonMisesFisher,
-    cluster_vectors,
     train,
 )
 from demix._support.process_group.group import LostRank, Ranks
 from demix.losses import ring
 from forked_ranks import fork_ranks
+from small_processes import sphere_labels, sphere_pairs
 
-SPHERE, MIXING = Sphere(2), LeakyMixing(2, seed=0, draws=10)
-NOISE = VonMisesFisher(SPHERE, 10.0)
-PAIRS = Process(Uniform(SPHERE), NOISE, MIXING)
-LABELS = ClusterProcess(cluster_vectors(Uniform(SPHERE), 20, seed=0), NOISE, MIXING)
+SPHERE, PAIRS, LABELS = Sphere(2), sphere_pairs(), sphere_labels()
 STEPS = 12
 CASES: dict[str, tuple[Any, Callable[[], Any], dict[str, Any]]] = {
     "pairs": (PAIRS, InfoNCE, {}),
@@ -61,8 +53,8 @@ def run(name: str, *, dies_at: int | None = None, **settings: Any) -> tuple[list
     """Return all weights of a training in float64 and its history; a rank may die on the way."""
     process, make, options = CASES[name]
     encoder, objective = Encoder(2, Real(2), hidden=(8, 8)).double(), make()
-    modules = [encoder, objective] if isinstance(objective, nn.Module) else [encoder]
-    modules[-1].double()
+    for parameter in objective.parameters():
+        parameter.data = parameter.data.double()
     held = process.sample(50, generator=torch.Generator().manual_seed(9))
     draws = [0]
 
@@ -89,7 +81,9 @@ def run(name: str, *, dies_at: int | None = None, **settings: Any) -> tuple[list
         validate=validate,
         **settings,
     )
-    return [w.clone() for made in modules for w in made.state_dict().values()], training
+    return [
+        w.clone() for made in (encoder, objective) for w in made.state_dict().values()
+    ], training
 
 
 def told(training: Any) -> list[list[float]]:
