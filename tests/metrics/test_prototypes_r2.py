@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from score_groups import dimensions, factors, invertible, lawful, seeds, shift
+from score_maps import dimensions, factors, invertible, lawful, seeds, shift
 
 from demix import DemixError
 from demix.metrics.prototypes import prototypes_r2

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from score_groups import factors
+from score_maps import factors
 
 from demix import Score, affine_r2, mean_correlation, orthogonal_r2
 from demix.metrics.isometry import isometry_error

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from score_groups import turn
+from score_maps import turn
 
 from demix import all_scores
 

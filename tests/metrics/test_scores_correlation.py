@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
-from score_groups import (
+from score_maps import (
     dimensions,
     factors,
     invertible,

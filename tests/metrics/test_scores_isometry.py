@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from score_groups import (
+from score_maps import (
     dimensions,
     factors,
     lawful,

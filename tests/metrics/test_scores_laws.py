@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from score_groups import invertible, signed_permutation, turn
+from score_maps import invertible, signed_permutation, turn
 
 from demix import Score
 from demix.metrics.dci import dci

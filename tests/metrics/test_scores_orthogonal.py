@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from score_groups import dimensions, factors, invertible, lawful, orthogonal, scales, seeds, shift
+from score_maps import dimensions, factors, invertible, lawful, orthogonal, scales, seeds, shift
 
 from demix import DemixError, affine_r2, orthogonal_r2
 
@@ -21,7 +21,7 @@ def test_any_rotation_scale_and_shift_scores_1(seed: int, dim: int, scale: float
 
 @given(seed=seeds, dim=dimensions, scale=scales)
 @lawful
-def test_the_group_changes_no_score(seed: int, dim: int, scale: float) -> None:
+def test_such_a_map_changes_no_score(seed: int, dim: int, scale: float) -> None:
     s = factors(seed, dim)
     rough = np.sin(2 * s) + 0.3 * factors(seed + 1, dim)
     moved = scale * rough @ orthogonal(seed, dim) + shift(seed, dim)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from score_groups import dimensions, factors, lawful, orthogonal, scales, seeds, shift
+from score_maps import dimensions, factors, lawful, orthogonal, scales, seeds, shift
 
 from demix import DemixError
 from demix.metrics.regression import orthogonality_error

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from score_groups import factors
+from score_maps import factors
 
 from demix import DemixError, affine_r2, mean_correlation, orthogonal_r2
 from demix.metrics.correlation import correlation_matrix

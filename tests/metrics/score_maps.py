@@ -1,4 +1,4 @@
-"""Factors, and random elements of the groups up to which a score may identify them."""
+"""Factors, and random maps up to which a score may identify them."""
 
 from __future__ import annotations
 
