@@ -10,11 +10,10 @@ from demix._support.errors import DemixError
 from demix.cli.options import FitOptions
 from demix.data.data import Data
 from demix.data.supervision import read_labels, read_pairs, read_time
+from demix.estimators.base import Demixer
 from demix.estimators.classifier import ClassifierDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
 from demix.estimators.instance import InstanceDemixer
-
-Estimator = ContrastiveDemixer | ClassifierDemixer | InstanceDemixer
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class FitSetup:
     """Checked rows, an estimator for them, and its further arguments of ``fit``."""
 
     data: Data
-    demixer: Estimator
+    demixer: Demixer
     supervision: dict[str, Any]
     in_time: bool
 
@@ -38,7 +37,7 @@ def set_up(options: FitOptions, data: Data) -> FitSetup:
     common: dict[str, Any] = {"n_latents": o.n_latents, "random_state": o.seed}
     common |= {} if o.space is None else {"space": o.space}
     supervision: dict[str, Any] = {}
-    demixer: Estimator
+    demixer: Demixer
     if (o.labels is not None or o.instances) and o.conditional is not None:
         raise DemixError(f"A conditional describes pairs, but got {given[0]}; leave it out.")
     if o.labels is not None:
@@ -57,7 +56,8 @@ def set_up(options: FitOptions, data: Data) -> FitSetup:
         )
         if o.pairs is not None:
             supervision = {"positives": read_pairs(o.pairs, len(data))}
-    return FitSetup(data, demixer, supervision, in_time=not given or given == ["--lag"])
+    in_time = demixer.time_lag(supervision.get("positives")) is not None
+    return FitSetup(data, demixer, supervision, in_time)
 
 
 def _conditional(text: str | None) -> str | float | None:
