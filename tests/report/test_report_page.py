@@ -163,7 +163,7 @@ def test_a_failed_write_keeps_the_old_page(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_folder_in_the_way_is_named(tmp_path: Path):
-    with pytest.raises(DemixError, match="Cannot write"):
+    with pytest.raises(DemixError, match="but it is a folder"):
         write_page(Page("T", "", []), tmp_path)
     assert os.listdir(tmp_path.parent).count(tmp_path.name) == 1
 
