@@ -142,12 +142,10 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         ----------
         path : path
             The file; an earlier page of demix is replaced, any other file is refused.
-        X : array-like (N, d), images (N, C, H, W), or Data, optional
-            Rows whose latents are shown, usually the fitted ones.
-        factors : array (N, k), optional
-            Known factors of these rows, to compare with.
-        factor_names : sequence of str, optional
-            Their names.
+        X : optional
+            Rows as in :meth:`fit` whose latents are shown, usually the fitted ones.
+        factors, factor_names : array (N, k) and sequence of str, optional
+            Known factors of these rows, to compare with, and their names.
         time_order : bool
             Whether the rows are in time order.
         """
