@@ -86,7 +86,7 @@ def fit_encoder(
     device = next(encoder.parameters()).device
     held_out = torch.Generator(device).manual_seed(_APART + seed)
     check_training_memory(
-        encoder, objective, recipe, checkpoint=checkpoint is not None, beside=_more_bytes(encoder)
+        encoder, objective, recipe, checkpoint=checkpoint is not None, extra=_more_bytes(encoder)
     )
     if warm_start:
         recipe = replace(recipe, initialise=False)

@@ -20,12 +20,12 @@ _ROWS = 2
 
 
 def check_training_memory(
-    encoder: Encoder, objective: Any, recipe: Recipe, *, checkpoint: bool, beside: float = 0.0
+    encoder: Encoder, objective: Any, recipe: Recipe, *, checkpoint: bool, extra: float = 0.0
 ) -> None:
-    """Raise an error if a training, and ``beside`` other bytes, will not fit into memory."""
+    """Raise an error if a training, and ``extra`` other bytes, will not fit into memory."""
     if next(encoder.parameters()).device.type == "cpu":
         check_memory(
-            training_bytes(encoder, objective, recipe, checkpoint=checkpoint) + beside,
+            training_bytes(encoder, objective, recipe, checkpoint=checkpoint) + extra,
             f"Training with a batch of {recipe.batch}",
             "take a smaller batch, chunks of it (Recipe(chunk=...)), or a machine with more",
         )
