@@ -210,3 +210,23 @@ def test_different_spaces_differ():
     ]
     assert len(set(different)) == len(different)
     assert Sphere(3) != "Sphere(3)"
+
+
+def test_latents_of_a_spherical_space_have_one_norm(bounded):
+    norms = bounded.uniform(2000, generator=torch.Generator().manual_seed(0)).norm(dim=1)
+    if bounded.spherical:
+        torch.testing.assert_close(norms, norms[:1].expand(2000))
+    elif not isinstance(bounded, Product):
+        assert norms.std() > 1e-3 * norms.mean()
+
+
+def test_coordinates_of_a_separable_space_are_independent(bounded):
+    z = bounded.uniform(20_000, generator=torch.Generator().manual_seed(0)).double()
+    z = (z - z.mean(dim=0)) / z.std(dim=0)
+    # Of dependent coordinates, those of a ball and a sphere, squares go together or against.
+    linear, square = (torch.corrcoef(x.T).reshape(bounded.dim, -1) for x in (z, z.square()))
+    most = (torch.maximum(linear.abs(), square.abs()) - torch.eye(bounded.dim)).max()
+    if bounded.separable or bounded.dim == 1:
+        assert most < 0.04
+    else:
+        assert most > 0.04

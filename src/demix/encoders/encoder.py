@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from demix._support.errors import DemixError
 from demix.encoders.bodies import image_body, initialise_images, mlp
-from demix.encoders.directions import independent_axes, slow_directions
 from demix.encoders.whitening import ChannelScaling, Whitening
 from demix.spaces.base import Space
 
@@ -157,6 +156,8 @@ class Encoder(nn.Module):
         >>> second.body(second.whitening(x)).std(0).round(decimals=0)
         tensor([1., 1., 1.], grad_fn=<RoundBackward1>)
         """
+        from demix.encoders.directions import independent_axes, slow_directions  # rarely needed
+
         if self.settings != other.settings:
             raise DemixError(
                 f"Expected an encoder with the body {self.settings}, but got {other.settings}."
