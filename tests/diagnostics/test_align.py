@@ -7,8 +7,7 @@ import pytest
 from turns import EQUIVALENCES, NAMES, SPHERE, element, latents
 
 from demix import DemixError
-from demix.diagnostics.align import align
-from demix.diagnostics.common import common_maps, mean_of
+from demix.diagnostics.maps import align, common_maps, mean_of
 from demix.theory.setting import Equivalence
 
 equivalences = pytest.mark.parametrize("equivalence", EQUIVALENCES, ids=NAMES)

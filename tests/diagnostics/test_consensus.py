@@ -141,7 +141,7 @@ def test_every_estimator_can_be_agreed_on(demixer, beside, name):
         (ContrastiveDemixer(3), {"positives": np.zeros((5, 3))}, "positives must be row numbers"),
         (ClassifierDemixer(3), {}, "y is None"),
         (ClassifierDemixer(3), {"y": LABELS[:5]}, "one class for each of 3000 rows"),
-        (ClassifierDemixer(3), {"y": LABELS, "positives": X}, "positives are for Contrastive"),
+        (ClassifierDemixer(3), {"y": LABELS, "positives": X}, "positives supervise Contrastive"),
         (object(), {}, "but got object"),
     ],
 )

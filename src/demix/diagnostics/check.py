@@ -1,4 +1,4 @@
-"""A check: what was found, what chance would give, and what is made of it."""
+"""A check: what was found, what chance would give, and the verdict."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _DRAWS = 100
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """One assumption of a theorem, looked at on data.
+    """One assumption of a theorem, tested on data.
 
     Attributes
     ----------
     name : str
         The assumption in a word or two.
     verdict : "pass", "warn", "fail" or "skipped"
-        What came out.
+        The result.
     statistic : float
         How far the data are from the assumption; 0 is not at all.
     null : ndarray (B,)
         The statistic on data for which the assumption holds, as many and as dependent as these;
-        empty for what is counted, such as a rank.
+        empty for counts such as a rank.
     margin : float
         What the error of learning adds to it, found in the calibration.
     unit : str
@@ -85,10 +85,10 @@ def judge(
     bad: str,
     details: dict[str, Any] | None = None,
 ) -> Check:
-    """Compare a statistic with chance and with the error of learning.
+    """Return a check that compares a statistic with chance and with the error of learning.
 
     It passes up to the 95 % quantile of its null plus ``margin``, and fails from another margin
-    on: chance alone would find fault with every model that was learnt from finite data.
+    on: by chance alone every model that was learnt from finite data would fail.
 
     Examples
     --------
@@ -108,15 +108,7 @@ def judge(
 
 
 def around_zero(error: float) -> np.ndarray:
-    """Return the null ``(B,)`` of a mean that is truly 0, from its standard error.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.diagnostics.check import around_zero
-    >>> float(round(np.quantile(around_zero(0.1), 0.95), 2))
-    0.16
-    """
+    """Return the null ``(B,)`` of a mean that is truly 0, from its standard error."""
     return np.asarray(error * stats.norm.ppf((np.arange(_DRAWS) + 0.5) / _DRAWS))
 
 

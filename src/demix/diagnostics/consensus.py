@@ -18,13 +18,13 @@ from demix._support.files import new_array
 from demix._support.validation import check_seed
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
-from demix.diagnostics.common import common_maps
 from demix.diagnostics.consensus_result import (
     Consensus,
     stable_dimensions,
     verdict,
     write_consensus,
 )
+from demix.diagnostics.maps import common_maps
 from demix.diagnostics.parts import Parts, pairs_within, row_parts, time_parts
 from demix.diagnostics.stability import mean_stability, stability
 from demix.encoders.encoder import Encoder
@@ -189,21 +189,15 @@ def _divided(
     """Return the parts, and the data and the targets that runs are fitted to."""
     if not isinstance(share, int | float) or not 0 < share < 1:
         raise DemixError(f"held_out must be a share between 0 and 1, but got {share!r}.")
-    by_pairs = estimator.supervision == "pairs"
-    if positives is not None and not by_pairs:
-        raise DemixError(
-            f"positives are for ContrastiveDemixer, but got {type(estimator).__name__}; leave them "
-            "out."
-        )
     # Enough to fit a map with an offset for each dimension, and some to spare.
     least, count = 5 * (estimator.n_latents + 1), len(rows)
+    if positives is not None:
+        every, pairs = estimator._targets(rows, reset=True, y=y, positives=positives)
+        return _paired(count, every, pairs, share, least, seed)
     if estimator.supervision == "labels":
         labels = _labels(y, count)
         parts = row_parts(count, share, least, seed, labels=labels)
         return parts, rows.only(parts.fit), {"y": labels[parts.fit.numpy()]}
-    if positives is not None:
-        every, pairs = estimator._targets(rows, reset=True, y=y, positives=positives)
-        return _paired(count, every, pairs, share, least, seed)
     lag = estimator.time_lag()
     if lag is not None:
         parts = time_parts(count, share, lag, least)

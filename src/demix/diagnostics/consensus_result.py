@@ -13,8 +13,7 @@ import torch
 
 from demix._support.errors import DemixError
 from demix.data.data import Data, as_data
-from demix.diagnostics.align import Map
-from demix.diagnostics.common import mean_of
+from demix.diagnostics.maps import Map, mean_of
 from demix.diagnostics.stability import Stability
 from demix.estimators.base import Demixer
 from demix.estimators.encoding import encoded

@@ -121,19 +121,8 @@ def paired(
 ) -> Paired:
     """Bring latents of pairs ``(M, n)`` into the units of their noise model.
 
-    Parameters
-    ----------
-    z, z_tilde : ndarray (M, n)
-        Anchors and positives.
-    space : Sphere, Box or Real
-        The space that they live in.
-    trained : bool
-        Whether the latents have the size of a trained model, in which noise has the scale 1;
-        otherwise nothing is assumed of it.
-    p : float
-        The assumed shape.
-    chains : ndarray (M,), optional
-        As in :class:`Paired`; by default all are independent.
+    ``space`` is a Sphere, Box or Real, ``p`` the assumed shape. Latents of a ``trained`` model have
+    noise of the scale 1; otherwise nothing is assumed of it. By default all pairs are independent.
     """
     z, z_tilde = np.asarray(z, dtype=np.float64), np.asarray(z_tilde, dtype=np.float64)
     if z.ndim != 2 or z.shape != z_tilde.shape or z.shape[1] != space.dim:

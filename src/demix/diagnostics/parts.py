@@ -42,16 +42,8 @@ class Parts:
 def time_parts(rows: int, share: float, high: int, least: int) -> Parts:
     """Hold out the end of a series; its stretches alternate between ``align`` and ``test``.
 
-    Parameters
-    ----------
-    rows : int
-        How many there are, in time order.
-    share : float
-        Share of them that is held out.
-    high : int
-        The largest lag of positives; a stretch is at least four times as long.
-    least : int
-        How many rows each held-out part needs.
+    A stretch is at least four times as long as ``high``, the largest lag of positives. Of all
+    ``rows`` a ``share`` is held out; each held-out part needs ``least`` rows.
 
     Examples
     --------
@@ -83,17 +75,8 @@ def row_parts(
 ) -> Parts:
     """Hold out rows at random: some of every class, and rows that pairs connect as a whole.
 
-    Parameters
-    ----------
-    rows, share, least
-        As in :func:`time_parts`.
-    seed : int
-        Seed of the choice.
-    labels : ndarray (N,), optional
-        The class of each row.
-    pairs : Tensor (P, 2) of int64, optional
-        Rows that belong together. If most rows are connected, they are split at random, and
-        pairs between two parts are lost.
+    Labels are ``(N,)``, pairs ``(P, 2)``. If most rows are connected, they are split at random, and
+    pairs between two parts are lost.
 
     Examples
     --------
@@ -130,15 +113,7 @@ def row_parts(
 
 
 def pairs_within(pairs: Tensor, fit: Tensor, rows: int) -> Tensor:
-    """Return the pairs whose rows are both in ``fit``, as places in ``fit``.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix.diagnostics.parts import pairs_within
-    >>> pairs_within(torch.tensor([[0, 1], [2, 3]]), torch.tensor([0, 2, 3]), 4)
-    tensor([[1, 2]])
-    """
+    """Return the pairs whose rows are both in ``fit``, as places in ``fit``."""
     number = torch.full((rows,), -1)
     number[fit] = torch.arange(len(fit))
     renumbered = number[pairs]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from demix.diagnostics.align import align
-from demix.diagnostics.common import common_maps, mean_of
+from demix.diagnostics.maps import align, common_maps, mean_of
 from demix.theory.setting import Equivalence
 
 # Draws of blocks and runs for the intervals, and shufflings for the null.
@@ -86,18 +85,7 @@ def stability(
     of run ``r`` are in another order, rotated as a whole if they are in time order, which keeps
     neighbours together.
 
-    Parameters
-    ----------
-    to_align, to_test : sequence of R arrays (M, n), (K, n)
-        Latents of each run, float64.
-    blocks : ndarray (K,) of int
-        The block of each row; rows of different blocks count as independent.
-    equivalence : Equivalence
-        What the runs may differ by.
-    in_time : bool
-        Whether rows are in time order.
-    seed : int
-        Seed of bootstrap and null.
+    Latents are float64; rows of different ``blocks`` ``(K,)`` count as independent.
 
     Examples
     --------

@@ -1,14 +1,16 @@
-"""Common coordinates of many runs, none of which is the reference."""
+"""Maps of an equivalence class: from one set of latents to another, and to common coordinates."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import orthogonal_procrustes
 from scipy.optimize import linear_sum_assignment
 
-from demix.diagnostics.align import Map
+from demix._support.errors import DemixError
 from demix.metrics.correlation import correlate
 from demix.theory.setting import Equivalence
 
@@ -16,6 +18,89 @@ from demix.theory.setting import Equivalence
 _ROUNDS, _TOLERANCE = 100, 1e-10
 # A direction whose spread is below this share of the largest is rounding, and is left out.
 _FLAT = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Map:
+    """The map ``z -> z @ matrix + shift``, with arrays ``(n, n)`` and ``(n,)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.diagnostics.maps import Map
+    >>> Map(2 * np.eye(2), np.array([0.0, 1.0]))(np.array([[1.0, 1.0]]))
+    array([[2., 3.]])
+    """
+
+    matrix: np.ndarray
+    shift: np.ndarray
+
+    def __call__(self, z: np.ndarray) -> np.ndarray:
+        """Map rows ``(N, n)``."""
+        return np.asarray(z @ self.matrix + self.shift)
+
+    def then(self, other: Map) -> Map:
+        """Return the map that applies this one first."""
+        return Map(self.matrix @ other.matrix, other(self.shift[None])[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {"matrix": self.matrix.tolist(), "shift": self.shift.tolist()}
+
+
+def align(x: np.ndarray, y: np.ndarray, equivalence: Equivalence) -> Map:
+    r"""Return the map of an equivalence class that takes ``x`` nearest to ``y``.
+
+    - orthogonal: :math:`\min_{c, Q} |c X Q - Y|` (Procrustes), about the means unless latents lie
+      on a sphere around the origin;
+    - permutation: each target gets its own source so that the sum of :math:`|r|` is largest
+      (Hungarian algorithm), then a least-squares line;
+    - affine and linear: least squares.
+
+    Latents ``(N, n)`` are of the same rows (Schönemann 1966, A generalized solution of the
+    orthogonal Procrustes problem).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.diagnostics.maps import align
+    >>> from demix.theory.setting import Equivalence
+    >>> z = np.random.default_rng(0).normal(size=(100, 2))
+    >>> found = align(z, 3 - 2 * z[:, ::-1], Equivalence("permutation"))
+    >>> found.matrix.round(9) + 0.0, found.shift.round(9)
+    (array([[ 0., -2.],
+           [-2.,  0.]]), array([3., 3.]))
+    """
+    if len(x) != len(y):
+        raise DemixError(
+            f"Latents to align must have one row per sample, but have {len(x)} and {len(y)} rows."
+        )
+    if equivalence.sphere:
+        return Map(_rotation(x, y), np.zeros(y.shape[1]))
+    x_mean, y_mean = x.mean(axis=0), y.mean(axis=0)
+    x, y = x - x_mean, y - y_mean
+    if equivalence.name == "orthogonal":
+        matrix = _rotation(x, y)
+    elif equivalence.name == "permutation":
+        matrix = _matching(x, y)
+    else:
+        # Directions in which latents hardly vary are mostly rounding, and are left out.
+        matrix = np.linalg.lstsq(x, y, rcond=1e-7)[0]
+    return Map(matrix, y_mean - x_mean @ matrix)
+
+
+def _rotation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    rotation, strength = orthogonal_procrustes(x, y)
+    return np.asarray(rotation * (strength / max(np.square(x).sum(), np.finfo(float).tiny)))
+
+
+def _matching(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    size = np.square(x).sum(axis=0)
+    targets, sources = linear_sum_assignment(np.abs(correlate(x, y, "pearson")), maximize=True)
+    matrix = np.zeros((x.shape[1], y.shape[1]))
+    shared = (x[:, sources] * y[:, targets]).sum(axis=0)
+    matrix[sources, targets] = shared / np.where(size[sources] > 0, size[sources], 1.0)
+    return matrix
 
 
 def common_maps(runs: Sequence[np.ndarray], equivalence: Equivalence) -> list[Map]:
@@ -29,27 +114,13 @@ def common_maps(runs: Sequence[np.ndarray], equivalence: Equivalence) -> list[Ma
     - permutation: runs of mean 0 and variance 1 matched to the one that is most like all
       others, which gives order and signs, then to the mean.
 
-    Parameters
-    ----------
-    runs : sequence of R arrays (N, n)
-        Latents of the same rows.
-    equivalence : Equivalence
-        The maps that are allowed.
-
-    Returns
-    -------
-    list of R Map
-        See :func:`mean_of` for the mean of what they give.
-
-    References
-    ----------
-    Gower (1975), Generalized Procrustes analysis. Kettenring (1971), Canonical analysis of several
-    sets of variables.
+    The runs are arrays ``(N, n)`` of the same rows (Gower 1975, Generalized Procrustes analysis;
+    Kettenring 1971, Canonical analysis of several sets of variables).
 
     Examples
     --------
     >>> import numpy as np
-    >>> from demix.diagnostics.common import common_maps
+    >>> from demix.diagnostics.maps import common_maps
     >>> from demix.theory.setting import Equivalence
     >>> z = np.random.default_rng(0).normal(size=(100, 2))
     >>> first, second = common_maps([z, z @ [[1.0, 2.0], [0.0, 1.0]] + 5], Equivalence("affine"))
@@ -64,19 +135,7 @@ def common_maps(runs: Sequence[np.ndarray], equivalence: Equivalence) -> list[Ma
 def mean_of(
     maps: Sequence[Map], latents: Sequence[np.ndarray], equivalence: Equivalence
 ) -> np.ndarray:
-    """Return the mean ``(N, n)`` of mapped runs; on a sphere it is projected back.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.diagnostics.common import common_maps, mean_of
-    >>> from demix.theory.setting import Equivalence
-    >>> z = np.random.default_rng(0).normal(size=(100, 2))
-    >>> sphere = Equivalence("orthogonal", sphere=True)
-    >>> mean = mean_of(common_maps([z, -z], sphere), [z, -z], sphere)
-    >>> np.allclose(np.linalg.norm(mean, axis=1), 1)
-    True
-    """
+    """Return the mean ``(N, n)`` of mapped runs; on a sphere it is projected back."""
     mean = np.zeros(latents[0].shape)
     for map_, z in zip(maps, latents, strict=True):
         mean += map_(z)
