@@ -13,6 +13,23 @@ Verdict = Literal["pass", "warn", "fail", "skipped"]
 
 _DRAWS = 100
 
+MARGINS = {
+    "marginal": 0.15,
+    "shape": 0.2,
+    "isotropy": 0.2,
+    "position": 0.05,
+    "support": 0.5,
+    "generator system": 0.5,
+    "diversity": 0.05,
+    "balance": 0.1,
+    "label noise": 0.03,
+    "injectivity": 0.1,
+    "stability": 0.05,
+    "too few latents": 0.15,
+    "too many latents": 0.15,
+}
+"""What the error of learning adds to the statistic of each check; see the calibration."""
+
 
 @dataclass(frozen=True, eq=False)
 class Check:
@@ -79,7 +96,6 @@ def judge(
     statistic: float,
     null: np.ndarray,
     *,
-    margin: float,
     unit: str,
     good: str,
     bad: str,
@@ -87,7 +103,7 @@ def judge(
 ) -> Check:
     """Return a check that compares a statistic with chance and with the error of learning.
 
-    It passes up to the 95 % quantile of its null plus ``margin``, and fails from another margin
+    It passes up to the 95 % quantile of its null plus its margin, and fails from another margin
     on: by chance alone every model that was learnt from finite data would fail.
 
     Examples
@@ -95,12 +111,12 @@ def judge(
     >>> import numpy as np
     >>> from demix.diagnostics.check import judge
     >>> words = {"unit": "bits", "good": "is fine", "bad": "is not"}
-    >>> [judge("a", s, np.zeros(9), margin=0.1, **words).verdict for s in (0.05, 0.15, 0.3)]
+    >>> [judge("balance", s, np.zeros(9), **words).verdict for s in (0.05, 0.15, 0.3)]
     ['pass', 'warn', 'fail']
     """
-    found = Check(
-        name, "pass", float(statistic), np.asarray(null), margin, unit, good, details or {}
-    )
+    margin = MARGINS.get(name, 0.0)
+    null, statistic = np.asarray(null), float(statistic)
+    found = Check(name, "pass", statistic, null, margin, unit, good, details or {})
     if statistic <= found.allowed:
         return found
     fails = not statistic <= found.allowed + margin

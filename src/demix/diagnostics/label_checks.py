@@ -11,14 +11,6 @@ from scipy import optimize, special
 from demix.diagnostics.check import Check, judge
 from demix.processes.clusters import diversity_rank
 
-MARGINS = {
-    "generator system": 0.5,
-    "diversity": 0.05,
-    "balance": 0.1,
-    "label noise": 0.03,
-}
-"""What the error of learning adds to each statistic; see the calibration."""
-
 _DRAWS = 20
 # Samples that the share of false labels is estimated from.
 _SAMPLES = 2000
@@ -46,7 +38,6 @@ def prototype_checks(prototypes: np.ndarray) -> list[Check]:
         "generator system",
         apart,
         np.array(null),
-        margin=MARGINS["generator system"],
         unit="log10 of the widest to the narrowest direction",
         good=f"The prototypes of {classes} classes span all {n} directions.",
         bad=f"The prototypes of {classes} classes hardly span {n} directions; it takes {n + 1} "
@@ -63,7 +54,6 @@ def prototype_checks(prototypes: np.ndarray) -> list[Check]:
             "diversity",
             1 - rank / asked,
             np.empty(0),
-            margin=MARGINS["diversity"],
             unit="share of the quadratic functions that prototypes leave open",
             good=f"The prototypes determine all {asked} linear and quadratic functions.",
             bad=f"The prototypes determine {rank} of {asked} linear and quadratic functions; unit "
@@ -103,7 +93,6 @@ def balance(labels: np.ndarray, classes: int) -> Check:
         "balance",
         statistic,
         np.array(null),
-        margin=MARGINS["balance"],
         unit="bits from uniform",
         good=f"Classes have {rare} to {common} samples.",
         bad=f"Classes have {rare} to {common} samples; their biases take up the difference.",
@@ -132,7 +121,6 @@ def label_noise(logits: np.ndarray, labels: np.ndarray) -> Check:
         "label noise",
         found,
         np.array(null),
-        margin=MARGINS["label noise"],
         unit="share of labels",
         good=f"About {share} of the labels are drawn at random.",
         bad=f"About {share} of the labels are drawn at random; give it to the estimator as noise.",

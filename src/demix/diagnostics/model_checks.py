@@ -14,21 +14,13 @@ from sklearn.base import clone
 from torch import Tensor
 
 from demix._support.errors import DemixError
-from demix.diagnostics.check import Check, around_zero, judge, skipped
+from demix.diagnostics.check import MARGINS, Check, around_zero, judge, skipped
 from demix.encoders.encoder import Encoder
 from demix.estimators.fitting import held_out_likelihoods
 from demix.estimators.gain import Gain, held_out_gain
 from demix.metrics.correlation import mean_correlation
 from demix.metrics.regression import affine_r2, orthogonal_r2
 from demix.theory.setting import UP_TO, EquivalenceName
-
-MARGINS = {
-    "injectivity": 0.1,
-    "stability": 0.05,
-    "too few latents": 0.15,
-    "too many latents": 0.15,
-}
-"""What the error of learning adds to each statistic; see the calibration."""
 
 _NEIGHBOURS, _ROWS = 5, 4000
 # A 95 % interval is so many standard errors wide.
@@ -79,7 +71,6 @@ def informative(targets: str, gain: Gain) -> Check:
         f"{targets} informative",
         -gain.low,
         np.empty(0),
-        margin=0.0,
         unit="bits below zero, at the low end of the interval",
         good=f"{found}.",
         bad=f"{found}: the {targets} carry no information.",
@@ -98,7 +89,6 @@ def stability(refits: Refits, x: Tensor, equivalence: EquivalenceName) -> Check:
         "stability",
         1 - float(score),
         _null(score),
-        margin=MARGINS["stability"],
         unit=f"1 - score between seeds, up to {up_to}",
         good=f"{found}.",
         bad=f"{found}: the latents depend on the seed.",
@@ -118,7 +108,6 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
             name,
             statistic,
             _null(gain),
-            margin=MARGINS[name],
             unit=unit,
             good=f"{found} {gain}.",
             bad=f"{found} only {gain}: {bad}." if name == many else f"{found} {gain}: {bad}.",
@@ -193,7 +182,6 @@ def injectivity(x: np.ndarray, z: np.ndarray) -> Check:
         "injectivity",
         statistic,
         around_zero(error),
-        margin=MARGINS["injectivity"],
         unit="share of the observations that latents leave open",
         good=f"{found}.",
         bad=f"{found}: latents do not keep distinct observations apart.",
