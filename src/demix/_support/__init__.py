@@ -1,1 +1,1 @@
-"""What every room stands on: errors, files, locks, memory, provenance, processes."""
+"""What all rooms use: errors, files, locks, memory, provenance, processes."""

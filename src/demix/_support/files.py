@@ -90,7 +90,7 @@ def kind_of(mode: int) -> str | None:
 def _check_own(found: os.stat_result, path: Path) -> None:
     """Raise DemixError unless this is a plain file of one name."""
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-        # The cause tells a place that is taken from input that is refused; see is_trouble.
+        # The cause tells a place that is taken from input that is refused; see is_os_error.
         taken = FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         raise _in_the_way(path, kind_of(found.st_mode) or "a file with a second name") from taken
 

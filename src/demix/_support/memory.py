@@ -53,7 +53,7 @@ def in_words(size: float) -> str:
 
 
 def _limits() -> Iterator[tuple[float, str]]:
-    """Go through all limits of this process: bytes that are left, and what limits them."""
+    """Yield all limits of this process: bytes that are left, and what limits them."""
     yield _machine(), "on this machine"
     yield from _groups()
     if resource is not None:
@@ -78,7 +78,7 @@ def _machine() -> float:
 
 
 def _groups() -> Iterator[tuple[float, str]]:
-    """Go through the control groups of this process and their parents."""
+    """Yield the limits of the control groups of this process and their parents."""
     with suppress(OSError):
         lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
         for number, kinds, place in (line.split(":", 2) for line in lines):

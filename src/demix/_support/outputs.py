@@ -57,7 +57,7 @@ def claim_folder(
 
 @contextmanager
 def tidied(folder: Path) -> Iterator[None]:
-    """Remove a folder and its parents again if they were made meanwhile and are empty."""
+    """Remove a folder and its parents at the end if they are new and empty."""
     new = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         yield

@@ -10,6 +10,7 @@ import csv
 import itertools
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -42,33 +43,30 @@ def read_csv(
     :func:`read_data`. If ``whole``, numbers are read as int64, otherwise as float64.
     """
     check_header(header)
-    sizes: list[float] = []
-    lines = csv_lines(path, strict=True, sizes=sizes)
-    start = list(itertools.islice(lines, 2))
-    names, width = _header(path, header, start), len(start[0][1])
-    chosen = _chosen(path, names, width, columns)
-    check_memory(
-        2 * 8 * sizes[0] * len(chosen),
-        f"Reading {path}",
-        "save it as .npy, which is not read as a whole, or choose fewer columns",
-    )
     numbers = array("q" if whole else "d")
     number: Callable[[str], Any] = _int64 if whole else float
-    for line, cells in itertools.chain(start[0 if names is None else 1 :], lines):
-        if len(cells) != width:
-            raise uneven(path, width, line, len(cells))
-        found = cells if columns is None else [cells[column] for column in chosen]
-        try:
-            if "_" in "".join(found):
-                raise ValueError
-            numbers.extend(map(number, found))
-        except ValueError:
-            place = next(i for i, cell in enumerate(found) if not reads_as(number, cell))
-            raise _no_number(path, line, found[place], chosen[place], names, whole) from None
+    with _opened(path) as (file, count):
+        lines = _cells(file, path, strict=True)
+        start = list(itertools.islice(lines, 2))
+        names, width = _header(path, header, start), len(start[0][1])
+        chosen = _chosen(path, names, width, columns)
+        advice = "save it as .npy, which is not read as a whole, or choose fewer columns"
+        check_memory(2 * 8 * count * len(chosen), f"Reading {path}", advice)
+        for line, cells in itertools.chain(start[0 if names is None else 1 :], lines):
+            if len(cells) != width:
+                raise uneven(path, width, line, len(cells))
+            found = cells if columns is None else [cells[column] for column in chosen]
+            try:
+                if "_" in "".join(found):
+                    raise ValueError
+                numbers.extend(map(number, found))
+            except ValueError:
+                place = next(i for i, cell in enumerate(found) if not reads_as(number, cell))
+                raise _no_number(path, line, found[place], chosen[place], names, whole) from None
     if names is None and header == "auto" and not whole:
         _warn_of_header(path, *(cells for _, cells in start))
-    array_of_all = np.frombuffer(numbers, np.int64 if whole else np.float64)
-    return array_of_all.reshape(-1, len(chosen)), names and tuple(names[i] for i in chosen)
+    table = np.frombuffer(numbers, np.int64 if whole else np.float64).reshape(-1, len(chosen))
+    return table, names and tuple(names[i] for i in chosen)
 
 
 def csv_names(path: Path, header: str = "auto") -> tuple[str, ...] | None:
@@ -105,55 +103,13 @@ def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
     return cells
 
 
-def csv_lines(
-    path: Path, *, strict: bool = False, sizes: list[float] | None = None
-) -> Iterator[tuple[int, list[str]]]:
-    """Go through the cells of all lines that are not blank, with the number of the line from 1.
+def csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number, from 1, and cells of all lines that are not blank.
 
-    In a file of one column a blank line above a value is a missing value, which is refused. If
-    ``strict``, so are quotes around only a part of a cell, and around more than one line: one that
-    is not closed would take in all lines up to the next one. To ``sizes`` the rough number of lines
-    is added, before the first of them.
+    In a file of one column a blank line above a value is a missing value, which is refused.
     """
-    try:
-        with (
-            open_regular(path) as raw,
-            TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file,
-        ):
-            beginning = raw.read(_BEGINNING)
-            check_kind(path, "a text file", beginning)
-            raw.seek(0)
-            if sizes is not None:
-                share = max(1, len(beginning)) / max(1, path.stat().st_size)
-                sizes.append((beginning.count(b"\n") + 1) / share)
-            start = []
-            bounded = _bounded_lines(file, path)
-            for line in bounded:
-                start.append(line)
-                if line.strip("\r\n"):
-                    break
-            else:
-                raise DemixError(f"Expected a csv file with lines, but {path} has none.")
-            delimiter = next((mark for mark in "\t;" if mark in start[-1]), ",")
-            lines = itertools.chain(start, bounded)
-            yield from _split(path, csv.reader(lines, delimiter=delimiter, strict=strict), strict)
-    except UnicodeDecodeError as error:
-        raise DemixError(
-            f"Expected a csv file in UTF-8, but {path} is written otherwise ({error.reason}); "
-            "save it as UTF-8."
-        ) from error
-    except (OSError, UnicodeError) as error:
-        raise unreadable(path, error) from error
-
-
-def _bounded_lines(file: TextIOWrapper, path: Path) -> Iterator[str]:
-    while line := file.readline(_LONGEST_LINE):
-        if len(line) == _LONGEST_LINE:
-            raise DemixError(
-                f"Expected lines of less than {_LONGEST_LINE} letters, but {path} has a longer "
-                "one; write a row in each line, or save it as .npy."
-            )
-        yield line
+    with _opened(path) as (file, _):
+        yield from _cells(file, path)
 
 
 def check_header(header: str) -> None:
@@ -178,9 +134,47 @@ def uneven(path: Path, width: int, line: int, found: int) -> DemixError:
     )
 
 
-def _split(path: Path, reader: Any, strict: bool) -> Iterator[tuple[int, list[str]]]:
-    width = blank = 0
-    line = 1
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[TextIOWrapper, float]]:
+    """Give an open file of text, and roughly how many lines it has."""
+    try:
+        with (
+            open_regular(path) as raw,
+            TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file,
+        ):
+            beginning = raw.read(_BEGINNING)
+            check_kind(path, "a text file", beginning)
+            raw.seek(0)
+            yield file, path.stat().st_size * (beginning.count(b"\n") + 1) / len(beginning)
+    except UnicodeDecodeError as error:
+        raise DemixError(
+            f"Expected a csv file in UTF-8, but {path} is written otherwise ({error.reason}); "
+            "save it as UTF-8."
+        ) from error
+    except (OSError, UnicodeError) as error:
+        raise unreadable(path, error) from error
+
+
+def _cells(
+    file: TextIOWrapper, path: Path, *, strict: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells of all lines that are not blank.
+
+    If ``strict``, quotes around only a part of a cell, and around more than one line, are refused:
+    one that is not closed would take in all lines up to the next one.
+    """
+    bounded = _bounded_lines(file, path)
+    start = []
+    for text in bounded:
+        start.append(text)
+        if text.strip("\r\n"):
+            break
+    else:
+        raise DemixError(f"Expected a csv file with lines, but {path} has none.")
+    delimiter = next((mark for mark in "\t;" if mark in start[-1]), ",")
+    lines = itertools.chain(start, bounded)
+    reader = csv.reader(lines, delimiter=delimiter, strict=strict)
+    width, blank, line = 0, 0, 1
     try:
         for cells in reader:
             if strict and reader.line_num > line:
@@ -208,6 +202,16 @@ def _split(path: Path, reader: Any, strict: bool) -> Iterator[tuple[int, list[st
         ) from error
 
 
+def _bounded_lines(file: TextIOWrapper, path: Path) -> Iterator[str]:
+    while line := file.readline(_LONGEST_LINE):
+        if len(line) == _LONGEST_LINE:
+            raise DemixError(
+                f"Expected lines of less than {_LONGEST_LINE} letters, but {path} has a longer "
+                "one; write a row in each line, or save it as .npy."
+            )
+        yield line
+
+
 def _header(
     path: Path, header: str, start: Sequence[tuple[int, list[str]]]
 ) -> tuple[str, ...] | None:
@@ -223,7 +227,7 @@ def _header(
 
 
 def _is_header(first: Sequence[str], second: Sequence[str] | None) -> bool:
-    # What stands for a number, or for a missing one, is no name: such a line is refused as numbers.
+    # Numbers and marks of missing ones are no names: such a line is refused as numbers.
     numbers = sum(
         reads_as(float, cell)
         or reads_as(lambda text: int(text, 0), cell)

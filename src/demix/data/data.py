@@ -121,7 +121,7 @@ class Data:
         self.rows.check_unchanged()
 
     def blocks(self, size: int | None = None) -> Iterator[tuple[int, Tensor]]:
-        """Go through all rows once, in order, in the memory of one block.
+        """Yield all rows once, in order, in the memory of one block.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class Data:
             yield start, self._floats(rows, copy=True)
 
     def raw_blocks(self, size: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
-        """Go through all rows once as :meth:`blocks` does, in the type in which they are kept."""
+        """Yield all rows as :meth:`blocks` does, in the type in which they are kept."""
         if size is None:
             size = max(1, BLOCK // max(1, int(np.prod(self.shape[1:]))))
         if size < 1:
@@ -163,7 +163,7 @@ class Data:
         return digest
 
     def digested_blocks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Go through all rows as :meth:`raw_blocks` does, and remember their digest."""
+        """Yield all rows as :meth:`raw_blocks` does, and keep their digest."""
         digest = hashlib.sha256(f"{self.shape} {self.rows.dtype.str}".encode())
         for start, rows in self.raw_blocks():
             digest.update(np.ascontiguousarray(rows).data)

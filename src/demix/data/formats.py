@@ -1,4 +1,4 @@
-"""What a file is, whatever its name says."""
+"""What a file is, by its first bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BEGINNINGS = {
 }
 _EMPTY = "an empty file"
 _LOOKED_AT = 4096
-# Control characters that no text holds, whatever its encoding.
+# Control characters that no text holds, in any encoding.
 _UNWRITTEN = set(range(32)) - set(b"\t\n\f\r")
 
 
@@ -72,7 +72,7 @@ def known_suffix(path: Path, expected: str, *known: str) -> str:
 
 
 def choose_array(names: Sequence[str], key: str | None, path: Path) -> str:
-    """Return the name of the one array that is meant."""
+    """Return the name of the array to read; raise if it is not clear which."""
     if key in names or (key is None and len(names) == 1):
         return names[0] if key is None else key
     found = ", ".join(map(shortened, names[:10])) or "none"

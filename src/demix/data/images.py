@@ -1,4 +1,4 @@
-"""Images of strangers, and a folder of images as rows ``(N, C, H, W)``."""
+"""Images of any origin, and a folder of images as rows ``(N, C, H, W)``."""
 
 from __future__ import annotations
 

@@ -16,14 +16,14 @@ from demix._support.memory import check_memory
 from demix.data.formats import check_kind, choose_array
 
 DEFLATED = 1100
-"""No byte of a compressed file stands for more than so many."""
+"""One byte of a compressed file expands to at most so many."""
 
 # A header may take so many bytes, after a magic string and two bytes of version.
 _LONGEST, _BEFORE = 2**16, 8
 
 
 class Header(NamedTuple):
-    """What stands before the numbers of an array."""
+    """The header of an array in a file."""
 
     shape: tuple[int, ...]
     fortran: bool

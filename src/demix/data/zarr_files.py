@@ -1,4 +1,4 @@
-"""Rows of zarr arrays, whoever wrote them."""
+"""Rows of zarr arrays of any origin."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class ZarrRows(StoredRows):
 
 
 def _metadata(folder: Path) -> dict[str, Any]:
-    """Return what a folder says of itself; nothing if it is no part of a zarr store."""
+    """Return the metadata in a folder; none if it is no part of a zarr store."""
     for name, version in (("zarr.json", 3), (".zarray", 2), (".zgroup", 2)):
         if (folder / name).exists():
             with open_regular(folder / name) as file:
@@ -140,7 +140,7 @@ def _check_codecs(metadata: dict[str, Any], source: str) -> None:
 
 
 def _codecs(metadata: dict[str, Any], version: int) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Go through all codecs, those inside of shards included: names and settings."""
+    """Yield names and settings of all codecs, including those inside shards."""
     if version == 2:
         for codec in (metadata.get("compressor"), *(metadata.get("filters") or ())):
             if codec is not None:
@@ -155,7 +155,7 @@ def _codecs(metadata: dict[str, Any], version: int) -> Iterator[tuple[Any, dict[
 
 
 def _check_chunks(array: Any, folder: Path, source: str) -> None:
-    """Refuse an array some of whose files are missing: zarr reads them as the fill value."""
+    """Raise if files of an array are missing, which zarr reads as the fill value."""
     size = array.shards or array.chunks
     grid = [-(-length // part) for length, part in zip(array.shape, size, strict=True)]
 
@@ -184,7 +184,7 @@ def _check_chunks(array: Any, folder: Path, source: str) -> None:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    """Go through the names of all files in a folder and those inside, as zarr writes them."""
+    """Yield the names of all files in a folder and its subfolders, as zarr writes them."""
     waiting = [str(folder)]
     while waiting:
         with os.scandir(waiting.pop()) as entries:
