@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from demix._support.errors import DemixError
 from demix._support.validation import check_matrix, check_pair
 
-FEW = 20
+_FEW = 20
 """Most different values of whole numbers that are taken for categories, and most bins."""
 
 
@@ -86,6 +86,13 @@ def categorical_columns(factors: Any) -> list[int]:
     return np.flatnonzero(_chosen(check_matrix(numbers, "factors"), text, None)).tolist()
 
 
+def are_few_whole_numbers(column: np.ndarray) -> bool:
+    """Return whether numbers ``(N,)`` are whole and take at most 20 different values."""
+    # Most columns of other numbers show it in their first rows.
+    few = len(np.unique(column[: 50 * _FEW])) <= _FEW and len(np.unique(column)) <= _FEW
+    return few and bool((column == np.round(column)).all())
+
+
 def binned(column: np.ndarray) -> np.ndarray:
     """Return numbers ``(N,)`` as whole numbers from 0: bins that hold equally many samples.
 
@@ -93,7 +100,7 @@ def binned(column: np.ndarray) -> np.ndarray:
     in a cell on average. Equal numbers share a bin. Columns with fewer values keep them apart.
     """
     kinds, numbered = np.unique(column, return_inverse=True)
-    bins = int(np.clip((len(column) / 5) ** 0.5, 2, FEW))
+    bins = int(np.clip((len(column) / 5) ** 0.5, 2, _FEW))
     if len(kinds) <= bins:
         return np.asarray(numbered)
     # Middle ranks, so that bins are the same from either end.
@@ -129,10 +136,7 @@ def _numbers(factors: Any) -> tuple[Any, np.ndarray]:
 def _chosen(values: np.ndarray, text: np.ndarray, categorical: Sequence[int] | None) -> np.ndarray:
     chosen = text.copy()
     if categorical is None:
-        for place, column in enumerate(values.T):
-            few = len(np.unique(column[: 50 * FEW])) <= FEW and len(np.unique(column)) <= FEW
-            chosen[place] |= few and bool((column == np.round(column)).all())
-        return chosen
+        return chosen | [are_few_whole_numbers(column) for column in values.T]
     outside = [column for column in categorical if not 0 <= column < values.shape[1]]
     if outside:
         raise DemixError(

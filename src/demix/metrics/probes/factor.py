@@ -13,7 +13,7 @@ from demix._support.errors import DemixError
 from demix._support.memory import check_memory
 from demix._support.validation import as_numpy
 from demix.data.factors import KnownFactors
-from demix.metrics.factors import FEW
+from demix.metrics.factors import are_few_whole_numbers
 
 KINDS = ("continuous", "ordinal", "periodic", "categorical", "binary")
 _LEAST = 20  # rows that must have a value, or have another one, for a factor to be tested
@@ -168,7 +168,7 @@ def factors_of(
                 f"Features and factors must have one row per sample, but there are {rows} rows of "
                 f"features and {len(column)} values of {name!r}."
             )
-        kind = kind_of(column) if period is None else "periodic"
+        kind = _default_kind(column) if period is None else "periodic"
         factors.append(Factor(name, column, kinds.get(name, kind), period))
     return factors
 
@@ -201,14 +201,11 @@ def columns_of(table: Any) -> dict[str, np.ndarray]:
     return {name: column_of(array[:, i], name) for i, name in enumerate(names)}
 
 
-def kind_of(values: np.ndarray) -> str:
+def _default_kind(values: np.ndarray) -> str:
     """Return the default kind: text and few whole numbers are categories, two of them binary."""
-    levels = np.unique(values)
-    if values.dtype.kind not in "Ub" and (
-        len(levels) > FEW or bool((levels != np.round(levels)).any())
-    ):
+    if values.dtype.kind not in "Ub" and not are_few_whole_numbers(values):
         return "continuous"
-    return "binary" if len(levels) <= 2 else "categorical"
+    return "binary" if len(np.unique(values)) <= 2 else "categorical"
 
 
 def column_of(values: Any, name: str) -> np.ndarray:
