@@ -23,7 +23,7 @@ def test_its_log_ratio_has_the_declared_form():
 def test_what_cannot_be_is_refused():
     with pytest.raises(DemixError, match=r"statistics are some of identity.*got \('cube',\)"):
         TimeContrastive(9, 4, statistics=("cube",))
-    with pytest.raises(DemixError, match="at least 2 rows of 1 dimension, but got 1 of 4"):
+    with pytest.raises(DemixError, match="at least 2 prototypes of 1 dimension, but got 1 of 4"):
         GeneralizedContrastive(1, 4)
     with pytest.raises(DemixError, match="at least 2 samples"):
         GeneralizedContrastive(9, 4).double().loss(FEATURES[:1], LABELS[:1])

@@ -46,7 +46,7 @@ def test_shares_that_are_none_are_refused(name, share):
 
 
 def test_one_class_is_refused():
-    with pytest.raises(DemixError, match="at least 2 rows of 1 dimension, but got 1 of 4"):
+    with pytest.raises(DemixError, match="at least 2 prototypes of 1 dimension, but got 1 of 4"):
         Classification(1, 4)
 
 

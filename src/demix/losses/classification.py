@@ -246,9 +246,7 @@ class Classification(PrototypeObjective):
         group = self.sharding.group
         if not self.noise:
             # The mean logit needs the mean prototype only.
-            total = keys.sum(dim=0)
-            total = total if group is None else summed(total, group)
-            return queries @ total / self.classes - log_sum
+            return queries @ summed(keys.sum(dim=0), group) / self.classes - log_sum
 
         def block(q: Tensor, log_sum: Tensor) -> Tensor:
             return self._mixed(q @ keys.T - log_sum[:, None]).sum(dim=1)
@@ -257,7 +255,7 @@ class Classification(PrototypeObjective):
         size = max(1, _BLOCK // max(1, len(keys)))
         parts = zip(queries.split(size), log_sum.split(size), strict=True)
         sums = torch.cat([checkpoint(block, q, part, use_reentrant=False) for q, part in parts])
-        return (sums if group is None else summed(sums, group)) / self.classes
+        return summed(sums, group) / self.classes
 
     def _estimated(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the log-likelihoods ``(B,)``, estimated from a few prototypes."""
@@ -304,7 +302,7 @@ class Classification(PrototypeObjective):
         keys = self._sized(keys)
         if offsets:
             keys = torch.cat([keys, torch.stack(offsets).sum(dim=0)[:, None].to(keys)], dim=1)
-        return keys if self.sharding.group is None else shared_gradient(keys, self.sharding.group)
+        return shared_gradient(keys, self.sharding.group)
 
 
 class InstanceDiscrimination(Classification):

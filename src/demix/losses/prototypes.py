@@ -85,7 +85,7 @@ def log_sums(
     ``skip`` names for each query one of this rank's keys that is left out, or -1.
     """
     sums, _ = pairwise_logsumexp(queries, keys, similarity_named("dot"), skip=skip)
-    return sums if sharding.group is None else log_summed(sums, sharding.group)
+    return log_summed(sums, sharding.group)
 
 
 def own_similarities(queries: Tensor, own: Tensor, here: Tensor, sharding: Sharding) -> Tensor:

@@ -44,50 +44,45 @@ class PairSimilarity(ABC):
         return q * factor, k * factor
 
 
-class DotProduct(PairSimilarity):
+class _DotProduct(PairSimilarity):
     """``q^T k`` (Eq. 1)."""
 
     degree = 2.0
     compiled_as = 0
 
     def paired(self, q: Tensor, k: Tensor) -> Tensor:
-        """Return the dot product of each pair."""
         return (q * k).sum(dim=-1)
 
     def tile(self, q: Tensor, k: Tensor) -> Tensor:
-        """One matrix product."""
         return q @ k.T
 
     def pull(self, q: Tensor, k: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """Two matrix products."""
         return weight @ k, weight.T @ q
 
 
-class SquaredDistance(PairSimilarity):
+class _SquaredDistance(PairSimilarity):
     """``-|q - k|_2^2``, as a matrix product."""
 
     degree = 2.0
     compiled_as = 2
 
     def paired(self, q: Tensor, k: Tensor) -> Tensor:
-        """Return minus the squared distance of each pair."""
         return -(q - k).square().sum(dim=-1)
 
     def tile(self, q: Tensor, k: Tensor) -> Tensor:
-        """Expand the square about the keys' mean, where rounding hurts least."""
+        # Expanded about the keys' mean, where rounding hurts least.
         centre = k.mean(dim=0)
         q, k = q - centre, k - centre
         squares = q.square().sum(dim=1, keepdim=True) + k.square().sum(dim=1)
         return torch.addmm(squares, q, k.T, beta=-1, alpha=2).clamp_max_(0)
 
     def pull(self, q: Tensor, k: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """Two matrix products and the sums of the weights."""
         to_q = 2 * (weight @ k - weight.sum(dim=1, keepdim=True) * q)
         to_k = 2 * (weight.T @ q - weight.sum(dim=0)[:, None] * k)
         return to_q, to_k
 
 
-class PowerDistance(PairSimilarity):
+class _PowerDistance(PairSimilarity):
     """``-|q - k|_p^p`` for any ``p`` (Eq. 6)."""
 
     def __init__(self, p: float) -> None:
@@ -95,11 +90,9 @@ class PowerDistance(PairSimilarity):
         self.compiled_as = {1.0: 1, 3.0: 3}.get(p)
 
     def paired(self, q: Tensor, k: Tensor) -> Tensor:
-        """Return minus the p-th power of the distance of each pair."""
         return -(q - k).abs().pow(self.degree).sum(dim=-1)
 
     def tile(self, q: Tensor, k: Tensor) -> Tensor:
-        """Add the coordinates up in place."""
         tile = q.new_zeros(len(q), len(k))
         gap = torch.empty_like(tile)
         for q_i, k_i in zip(q.T, k.T.contiguous(), strict=True):
@@ -108,7 +101,6 @@ class PowerDistance(PairSimilarity):
         return tile
 
     def pull(self, q: Tensor, k: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """Differentiate each coordinate, ``-p sign(q - k) |q - k|^(p - 1)``."""
         to_q, to_k = torch.empty_like(q), torch.empty_like(k)
         gap, slope = torch.empty_like(weight), torch.empty_like(weight)
         for i, (q_i, k_i) in enumerate(zip(q.T, k.T.contiguous(), strict=True)):
@@ -141,9 +133,9 @@ class PairBlock(NamedTuple):
 def similarity_named(kind: SimilarityName) -> PairSimilarity:
     """Return the similarity called ``"dot"`` or ``p``."""
     if kind == "dot":
-        return DotProduct()
+        return _DotProduct()
     if isinstance(kind, int | float) and not isinstance(kind, bool) and 1 <= kind < float("inf"):
-        return SquaredDistance() if kind == 2 else PowerDistance(float(kind))
+        return _SquaredDistance() if kind == 2 else _PowerDistance(float(kind))
     raise DemixError(
         f'similarity must be "dot" or a number p >= 1 for -|q - k|_p^p, but got {kind!r}.'
     )

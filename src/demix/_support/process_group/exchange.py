@@ -31,22 +31,23 @@ def collected(x: Tensor, sizes: Sequence[int], group: dist.ProcessGroup) -> Tens
     return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
 
 
-def summed(x: Tensor, group: dist.ProcessGroup) -> Tensor:
+def summed(x: Tensor, group: dist.ProcessGroup | None) -> Tensor:
     """Return the sum of what the ranks have."""
-    made: Tensor = _Summed.apply(x, group)
+    made: Tensor = x if group is None else _Summed.apply(x, group)
     return made
 
 
-def log_summed(x: Tensor, group: dist.ProcessGroup) -> Tensor:
+def log_summed(x: Tensor, group: dist.ProcessGroup | None) -> Tensor:
     """Return ``log sum_r exp x_r`` over the ranks; a rank without a term has ``-inf``."""
-    made: Tensor = _LogSummed.apply(x, group)
+    made: Tensor = x if group is None else _LogSummed.apply(x, group)
     return made
 
 
-def shared_gradient(x: Tensor, group: dist.ProcessGroup) -> Tensor:
+def shared_gradient(x: Tensor, group: dist.ProcessGroup | None) -> Tensor:
     """Return ``x``, which one rank holds alone, with the gradient of the average loss."""
-    made: Tensor = _SharedGradient.apply(x, dist.get_world_size(group))
-    return made
+    if group is not None:
+        x = _SharedGradient.apply(x, dist.get_world_size(group))
+    return x
 
 
 class _Gathered(torch.autograd.Function):
