@@ -26,11 +26,11 @@ _RECIPE = Recipe(steps=300, batch=512)
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows ``x`` of known ``factors`` ``(N, n)``, what goes beside them, and the estimator."""
+    """Rows ``x`` of known ``factors`` ``(N, n)``, their targets, and the estimator."""
 
     x: np.ndarray
     factors: np.ndarray
-    beside: dict[str, Any]
+    targets: dict[str, Any]
     demixer: Any
 
 
@@ -134,12 +134,12 @@ def _classes(
         labels = random.integers(classes, size=rows)
         z = _drawn(model, vectors[labels], random)
         x = _mixed(z, int(random.integers(2**31)))
-        told = np.where(random.random(rows) < noise, random.integers(classes, size=rows), labels)
-        told = random.permutation(told) if shuffled else told
+        given = np.where(random.random(rows) < noise, random.integers(classes, size=rows), labels)
+        given = random.permutation(given) if shuffled else given
         demixer = ClassifierDemixer(
             n, space="sphere", recipe=_RECIPE, random_state=int(random.integers(2**31))
         )
-        return Sample(x, z, {"y": told}, demixer)
+        return Sample(x, z, {"y": given}, demixer)
 
     return draw
 

@@ -35,11 +35,11 @@ def run_process(process: Process, seed: int, *, rows: int = 6000) -> dict[str, A
     """
     random = np.random.default_rng([seed, *process.name.encode()])
     sample = process.draw(rows + _NEW, random)
-    beside = {name: values[:rows] for name, values in sample.beside.items()}
+    targets = {name: values[:rows] for name, values in sample.targets.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DemixWarning)
-        model = sample.demixer.fit(sample.x[:rows], **beside)
-        found = checkup(model, sample.x[:rows], seed=seed, **beside)
+        model = sample.demixer.fit(sample.x[:rows], **targets)
+        found = checkup(model, sample.x[:rows], seed=seed, **targets)
     truth = None
     if found.supported != "none":
         latents = model.transform(sample.x[rows:])

@@ -1,4 +1,4 @@
-"""The optimum of InfoNCE for a matched process, so that training knows how far it is."""
+"""The optimum in closed form, and how far a trained model is from it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from demix.processes.process import Pairs, Process
 
 
 def is_matched(process: Process, similarity: SimilarityName) -> bool:
-    """Tell whether process and loss satisfy the theorems: uniform marginal, the same similarity.
+    """Return whether a process satisfies the theorems: uniform, with the similarity of the loss.
 
     Examples
     --------
@@ -35,15 +35,7 @@ def optimum_limit(process: Process) -> float:
     By Theorems 1 and 3 the limit is the cross-entropy between the true and the model conditional;
     for a matched model its minimum is the entropy of the conditional, averaged over latents.
 
-    Parameters
-    ----------
-    process : Process
-        With a uniform marginal and a conditional of known density.
-
-    Returns
-    -------
-    float
-        In nats.
+    It is in nats; the process needs a uniform marginal and a conditional of known density.
 
     Examples
     --------
@@ -89,16 +81,7 @@ def latent_loss(process: Process, pairs: Pairs, similarity: SimilarityName) -> T
     For a matched process the log density ratio is the best critic for any number of negatives.
     On the sphere the true latents realise it exactly: no encoder does better on average. On a box
     positives are a little less frequent near the edge, which leaves an encoder a few thousandths
-    of a nat per dimension to gain.
-
-    Parameters
-    ----------
-    process : Process
-        A process for which :func:`is_matched` holds.
-    pairs : Pairs
-        A batch of it.
-    similarity : "dot" or float
-        That of the loss.
+    of a nat per dimension to gain. The process must satisfy :func:`is_matched`.
     """
     if not is_matched(process, similarity):
         raise DemixError(f"No optimum is known for {process!r} with similarity {similarity!r}.")

@@ -33,7 +33,7 @@ def test_a_process_draws_rows_factors_and_what_goes_beside(process):
     sample = process.draw(300, np.random.default_rng(0))
     assert len(sample.x) == len(sample.factors) == 300
     assert np.isfinite(sample.x).all()
-    assert all(len(values) == 300 for values in sample.beside.values())
+    assert all(len(values) == 300 for values in sample.targets.values())
     again = process.draw(300, np.random.default_rng(0))
     assert np.array_equal(sample.x, again.x)
 
