@@ -11,9 +11,6 @@ from demix.cli.options import FitOptions
 from demix.data.data import Data
 from demix.data.supervision import read_labels, read_pairs, read_time
 from demix.estimators.base import Demixer
-from demix.estimators.classifier import ClassifierDemixer
-from demix.estimators.contrastive import ContrastiveDemixer
-from demix.estimators.instance import InstanceDemixer
 
 
 @dataclass(frozen=True)
@@ -47,10 +44,16 @@ def set_up(options: FitOptions, data: Data) -> FitSetup:
                 f"{o.data} has {len(data)} rows, but {o.labels} has {len(labels)} labels; give one "
                 "for each row."
             )
+        from demix.estimators.classifier import ClassifierDemixer
+
         demixer, supervision = ClassifierDemixer(**common), {"y": labels}
     elif o.instances:
+        from demix.estimators.instance import InstanceDemixer
+
         demixer = InstanceDemixer(**common)
     else:
+        from demix.estimators.contrastive import ContrastiveDemixer
+
         demixer = ContrastiveDemixer(
             **common, conditional=_conditional(o.conditional), lag=_lag(o.lag)
         )

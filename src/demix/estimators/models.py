@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,16 @@ from demix._support.validation import check_device
 from demix.encoders.encoder import Encoder
 from demix.encoders.files import open_model, save_encoder
 from demix.estimators.base import Demixer, name_of
-from demix.estimators.classifier import ClassifierDemixer
-from demix.estimators.contrastive import ContrastiveDemixer
 from demix.estimators.facts import check_facts
 from demix.estimators.gain import Gain
-from demix.estimators.instance import InstanceDemixer
 from demix.spaces.base import Space
 from demix.training.recipe import Recipe
 
-ESTIMATORS: dict[str, type[Demixer]] = {
-    kind.__name__: kind for kind in (ContrastiveDemixer, ClassifierDemixer, InstanceDemixer)
+# The module of each estimator, so that a fit loads its own only.
+_MODULES = {
+    "ClassifierDemixer": "demix.estimators.classifier",
+    "ContrastiveDemixer": "demix.estimators.contrastive",
+    "InstanceDemixer": "demix.estimators.instance",
 }
 # What a forged description may raise while an estimator is built from it.
 _BROKEN = (ArithmeticError, AttributeError, KeyError, RuntimeError, TypeError, ValueError)
@@ -78,7 +79,7 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
     """
     encoder, head, about = open_model(folder)
     name = about.get("estimator")
-    if not isinstance(name, str) or name not in ESTIMATORS:
+    if not isinstance(name, str) or name not in _MODULES:
         raise DemixError(
             f"{folder} holds a bare encoder and no estimator; open it with load_encoder."
         )
@@ -87,7 +88,8 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
     try:
         _check_space(about["parameters"], encoder)
         parameters = {name: _rich(name, value) for name, value in about["parameters"].items()}
-        demixer: Any = ESTIMATORS[name](**{**parameters, "device": device})
+        kind = getattr(import_module(_MODULES[name]), name)
+        demixer: Any = kind(**{**parameters, "device": device})
         demixer.seed_ = demixer._seed()
         demixer._space()
         demixer.gain_ = Gain.from_dict(about["gain"])
