@@ -43,3 +43,19 @@ def write_lines(path: Path, rows: list[dict[str, object]]) -> Path:
     """A .jsonl file."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+def averages(path: Path, batch: int | str = "batch", side: int = 8) -> Path:
+    """Write an ONNX file that averages each channel, for batches of a size, or of any."""
+    import onnx
+
+    number = onnx.TensorProto.FLOAT
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("GlobalAveragePool", ["pixels"], ["mean"])],
+        "averages",
+        [onnx.helper.make_tensor_value_info("pixels", number, [batch, 3, side, side])],
+        [onnx.helper.make_tensor_value_info("mean", number, [batch, 3, 1, 1])],
+    )
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=opsets), path)
+    return path

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -12,9 +10,9 @@ from torch import nn
 from demix import DemixError, DemixWarning
 from demix.papers import RandomProjection, features, open_images
 from demix.papers.reizinger2024.extraction import read_features, write_features
-from pictures import picture, write_tar
+from pictures import averages, picture, write_tar
 
-onnx = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
+pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
 pytest.importorskip("onnxruntime", reason="the extra `papers` is not installed")
 
 SHADES = [(10 * i, 200 - 10 * i, 90) for i in range(7)]
@@ -24,22 +22,6 @@ SHADES = [(10 * i, 200 - 10 * i, 90) for i in range(7)]
 def images(tmp_path_factory):
     files = {f"{i}.JPEG": picture(shade) for i, shade in enumerate(SHADES)}
     return open_images(write_tar(tmp_path_factory.mktemp("images") / "i.tar", files), side=8)
-
-
-def averages(path: Path, batch: int | str) -> Path:
-    """An ONNX file that averages each channel, for batches of a size, or of any."""
-    number = onnx.TensorProto.FLOAT
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("GlobalAveragePool", ["pixels"], ["mean"])],
-        "averages",
-        [onnx.helper.make_tensor_value_info("pixels", number, [batch, 3, 8, 8])],
-        [onnx.helper.make_tensor_value_info("mean", number, [batch, 3, 1, 1])],
-    )
-    model = onnx.helper.make_model(
-        graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 17)]
-    )
-    onnx.save(model, path)
-    return path
 
 
 class Mean(nn.Module):

@@ -19,9 +19,9 @@ from demix.papers import ImageNetX
 from demix.papers.experiments import experiment_named
 from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.scales import scale_named
-from pictures import annotation, picture, write_lines, write_tar
+from pictures import annotation, averages, picture, write_lines, write_tar
 
-onnx = pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
+pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
 pytest.importorskip("onnxruntime", reason="the extra `papers` is not installed")
 
 FIGURE, SMOKE = experiment_named("ce-imagenetx"), scale_named("smoke")
@@ -50,15 +50,7 @@ def folder(tmp_path_factory) -> Path:
     labels = [("file_name", "label"), *((n, 499 + i % 2) for i, n in enumerate(NAMES))]
     with (folder / "labels.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(labels)
-    number = onnx.TensorProto.FLOAT
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("GlobalAveragePool", ["x"], ["z"])],
-        "averages",
-        [onnx.helper.make_tensor_value_info("x", number, ["batch", 3, 224, 224])],
-        [onnx.helper.make_tensor_value_info("z", number, ["batch", 3, 1, 1])],
-    )
-    opsets = [onnx.helper.make_opsetid("", 17)]
-    onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=opsets), folder / "m.onnx")
+    averages(folder / "m.onnx", side=224)
     return folder
 
 

@@ -41,6 +41,7 @@ class FactorRow(Row):
     """
 
     factor: str
+    work = "read-outs in all on one of"
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -172,11 +173,6 @@ class FactorRow(Row):
             "paper's level.",
             alt=f"{experiment.title}: accuracy of each factor for {len(bars)} representations.",
         )
-
-    @classmethod
-    def cost(cls, minutes: float, cores: str) -> str:
-        """Say what all records took."""
-        return f"{minutes:.0f} minutes of read-outs in all on one of {cores} cores"
 
     @classmethod
     def notes(cls, results: Results[Self]) -> tuple[str, ...]:

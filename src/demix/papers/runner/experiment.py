@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from demix.papers.runner.run import Run
 from demix.papers.runner.scales import Scale
@@ -46,6 +46,8 @@ class Row(ABC):
     """
 
     number: int = field(repr=False)
+    work: ClassVar[str] = "training in all on"
+    """What the minutes below a table were spent on."""
 
     @property
     @abstractmethod
@@ -118,11 +120,6 @@ class Row(ABC):
         cls, experiment: Experiment, results: Results[Self], folder: Path
     ) -> Figure | Picture | None:
         """Return the figure above the table; a figure of a paper is also written to files."""
-
-    @classmethod
-    def cost(cls, minutes: float, cores: str) -> str:
-        """Say what all records took."""
-        return f"{minutes:.0f} minutes of training in all on {cores} cores"
 
     @classmethod
     def notes(cls, results: Results[Self]) -> tuple[str, ...]:

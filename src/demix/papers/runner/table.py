@@ -65,8 +65,8 @@ def _notes(experiment: Experiment, records: Records) -> list[str]:
     }
     return [
         f"Regenerate with `{command}--scale {scale}{files} --out DIR`.",
-        f"Seeds {', '.join(map(str, seeds))}; {experiment.kind.cost(minutes, cores)}; "
-        f"commit {', '.join(commits)}.",
+        f"Seeds {', '.join(map(str, seeds))}; {minutes:.0f} minutes of {experiment.kind.work} "
+        f"{cores} cores; commit {', '.join(commits)}.",
         *(["Smoke scale shrinks dimensions, clusters and data."] if scale == "smoke" else []),
         *([f"In all rows: {', '.join(f'{k} {v}' for k, v in common.items())}."] if common else []),
         *experiment.notes,

@@ -148,7 +148,7 @@ class PairRow(ScoreRow):
         generator = held_out(run.seed)
         if run.model == "identity":
             pairs = process.sample(run.scale.samples, generator=generator)
-            return _scores(pairs.x, pairs.z) | UNTRAINED
+            return latent_scores(pairs.x, pairs.z) | UNTRAINED
         encoder, objective, recipe = plan = run.plan(self.plan)
         evaluated = process.sample(EVALUATED, generator=generator)
 
@@ -168,7 +168,7 @@ class PairRow(ScoreRow):
         with torch.no_grad():
             latents = encoder(pairs.x)
         return {
-            **_scores(latents, pairs.z),
+            **latent_scores(latents, pairs.z),
             **trained_facts(training),
             "nats_above_optimum": above(encoder),
             "objective": repr(objective),
@@ -239,5 +239,6 @@ def model_columns(space: str, assumed: str, matched: bool) -> dict[str, str]:
     return {"model": f"{SPACES[space]}: {assumed}", "matched": "yes" if matched else "no"}
 
 
-def _scores(latents: torch.Tensor, factors: torch.Tensor) -> dict[str, float]:
+def latent_scores(latents: Any, factors: Any) -> dict[str, float]:
+    """Return all scores of latents."""
     return {name: float(measure(latents, factors)) for name, measure in _SCORES.items()}

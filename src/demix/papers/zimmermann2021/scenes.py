@@ -15,15 +15,13 @@ from demix.encoders.encoder import Encoder
 from demix.losses.objective import Objective
 from demix.losses.pairs import InfoNCE, LatentMSE
 from demix.losses.similarities import SimilarityName
-from demix.metrics.correlation import mean_correlation
-from demix.metrics.regression import affine_r2
 from demix.papers.datasets.rendered import RenderedPairs
 from demix.papers.runner.experiment import Experiment, InputFiles
 from demix.papers.runner.run import UNTRAINED, Run, trained_facts
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.score_rows import ScoreRow
 from demix.papers.scenes.opening import Rendered, open_rendered
-from demix.papers.zimmermann2021.pairs import SPACES, assumed, model_columns
+from demix.papers.zimmermann2021.pairs import SPACES, assumed, latent_scores, model_columns
 from demix.spaces.base import Space
 from demix.spaces.box import Box
 from demix.spaces.real import Real
@@ -219,10 +217,7 @@ def _scores(
     factors = pairs.rendered.latents[rows]
     blocks = np.array_split(rows, max(1, len(rows) // _AT_ONCE))
     latents = torch.cat([encode(pairs.images(block)) for block in blocks])
-    return {
-        "r2": float(affine_r2(latents, factors)),
-        "mcc": float(mean_correlation(latents, factors)),
-    }
+    return latent_scores(latents, factors)
 
 
 def _reduced(rows: int) -> Callable[[Tensor], Tensor]:
