@@ -15,8 +15,7 @@ from sentences import everything, refusal
 
 from alarm import within
 from demix import DemixError, read_data
-from demix.papers import open_images
-from demix.papers.datasets.dislib.coil100 import open_coil100
+from demix.papers import open_factor_images, open_images
 
 UPRIGHT = np.random.default_rng(0).integers(0, 256, size=(4, 6, 3), dtype=np.uint8)
 # How an upright image is stored so that an orientation of EXIF turns it back.
@@ -85,7 +84,7 @@ def test_postscript_named_as_an_image_is_refused_and_starts_no_program(tmp_path,
     data, ones = np.frombuffer(POSTSCRIPT, dtype=np.uint8), np.ones(1, dtype=int)
     np.savez(tmp_path / "c.npz", data=data, offset=0 * ones, object_id=ones, angle_deg=ones)
     with pytest.raises(DemixError, match="1 of the 1 in"):
-        open_coil100(tmp_path / "c.npz")
+        open_factor_images(tmp_path / "c.npz")
     assert not ghostscript.exists()
 
 

@@ -12,6 +12,7 @@ import torch
 from pyarrow import parquet
 
 from demix import DemixError, affine_r2, probe, read_data, read_factors, read_labels
+from demix._support.errors import demix_errors
 from demix.data import names
 from demix.data.checks import check_data
 from demix.data.data import as_data
@@ -194,3 +195,8 @@ def test_whole_numbers_that_float64_cannot_tell_apart_are_not_called_constant():
     x = np.arange(60, dtype=np.uint64)[:, None] + np.uint64(2**63)
     with pytest.raises(DemixError, match="constant once uint64 becomes float64; subtract what"):
         check_data(as_data(x))
+
+
+def test_a_want_of_memory_is_not_called_damage():
+    with pytest.raises(MemoryError), demix_errors("Expected a whole file", "write it again"):
+        raise pyarrow.ArrowMemoryError("malloc failed")

@@ -63,7 +63,7 @@ def demix_errors(problem: str, advice: str) -> Iterator[None]:
     """Turn exceptions of other libraries into a :class:`DemixError`, "problem (why); advice"."""
     try:
         yield
-    except DemixError:
+    except (DemixError, MemoryError):
         raise
     except Exception as error:  # formats and their libraries fail in many ways
         raise DemixError(f"{problem} ({reason(error)}); {advice}.") from error

@@ -35,12 +35,12 @@ def download(
     """
     from demix.cli.console import console
     from demix.cli.progress import counting_bar
-    from demix.papers.datasets.dislib.download import fetch_dataset
+    from demix.papers.datasets.download import fetch_dataset
 
     with counting_bar(console(errors=True)) as count:
 
-        def report(done: int, total: int, what: str) -> None:
+        def callback(done: int, total: int, what: str) -> None:
             count(done // _MEGABYTE, total // _MEGABYTE, f"{what}, MB")
 
-        path = fetch_dataset(dataset, out, source=source, checksum=checksum, report=report)
+        path = fetch_dataset(dataset, out, source=source, checksum=checksum, callback=callback)
     typer.echo(f"{path} is complete; continue with: demix reproduce ce-dislib --data {path}")

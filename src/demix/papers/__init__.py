@@ -7,10 +7,9 @@ from typing import Any
 
 _MODULES = {
     "datasets.annotations": ["ImageNetX", "imagenet_x"],
-    "datasets.dislib.columns": ["FactorColumn"],
-    "datasets.dislib.download": ["fetch_dataset"],
-    "datasets.dislib.factor_images": ["FactorImages"],
-    "datasets.dislib.opening": ["open_factor_images"],
+    "datasets.download": ["fetch_dataset"],
+    "datasets.factor_images": ["FactorColumn", "FactorImages"],
+    "datasets.opening": ["open_factor_images"],
     "datasets.image_files": ["ImageFiles", "open_images"],
     "datasets.masks": ["KittiMasks", "kitti_masks"],
     "datasets.nearest": ["NearestPairs"],

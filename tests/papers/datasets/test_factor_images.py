@@ -10,7 +10,7 @@ import pytest
 
 from demix import DemixError, DemixWarning
 from demix.papers import Order, open_factor_images, render_folder
-from demix.papers.datasets.dislib.pixels import ArrayPixels, BitPixels, H5Pixels
+from demix.papers.datasets.factor_images import ArrayPixels, BitPixels, H5Pixels
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -82,7 +82,7 @@ def test_some_rows_are_the_same_rows(opened, name):
     known, images = opened[name]
     rows = np.random.default_rng(2).permutation(len(known))[:20]
     told = []
-    some = known.only(rows, report=lambda done, total, what: told.append((done, total)))
+    some = known.only(rows, callback=lambda done, total, what: told.append((done, total)))
     assert np.array_equal(some.read(np.arange(20)), images[rows])
     assert np.array_equal(some.values, known.values[rows])
     assert told[-1] == (20, 20)

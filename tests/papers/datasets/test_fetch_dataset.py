@@ -12,8 +12,8 @@ import pytest
 import official
 from demix import DemixError
 from demix.papers import fetch_dataset, open_factor_images
-from demix.papers.datasets.dislib import download
-from demix.papers.datasets.dislib.official import OFFICIAL
+from demix.papers.datasets import download
+from demix.papers.datasets.official import OFFICIAL
 from file_server import FileServer
 
 pytest.importorskip("requests", reason="the extra `datasets` is not installed")
@@ -48,7 +48,7 @@ def test_a_connection_that_breaks_off_is_taken_up_again(server, tmp_path):
         tmp_path / "new",
         source=server.address,
         checksum=sha(data),
-        report=lambda done, total, what: told.append((done, total, what)),
+        callback=lambda done, total, what: told.append((done, total, what)),
     )
     assert path.read_bytes() == data
     assert [asked.get("Range") for asked in server.asked] == [

@@ -15,8 +15,8 @@ import pytest
 from alarm import within
 from demix import DemixError, DemixWarning
 from demix.papers import fetch_dataset
-from demix.papers.datasets.dislib import download
-from demix.papers.datasets.dislib.official import OFFICIAL, OfficialFile
+from demix.papers.datasets import download
+from demix.papers.datasets.official import OFFICIAL, OfficialFile
 from file_server import FileServer
 
 pytest.importorskip("requests", reason="the extra `datasets` is not installed")

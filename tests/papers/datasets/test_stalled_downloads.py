@@ -13,7 +13,7 @@ import pytest
 from alarm import within
 from demix import DemixError
 from demix.papers import fetch_dataset
-from demix.papers.datasets.dislib import download
+from demix.papers.datasets import download
 from file_server import FileServer
 
 pytest.importorskip("requests", reason="the extra `datasets` is not installed")

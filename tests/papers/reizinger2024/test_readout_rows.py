@@ -10,7 +10,7 @@ import pytest
 import official
 from demix import DemixError, Encoder
 from demix.papers import Order, render_folder
-from demix.papers.datasets.dislib.pixels import ArrayPixels
+from demix.papers.datasets.factor_images import ArrayPixels
 from demix.papers.experiments import experiment_named
 from demix.papers.reizinger2024.labelled_images import split_rows
 from demix.papers.runner.experiment import InputFiles

@@ -17,9 +17,8 @@ from demix.losses.classification import Classification
 from demix.metrics.probes.factor import Factor, Indicators
 from demix.metrics.probes.readouts import read_out_within, read_outs
 from demix.metrics.probes.result import ProbeSplit, ReadOut
-from demix.papers.datasets.dislib.factor_images import FactorImages
-from demix.papers.datasets.dislib.opening import open_factor_images
-from demix.papers.datasets.dislib.pixels import H5Pixels
+from demix.papers.datasets.factor_images import FactorImages, H5Pixels
+from demix.papers.datasets.opening import open_factor_images
 from demix.papers.pages.series import Series, Subplot
 from demix.papers.reizinger2024.labelled_images import LabelledImages
 from demix.papers.runner.experiment import Experiment, InputFiles, Records, Results, Row
@@ -112,7 +111,7 @@ class ReadOutRow(Row):
         sets = [row.facts()["dataset"] for row in experiment.rows]
         found: dict[str, FactorImages] = {}
         for path in files.paths:
-            known = open_factor_images(path, report=files.reading)
+            known = open_factor_images(path, callback=files.reading)
             if known.name not in sets or known.name in found:
                 again = "again" if known.name in found else "which has no row"
                 raise DemixError(
@@ -122,10 +121,10 @@ class ReadOutRow(Row):
             most = _MOST.get(files.scale.name, len(known))
             if most < len(known):
                 chosen = np.random.default_rng(0).choice(len(known), most, replace=False)
-                known = known.only(np.sort(chosen), report=files.reading)
+                known = known.only(np.sort(chosen), callback=files.reading)
             elif isinstance(known.pixels, H5Pixels):
                 # Stored in chunks: rows at random take as long as all of them, at every step.
-                known = known.only(np.arange(len(known)), report=files.reading)
+                known = known.only(np.arange(len(known)), callback=files.reading)
             found[known.name] = known
         return found
 

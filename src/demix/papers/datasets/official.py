@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from demix._support.errors import DemixError
-from demix.papers.datasets.dislib.smallnorb import PARTS
+from demix.papers.datasets.smallnorb import PARTS
 
 _MPI3D = "https://storage.googleapis.com/disentanglement_dataset/Final_Dataset"
 _NORB = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small"

@@ -5,16 +5,19 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from zlib import error as ZlibError
 
 import numpy as np
 
-from demix._support.errors import DemixError, reason, shortened
+from demix._support.errors import DemixError, demix_errors, shortened
 from demix._support.files import open_regular
-from demix.papers.datasets.dislib.columns import FactorColumn
-from demix.papers.datasets.dislib.factor_images import FactorImages, grid
-from demix.papers.datasets.dislib.mat_files import read_mat
-from demix.papers.datasets.dislib.pixels import ArrayPixels, Report, silent
+from demix.papers.datasets.factor_images import (
+    ArrayPixels,
+    FactorColumn,
+    FactorImages,
+    Progress,
+    grid,
+)
+from demix.papers.datasets.mat_files import read_mat
 
 _AZIMUTHS, _ELEVATIONS = 24, 4
 _CARS = 183
@@ -22,7 +25,7 @@ _CARS = 183
 _LARGEST = 2**26
 
 
-def open_cars3d(path: Path, *, report: Report = silent) -> FactorImages:
+def open_cars3d(path: Path, *, callback: Progress) -> FactorImages:
     """Open ``nips2015-analogy-data.tar.gz``, or the folder ``cars`` of its meshes.
 
     Each of 183 files ``car_..._mesh.mat`` holds one car, seen from 24 azimuths and 4 elevations at
@@ -35,14 +38,14 @@ def open_cars3d(path: Path, *, report: Report = silent) -> FactorImages:
     """
     cars: dict[str, np.ndarray] = {}
     for name, content in _meshes(path):
-        report(len(cars), _CARS, f"cars of {path.name}")
+        callback(len(cars), _CARS, f"cars of {path.name}")
         cars[PurePosixPath(name).stem] = _views(name, content, path)
     if not cars:
         raise DemixError(
             f"Expected car_..._mesh.mat files in {path}, but there are none; give "
             "nips2015-analogy-data.tar.gz or its folder data/cars."
         )
-    report(len(cars), len(cars), f"cars of {path.name}")
+    callback(len(cars), len(cars), f"cars of {path.name}")
     names = tuple(sorted(cars))
     columns = (
         FactorColumn("elevation", "ordinal"),
@@ -68,24 +71,17 @@ def _meshes(path: Path) -> Iterator[tuple[str, bytes]]:
             with open_regular(file) as mesh:
                 yield file.name, mesh.read(_LARGEST)  # more is cut off, and so refused
         return
-    try:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                # A link has no size of its own.
-                if not member.isreg() or not _is_mesh(member.name):
-                    continue
-                if member.size > _LARGEST:
-                    raise EOFError(f"{shortened(member.name)} claims {member.size} bytes")
-                opened = archive.extractfile(member)
-                assert opened is not None
-                yield member.name, opened.read()
-    except (OSError, EOFError, ValueError, ZlibError, tarfile.TarError) as error:
-        if isinstance(error, DemixError):
-            raise
-        raise DemixError(
-            f"Expected a whole tar archive, but {path} is truncated or damaged ({reason(error)}); "
-            "fetch it again."
-        ) from error
+    problem = f"Expected a whole tar archive, but {path} is truncated or damaged"
+    with demix_errors(problem, "fetch it again"), tarfile.open(path) as archive:
+        for member in archive:
+            # A link has no size of its own.
+            if not member.isreg() or not _is_mesh(member.name):
+                continue
+            if member.size > _LARGEST:
+                raise EOFError(f"{shortened(member.name)} claims {member.size} bytes")
+            opened = archive.extractfile(member)
+            assert opened is not None
+            yield member.name, opened.read()
 
 
 def _is_mesh(name: str) -> bool:
@@ -95,15 +91,11 @@ def _is_mesh(name: str) -> bool:
 
 def _views(name: str, content: bytes, path: Path) -> np.ndarray:
     """Return the images ``(96, 64, 64, 3)`` of one car, elevations fastest."""
-    try:
+    problem = f"Expected a whole MATLAB file with the array 'im', but {name} in {path} is truncated"
+    with demix_errors(f"{problem} or damaged", "fetch it again"):
         views = read_mat(content, "im")
         if views is None:
             raise ValueError("there is none")
-    except (ValueError, ZlibError) as error:
-        raise DemixError(
-            f"Expected a whole MATLAB file with the array 'im', but {name} in {path} is truncated "
-            f"or damaged ({reason(error)}); fetch it again."
-        ) from error
     if views.dtype != np.uint8 or views.ndim != 5 or views.shape[2:] != (3, 24, 4):
         raise DemixError(
             f"Expected uint8 of shape (128, 128, 3, {_AZIMUTHS}, {_ELEVATIONS}) in 'im' of {name} "

@@ -17,9 +17,9 @@ from demix._support.errors import DemixError, need, reason, shortened, warn
 from demix._support.files import open_own, open_regular, refused, write_atomic
 from demix._support.locks import lock_folder
 from demix._support.outputs import tidied
-from demix.papers.datasets.dislib.official import OfficialFile, official_files
-from demix.papers.datasets.dislib.pixels import Report, silent
-from demix.papers.datasets.dislib.stalls import Stalls
+from demix.papers.datasets.factor_images import Progress
+from demix.papers.datasets.official import OfficialFile, official_files
+from demix.papers.datasets.stalls import Stalls
 
 # Seconds until a connection is there, and until its next byte is: a silent server is left soon. One
 # that goes on slowly is not, as a large file may take a day.
@@ -47,7 +47,7 @@ def fetch_dataset(
     *,
     source: str | None = None,
     checksum: str | None = None,
-    report: Report = silent,
+    callback: Progress = lambda done, total, what: None,
 ) -> Path:
     """Fetch the official files of a data set, unless they are there, and check them.
 
@@ -68,8 +68,8 @@ def fetch_dataset(
     checksum : str, optional
         What to check in place of the known checksum, such as ``sha256:...``; for data sets of one
         file. Of MPI3D realistic and real none is known for certain.
-    report : callable
-        ``report(done, total, what)``, in bytes.
+    callback : callable
+        ``callback(done, total, what)``, in bytes.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def fetch_dataset(
         requests = need("requests", "Fetching data sets", "papers")
         with _alone(target):
             for file in (file for file in files if file not in there):
-                _fetch(file, target, source, checksum or file.checksum, report, requests)
+                _fetch(file, target, source, checksum or file.checksum, callback, requests)
     return target if len(files) > 1 else target / files[0].name
 
 
@@ -123,7 +123,7 @@ def _fetch(
     folder: Path,
     source: str | None,
     checksum: str | None,
-    report: Report,
+    callback: Progress,
     requests: Any,
 ) -> None:
     # Names that no browser or other program gives to what it has begun.
@@ -132,10 +132,10 @@ def _fetch(
     by_hand = f"fetch it by other means and put it at {target}"
     try:
         _settle(part)  # what one that was killed left
-        total = _persist(url, part, file.size, checksum, report, requests)
+        total = _persist(url, part, file.size, checksum, callback, requests)
         with _own(part) as came:
             os.fsync(came.fileno())
-            right = _matches(came, checksum) and (checksum is not None or _is_plausible(came, file))
+            right = _matches(came, checksum)
         if right:
             part.replace(target)
         if right or total is not None:
@@ -166,7 +166,7 @@ def _check(path: Path, size: int | None, checksum: str | None) -> None:
                     f"Expected {size} bytes in {path}, but found {found}; remove it and fetch it "
                     "again."
                 )
-            if not _matches(file, checksum):
+            if checksum is not None and not _matches(file, checksum):
                 raise DemixError(
                     f"Expected {checksum} of {path}, but it has another checksum; remove it and "
                     "fetch it again."
@@ -178,20 +178,14 @@ def _check(path: Path, size: int | None, checksum: str | None) -> None:
 
 
 def _matches(file: Any, checksum: str | None) -> bool:
-    if checksum is None:
-        return True
+    if checksum is None:  # those without one are zip archives
+        return bool(file.read(4) == b"PK\x03\x04")
     kind, _, digits = checksum.partition(":")
     return hashlib.file_digest(file, kind).hexdigest() == digits.lower()
 
 
-def _is_plausible(file: BinaryIO, official: OfficialFile) -> bool:
-    """Whether a file of which no checksum is known begins as it should."""
-    file.seek(0)
-    return not official.name.endswith(".npz") or file.read(4) == b"PK\x03\x04"
-
-
 def _persist(
-    url: str, part: Path, size: int | None, checksum: str | None, report: Report, requests: Any
+    url: str, part: Path, size: int | None, checksum: str | None, callback: Progress, requests: Any
 ) -> int | None:
     """Download into ``part``, attempt after attempt as long as they bring something.
 
@@ -201,12 +195,11 @@ def _persist(
     while True:
         before = _size(part)
         try:
-            return _go_on(url, part, size, checksum, report, requests)
+            return _go_on(url, part, size, checksum, callback, requests)
         except requests.HTTPError:
             raise
         except requests.RequestException as error:
-            came = _size(part) - before
-            vain = 0 if came > 0 else vain + 1
+            vain = 0 if _size(part) > before else vain + 1
             if vain == _ATTEMPTS:
                 raise
             warn(f"{_said(error).capitalize()} at byte {_size(part)} of {url}; it is tried again.")
@@ -214,7 +207,7 @@ def _persist(
 
 
 def _go_on(
-    url: str, part: Path, size: int | None, checksum: str | None, report: Report, requests: Any
+    url: str, part: Path, size: int | None, checksum: str | None, callback: Progress, requests: Any
 ) -> int | None:
     """Ask for what is missing, and append it."""
     have = _size(part)
@@ -239,7 +232,7 @@ def _go_on(
         _check_room(part.parent, (total or first) - first)
         write_atomic(_tag(path), _version(answer.headers))
         try:
-            done = _receive(stalls.pieces(answer), path, first, total, report)
+            done = _receive(stalls.pieces(answer), path, first, total, callback)
         finally:
             _settle(part)
     if total is not None and done < total:
@@ -309,7 +302,7 @@ def _announced(answer: Any, part: Path, have: int, size: int | None) -> tuple[in
 
 
 def _receive(
-    pieces: Iterator[bytes], path: Path, first: int, total: int | None, report: Report
+    pieces: Iterator[bytes], path: Path, first: int, total: int | None, callback: Progress
 ) -> int:
     """Write a body into a file from byte ``first`` on, and return where it ended."""
     most, done = total or _MOST, first
@@ -322,7 +315,7 @@ def _receive(
                 raise _Broken(f"the server sends more than {most} bytes")
             _check_room(path.parent, len(chunk))
             file.write(chunk)
-            report(done, total or done, path.stem)
+            callback(done, total or done, path.stem)
     return done
 
 

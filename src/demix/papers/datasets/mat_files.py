@@ -56,7 +56,7 @@ def read_mat(raw: bytes, name: str) -> np.ndarray | None:
     --------
     >>> from io import BytesIO
     >>> from scipy.io import savemat
-    >>> from demix.papers.datasets.dislib.mat_files import read_mat
+    >>> from demix.papers.datasets.mat_files import read_mat
     >>> file = BytesIO()
     >>> savemat(file, {"x": [[1.5, 2.0]]})
     >>> read_mat(file.getvalue(), "x")

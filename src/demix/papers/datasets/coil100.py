@@ -10,10 +10,13 @@ import numpy as np
 
 from demix._support.errors import DemixError, warn
 from demix.data.images import open_image
-from demix.papers.datasets.dislib.columns import FactorColumn
-from demix.papers.datasets.dislib.factor_images import FactorImages
-from demix.papers.datasets.dislib.npz import read_array
-from demix.papers.datasets.dislib.pixels import ArrayPixels, Report, silent
+from demix.papers.datasets.factor_images import (
+    ArrayPixels,
+    FactorColumn,
+    FactorImages,
+    Progress,
+)
+from demix.papers.datasets.npz import read_array
 
 KEYS = {"data", "offset", "object_id", "angle_deg"}
 # More damaged images than this, and a file is not to be trusted.
@@ -21,7 +24,7 @@ _MOST_SKIPPED = 0.01
 _AT_ONCE = 500
 
 
-def open_coil100(path: Path, *, report: Report = silent) -> FactorImages:
+def open_coil100(path: Path, *, callback: Progress) -> FactorImages:
     """Open photographs of objects on a turntable.
 
     The file holds ``data``, PNG, JPEG, WebP, TIFF or BMP images one after the other as bytes;
@@ -54,9 +57,9 @@ def open_coil100(path: Path, *, report: Report = silent) -> FactorImages:
     decoded: list[np.ndarray | None] = []
     for start, end in pairwise(ends):
         if len(decoded) % _AT_ONCE == 0:
-            report(len(decoded), number, f"images of {path.name}")
+            callback(len(decoded), number, f"images of {path.name}")
         decoded.append(_decoded(data[start:end].tobytes()))
-    report(number, number, f"images of {path.name}")
+    callback(number, number, f"images of {path.name}")
     kept = np.array([image is not None for image in decoded], dtype=bool)
     _tell_of_skipped(kept, path)
     images = [image for image in decoded if image is not None]

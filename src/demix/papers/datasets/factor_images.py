@@ -1,0 +1,245 @@
+"""Images with known factors, whatever file they lie in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from demix._support.errors import DemixError, reason
+from demix.data.rows import array_rows
+
+Kind = Literal["categorical", "ordinal", "periodic", "continuous"]
+
+
+@dataclass(frozen=True)
+class FactorColumn:
+    """What a column of factors holds.
+
+    Parameters
+    ----------
+    name : str
+        What the data set calls it.
+    kind : "categorical", "ordinal", "periodic" or "continuous"
+        Names without an order, levels in an order, numbers that come round again, or numbers.
+    levels : tuple of str
+        Names of the values 0, 1, 2 and so on of a category, where it has some.
+    period : float, optional
+        After which a periodic factor repeats.
+    within : str, optional
+        The category outside of which values cannot be compared. Photographs of an object on a
+        turntable show angles from wherever it was put: those of two objects have nothing in common.
+
+    Examples
+    --------
+    >>> from demix.papers import FactorColumn
+    >>> FactorColumn("azimuth", "periodic", period=360).period
+    360
+    """
+
+    name: str
+    kind: Kind
+    levels: tuple[str, ...] = ()
+    period: float | None = None
+    within: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.kind == "periodic") != (self.period is not None):
+            raise DemixError(
+                f"A period belongs to a periodic factor, but {self.name!r} is {self.kind} with "
+                f"period {self.period}; give both or neither."
+            )
+
+
+Progress = Callable[[int, int, str], None]
+"""Called with how much is done, how much there is to do, and of what."""
+
+
+class Pixels(Protocol):
+    """Images that are read when they are asked for."""
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Shape ``(N, H, W, C)``."""
+
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        """Return the images at ``rows`` ``(B,)``, in their order: new uint8 ``(B, H, W, C)``."""
+
+
+class ArrayPixels:
+    """Images of an array ``(N, H, W)`` or ``(N, H, W, C)``, in memory or in a file."""
+
+    def __init__(self, array: np.ndarray, *, gain: int = 1) -> None:
+        self._rows, self._gain = array_rows(array), gain
+        channels = array.shape[3] if array.ndim == 4 else 1
+        self.shape: tuple[int, int, int, int] = (*array.shape[:3], channels)
+
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        """Return the images at ``rows``, times the gain."""
+        picked = self._rows[rows].astype(np.uint8).reshape(len(rows), *self.shape[1:])
+        return picked if self._gain == 1 else np.multiply(picked, self._gain, out=picked)
+
+
+class BitPixels:
+    """Images of black and white, an eighth of their size in memory.
+
+    Parameters
+    ----------
+    bits : ndarray (N, ceil(H W / 8)), uint8
+        As :func:`numpy.packbits` packs each image.
+    height, width : int
+        Of an image.
+    """
+
+    def __init__(self, bits: np.ndarray, height: int, width: int) -> None:
+        self._bits = bits
+        self.shape = (len(bits), height, width, 1)
+
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        """Return the images at ``rows``: 0 and 255."""
+        _, height, width, _ = self.shape
+        flat = np.unpackbits(self._bits[rows], axis=1, count=height * width)
+        return (255 * flat).reshape(len(rows), height, width, 1)
+
+
+class H5Pixels:
+    """Images ``(N, H, W, C)`` of a dataset in an HDF5 file, which stays open.
+
+    A file of this kind is compressed in chunks of several rows, so rows that lie close together are
+    read as one slice.
+    """
+
+    _NEAR = 256
+
+    def __init__(self, dataset: Any, source: str) -> None:
+        self._dataset, self._source = dataset, source
+        self.shape: tuple[int, int, int, int] = dataset.shape
+
+    def read(self, rows: np.ndarray) -> np.ndarray:
+        """Return the images at ``rows``."""
+        images = np.empty((len(rows), *self.shape[1:]), dtype=np.uint8)
+        order = np.argsort(rows, kind="stable")
+        near = max(self._NEAR, (self._dataset.chunks or (1,))[0])
+        edges = np.flatnonzero(np.diff(rows[order] // near)) + 1
+        for part in np.split(order, edges) if len(rows) else []:
+            first, last = rows[part[0]], rows[part[-1]]
+            try:
+                block = self._dataset[first : last + 1]
+            except Exception as error:  # HDF5 fails in many ways
+                raise DemixError(
+                    f"Expected readable images in {self._source}, but rows {first} to {last} are "
+                    f"damaged ({reason(error)}); fetch it again."
+                ) from error
+            images[part] = block[rows[part] - first]
+        return images
+
+
+# Rows that are read at a time, so that a bar can move.
+_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class FactorImages:
+    """Images ``(N, H, W, C)`` of bytes, read row by row, and what they show.
+
+    Parameters
+    ----------
+    name : str
+        The data set, such as ``dsprites``.
+    pixels : Pixels
+        Where the images come from.
+    columns : tuple of FactorColumn
+        What the ``k`` factors are.
+    values : ndarray (N, k), float32
+        Their values; categories are numbered from 0.
+    skipped : int
+        How many images of the file could not be decoded and are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from demix.papers import FactorColumn, FactorImages
+    >>> from demix.papers.datasets.factor_images import ArrayPixels
+    >>> dots = np.zeros((6, 4, 4, 1), dtype=np.uint8)
+    >>> column = FactorColumn("shape", "categorical", levels=("dot", "hole"))
+    >>> known = FactorImages("dots", ArrayPixels(dots), (column,), np.zeros((6, 1), np.float32))
+    >>> len(known), known.shape, known.read([5, 0]).shape
+    (6, (1, 4, 4), (2, 4, 4, 1))
+    """
+
+    name: str
+    pixels: Pixels
+    columns: tuple[FactorColumn, ...]
+    values: np.ndarray
+    skipped: int = 0
+
+    def __post_init__(self) -> None:
+        if self.values.shape != (self.pixels.shape[0], len(self.columns)):
+            raise DemixError(
+                f"Every image of {self.name} must have a value of each of its {len(self.columns)} "
+                f"factors, but there are {self.pixels.shape[0]} images and values of shape "
+                f"{self.values.shape}; is the file complete?"
+            )
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of an image."""
+        _, height, width, channels = self.pixels.shape
+        return channels, height, width
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the factors."""
+        return tuple(column.name for column in self.columns)
+
+    def read(self, rows: Any) -> np.ndarray:
+        """Return the images at ``rows`` ``(B,)``, in their order: uint8 ``(B, H, W, C)``."""
+        return self.pixels.read(np.asarray(rows, dtype=np.intp))
+
+    def column(self, name: str) -> FactorColumn:
+        """Return what the factor of that name is."""
+        return self.columns[self._place(name)]
+
+    def factor(self, name: str) -> np.ndarray:
+        """Return the values ``(N,)`` of the factor of that name."""
+        return self.values[:, self._place(name)]
+
+    def only(
+        self, rows: Any, *, callback: Progress = lambda done, total, what: None
+    ) -> FactorImages:
+        """Return some of the images, read into memory."""
+        index = np.asarray(rows, dtype=np.intp)
+        order = np.argsort(index)  # in the order in which they lie in the file
+        images = np.empty((len(index), *self.pixels.shape[1:]), dtype=np.uint8)
+        for start in range(0, len(index), _AT_ONCE):
+            callback(start, len(index), f"images of {self.name}")
+            part = order[start : start + _AT_ONCE]
+            images[part] = self.pixels.read(index[part])
+        callback(len(index), len(index), f"images of {self.name}")
+        return replace(self, pixels=ArrayPixels(images), values=self.values[index])
+
+    def _place(self, name: str) -> int:
+        if name not in self.names:
+            raise DemixError(
+                f"The factors of {self.name} are {', '.join(self.names)}, but {name!r} was asked "
+                "for."
+            )
+        return self.names.index(name)
+
+
+def grid(sizes: tuple[int, ...]) -> np.ndarray:
+    """Return all combinations ``(N, k)`` of whole numbers below ``sizes``, the last one fastest.
+
+    Examples
+    --------
+    >>> from demix.papers.datasets.factor_images import grid
+    >>> grid((2, 2)).tolist()
+    [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
+    """
+    places = np.indices(sizes, dtype=np.float32)
+    return places.reshape(len(sizes), -1).T.copy()
