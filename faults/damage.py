@@ -97,7 +97,7 @@ def checkpoint(regions: int, bench: Bench) -> Outcome:
             last.write_bytes(spoilt)
             before.write_bytes(kept[1])
             done = bench.processes.run(*work.command(folder), "--overwrite")
-            told = "is damaged; training goes on from the checkpoint before it" in done.stderr
+            told = "is damaged; training continues from the previous checkpoint" in done.stderr
             outcome.expect(told, f"damage was not noticed: {done.stderr.strip()[-300:]}")
             same = done.returncode == 0 and work.result(work.place(folder)) == expected
             outcome.expect(same, "the fit ended with other bits")

@@ -223,7 +223,7 @@ def test_what_is_no_file_is_refused(tmp_path, plant):
 def test_a_pipe_in_the_place_of_the_last_one_gives_way_to_the_one_before(cut):
     cut.unlink()
     os.mkfifo(cut)
-    with pytest.warns(DemixWarning, match=r"is damaged; .* before it, after 6 steps"):
+    with pytest.warns(DemixWarning, match=r"is damaged; .* previous checkpoint, after 6 steps"):
         assert torch.equal(run(cut), run())
     assert cut.is_file()
 

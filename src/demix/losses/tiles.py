@@ -10,7 +10,7 @@ from torch import Tensor
 
 from demix.losses.similarities import PairBlock
 
-# Elements of a tile, 2 MiB in float32: small beside any encoder, enough to keep all cores busy.
+# Elements of a tile, 2 MiB in float32: small against any encoder, enough to keep all cores busy.
 _TILE = 2**19
 
 

@@ -116,7 +116,7 @@ def _newest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         except DemixError:
             raise error from None
         warn(
-            f"{last} is damaged; training goes on from the checkpoint before it, after "
+            f"{last} is damaged; training continues from the previous checkpoint, after "
             f"{found[1]['state']['step']} steps."
         )
         # Else the next one would make the damaged one the previous one.

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -78,11 +76,13 @@ def layer_sizes(encoder: Encoder) -> list[int]:
 
     leaves = [module for module in encoder.modules() if not any(module.children())]
     hooks = [module.register_forward_hook(note) for module in leaves]
-    device = next(encoder.parameters()).device
+    device, training = next(encoder.parameters()).device, encoder.training
+    encoder.eval()  # normalisation over the batch must not learn, nor dropout draw
     try:
-        with torch.no_grad(), _evaluated(encoder):
+        with torch.no_grad():
             encoder(torch.zeros(_ROWS, *_shape(encoder), device=device))
     finally:
+        encoder.train(training)
         for hook in hooks:
             hook.remove()
     return sizes
@@ -91,14 +91,3 @@ def layer_sizes(encoder: Encoder) -> list[int]:
 def _shape(encoder: Encoder) -> tuple[int, ...]:
     dim_in = encoder.settings["dim_in"]
     return (dim_in,) if isinstance(dim_in, int) else tuple(dim_in)
-
-
-@contextmanager
-def _evaluated(encoder: Encoder) -> Iterator[None]:
-    """Keep normalisation over the batch from learning, and dropout from drawing."""
-    training = encoder.training
-    encoder.eval()
-    try:
-        yield
-    finally:
-        encoder.train(training)

@@ -47,16 +47,8 @@ class Muon(torch.optim.Optimizer):
         nesterov: bool = True,
         ns_steps: int = 5,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "weight_decay": weight_decay,
-                "momentum": momentum,
-                "nesterov": nesterov,
-                "ns_steps": ns_steps,
-            },
-        )
+        options = {"weight_decay": weight_decay, "momentum": momentum, "nesterov": nesterov}
+        super().__init__(params, {"lr": lr, **options, "ns_steps": ns_steps})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]

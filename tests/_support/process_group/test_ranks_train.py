@@ -48,7 +48,7 @@ def test_a_rank_that_dies_ends_the_training_with_a_sentence(found):
         said = (found["folder"] / f"lost-{rank}.txt").read_text()
         assert said == (
             f"Rank {rank} of {ranks} has lost another rank, which was killed or failed; start the "
-            "same command again, and it goes on from its last checkpoint."
+            "same command again to continue from its last checkpoint."
         )
 
 

@@ -94,7 +94,7 @@ class Ranks:
         if self.group is not None and lost:
             raise LostRank(
                 f"Rank {self.rank} of {self.count} has lost another rank, which was killed or "
-                "failed; start the same command again, and it goes on from its last checkpoint."
+                "failed; start the same command again to continue from its last checkpoint."
             ) from error
 
 
