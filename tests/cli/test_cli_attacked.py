@@ -140,7 +140,7 @@ def test_a_closed_output_ends_in_a_sentence():
 
 def test_ctrl_c_during_imports_ends_in_a_sentence():
     code = "import sys, demix.cli\nclass Late:\n    def find_spec(self, name, *_):\n"
-    code += "        if name == 'demix.cli.fit': raise KeyboardInterrupt\n"
+    code += "        if name == 'demix.cli.list': raise KeyboardInterrupt\n"
     code += "sys.meta_path.insert(0, Late())\ndemix.cli.main()"
     done = subprocess.run([sys.executable, "-c", code, "list"], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (130, b"Error: Interrupted.\n")

@@ -29,7 +29,9 @@ def main() -> None:
 def _command() -> None:
     from demix.cli.app import app
 
-    for command in COMMANDS:
+    # The help lists all commands; any other use needs one.
+    asked = [argument for argument in sys.argv[1:2] if argument in COMMANDS]
+    for command in asked or COMMANDS:
         import_module(f"demix.cli.{command}")
     app()
 

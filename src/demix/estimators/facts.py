@@ -49,8 +49,8 @@ def facts_in_words(encoder: Encoder, about: Mapping[str, Any]) -> dict[str, str]
         "lag": parameters.get("lag") if about.get("time_order") else None,
         "latents": space.dim,
         "rows": about.get("rows"),
-        "numbers in a row": encoder.settings["dim_in"],
-        "steps": f"{about['steps']}, the best after {about['best_step']}",
+        "features": encoder.settings["dim_in"],
+        "steps": f"{about['steps']}, best after {about['best_step']}",
         "training": f"{about['seconds']:.0f} s",
         "seed": parameters.get("random_state"),
     }

@@ -56,11 +56,6 @@ class Figure(Block):
     """A plotly figure with a caption and a description for those who cannot see it.
 
     Two neighbouring figures with ``half=True`` stand side by side on a wide screen.
-
-    Examples
-    --------
-    >>> Figure(go.Figure(), "Nothing yet.", alt="An empty plot.").half
-    False
     """
 
     figure: go.Figure
@@ -93,11 +88,6 @@ class Picture(Block):
 
     It is made of marks and text; one that holds scripts or refers to anything outside is refused.
     Palette colours follow the page into dark mode.
-
-    Examples
-    --------
-    >>> Picture('<svg viewBox="0 0 9 5"/>', "Nothing yet.", alt="An empty picture.").alt
-    'An empty picture.'
     """
 
     svg: str
@@ -193,13 +183,7 @@ class Table(Block):
 
 @dataclass(frozen=True)
 class Facts(Block):
-    """Headline numbers by name, shown as a row of tiles.
-
-    Examples
-    --------
-    >>> Facts({"R²": "99.3 %"}).facts
-    {'R²': '99.3 %'}
-    """
+    """Headline numbers by name, shown as a row of tiles."""
 
     facts: Mapping[str, str]
     macro: ClassVar[str] = "facts"
@@ -207,13 +191,7 @@ class Facts(Block):
 
 @dataclass(frozen=True)
 class Verdict(Block):
-    """One sentence of judgement.
-
-    Examples
-    --------
-    >>> Verdict("good", "All ten factors were recovered.").kind
-    'good'
-    """
+    """One sentence of judgement."""
 
     kind: VerdictKind
     text: str
@@ -229,13 +207,7 @@ class Verdict(Block):
 
 @dataclass(frozen=True)
 class Section:
-    """A titled part of a page.
-
-    Examples
-    --------
-    >>> len(Section("Result", [Text("It works.")]).body)
-    1
-    """
+    """A titled part of a page."""
 
     title: str
     body: Sequence[Block]

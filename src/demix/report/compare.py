@@ -31,12 +31,10 @@ def compare_page(
     Parameters
     ----------
     runs : sequence of dict
-        At least two, each with a ``name`` of its own and a ``gain`` (see `fit_page`), and possibly
-        ``facts`` (a dict: space, conditional, latents, rows, seconds, seed) and ``history``
-        (records with ``step`` and ``validation``, the held-out loss in nats).
+        At least two, each with a ``name`` of its own and a ``gain``, and possibly ``facts`` and
+        ``history``; see `fit_page`.
     agreement : array_like, shape (R, R), optional
-        How well the latents of each two runs agree on the same rows, from -1 to 1; see
-        `agreement_of`.
+        See `agreement_of`.
     provenance : dict, optional
         What is needed to make the page again.
 

@@ -48,19 +48,15 @@ def consensus_page(
     Parameters
     ----------
     found : dict
-        What ``consensus.json`` holds: ``verdict``; ``stability``, ``low``, ``high``, ``null`` and
-        ``stable`` of each dimension; ``untrained``; ``per_run`` of shape (R, n), ``seeds`` and
-        ``gains`` of each run; ``theorem``, ``rows`` and ``held_out_rows``.
+        What ``consensus.json`` holds.
     latents : array_like, shape (N, n)
-        Consensus latents of all rows.
+        Consensus latents of all rows; ``in_time`` if their order means something.
     facts : dict
         Assumptions and settings by name, among them ``estimator`` and ``runs may differ by``.
     threshold : float
         The R² from which on a dimension counts as stable.
     runs : array_like, shape (R, K, n), optional
         Latents of each run for the same held-out rows, in the coordinates of the consensus.
-    in_time : bool
-        Whether the order of the rows means something.
     notes : sequence of str
         Warnings, one sentence or paragraph each.
     provenance : dict, optional

@@ -32,14 +32,8 @@ def nearest_examples(
     side) it shows the one whose other latents are nearest to their medians, so that little else
     changes along a strip.
 
-    Parameters
-    ----------
-    images : array_like, shape (M, C, H, W)
-        Brightness from 0 to 1 in one channel (grey) or three (red, green, blue).
-    latents : array_like, shape (M, n)
-        Latents of these images; the first 8 columns get a strip.
-    names : sequence of str, length n, optional
-        Names of the latents.
+    Images ``(M, C, H, W)`` hold brightness from 0 to 1 in one channel (grey) or three; the first
+    8 columns of their latents ``(M, n)`` get a strip.
 
     Examples
     --------

@@ -38,18 +38,10 @@ def recovered_scatter(
     across: str = "true",
     up: str = "recovered",
 ) -> go.Figure:
-    """Draw every true factor against the recovered latent matched to it, a panel each.
+    """Draw every true factor ``(N, n)`` against the latent matched to it, a panel each.
 
-    Parameters
-    ----------
-    factors, latents : array_like, shape (N, n)
-        Column ``j`` of the latents is the one matched to factor ``j``.
-    names : sequence of str, optional
-        Names of the factors.
-    max_points : int
-        Points drawn per panel. The correlation in each panel's title uses all N samples.
-    across, up : str
-        Names of the axes.
+    At most ``max_points`` points are drawn in a panel; the correlation in its title uses all.
+    ``across`` and ``up`` name the axes.
 
     Examples
     --------
@@ -112,16 +104,9 @@ def correlation_heatmap(
     col_names: Sequence[str],
     title: str,
 ) -> go.Figure:
-    """Draw correlations as colours from -1 to 1, with numbers in the cells if there is room.
+    """Draw correlations ``(n, m)`` as colours from -1 to 1, with numbers if there is room.
 
-    Parameters
-    ----------
-    corr : array_like, shape (n, m)
-        Correlations; a cell that is NaN (a constant column has no correlation) stays empty.
-    row_names, col_names : sequence of str, lengths n and m
-        Labels of the rows (first row on top) and of the columns.
-    title : str
-        Heading of the figure.
+    A cell that is NaN (a constant column has no correlation) stays empty.
 
     Examples
     --------

@@ -28,14 +28,8 @@ def pair_plot(
 ) -> go.Figure:
     """Draw every pair of latents: points below the diagonal, correlations above, histograms on it.
 
-    Parameters
-    ----------
-    latents : array_like, shape (N, n)
-        One row per sample; the first 6 columns are drawn.
-    names : sequence of str, length n, optional
-        Names of the latents.
-    max_points : int
-        Points drawn per panel. Correlations and histograms use all N samples.
+    The first 6 columns of ``latents`` ``(N, n)`` are drawn, with at most ``max_points`` points in a
+    panel; correlations and histograms use all rows.
 
     Examples
     --------
@@ -111,18 +105,9 @@ def time_courses(
 ) -> go.Figure:
     """Draw each latent over time, one panel below the other.
 
-    Parameters
-    ----------
-    latents : array_like, shape (N, n)
-        One row per moment; the first 12 columns are drawn.
-    time : array_like, shape (N,)
-        When each row was measured, or its number; it may not run back. A line stops at a gap.
-    names : sequence of str, length n, optional
-        Names of the latents.
-    time_label : str
-        What `time` counts.
-    max_points : int
-        Points drawn per panel: the smallest and the largest value of every stretch of rows.
+    The first 12 columns of ``latents`` ``(N, n)`` are drawn: of at most ``max_points`` points the
+    smallest and the largest value of every stretch of rows. ``time`` ``(N,)`` may not run back; a
+    line stops at a gap.
 
     Examples
     --------

@@ -36,20 +36,14 @@ def recovery_page(
     ----------
     title, summary : str
         Heading and opening paragraph.
-    latents : array_like, shape (N, m)
-        Recovered latents.
-    factors : array_like, shape (N, n)
-        True continuous factors; there may be none.
+    latents, factors : array_like, shapes (N, m) and (N, n)
+        Recovered latents and true continuous factors, called ``names``; there may be none.
     scores : dict of str to Score
         See :func:`demix.all_scores`.
     provenance : dict
         What is needed to make the page again: versions, seed, settings.
     history : sequence of dict
-        Training history, see `training_curve`.
-    seconds : float, optional
-        How long training took.
-    names : sequence of str, optional
-        Names of the factors.
+        Training history, see `training_curve`; it took ``seconds``.
 
     Examples
     --------
