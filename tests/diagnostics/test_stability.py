@@ -7,8 +7,8 @@ import pytest
 from turns import EQUIVALENCES, NAMES, element, latents
 
 from demix import Gain
-from demix.diagnostics.consensus_result import stable_dimensions, verdict
-from demix.diagnostics.stability import _order, mean_stability, stability
+from demix.diagnostics.consensus_result import verdict
+from demix.diagnostics.stability import Stability, _order, mean_stability, stability
 from demix.theory.setting import Equivalence
 
 equivalences = pytest.mark.parametrize("equivalence", EQUIVALENCES, ids=NAMES)
@@ -44,7 +44,7 @@ def test_runs_that_share_nothing_are_as_stable_as_chance(equivalence):
     )
     assert (found.stability < 0.1).all()
     assert (found.null < 0.1).all()
-    assert not stable_dimensions(found.low, found.null, [LEARNT] * 4).any()
+    assert not verdict(found, [LEARNT] * 4, "", 0.0)[0].any()
 
 
 @equivalences
@@ -65,10 +65,9 @@ def test_one_dimension_that_runs_do_not_share_is_found(name):
     own = [latents(2000, dim=1, seed=9 + s) for s in range(4)]
     runs = [np.concatenate([z[:, :2], o], axis=1) for o in own]
     found, _ = measured(turned(runs, Equivalence(name)), Equivalence(name))
-    stable = stable_dimensions(found.low, found.null, [LEARNT] * 4)
+    stable, told = verdict(found, [LEARNT] * 4, Equivalence(name).words, 0.0)
     assert stable.sum() == 2
     assert found.stability[~stable] < 0.2
-    told = verdict(stable, found.low, [LEARNT] * 4, Equivalence(name).words, 0.0)
     assert told.startswith(f"Dimension {int(np.flatnonzero(~stable)[0]) + 1} of 3 is not stable")
 
 
@@ -125,9 +124,8 @@ def test_the_short_measure_is_the_mean_of_the_long_one():
     ],
 )
 def test_the_verdict_is_one_sentence(low, gains, untrained, words):
-    low = np.array(low)
-    stable = stable_dimensions(low, np.zeros(2), gains)
-    told = verdict(stable, low, gains, "an affine map", untrained)
+    found = Stability(np.array(low), np.array(low), np.ones(2), np.zeros(2), np.empty((3, 2)))
+    _, told = verdict(found, gains, "an affine map", untrained)
     assert words in told
     assert told.endswith(".")
     assert ". " not in told

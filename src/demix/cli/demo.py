@@ -61,12 +61,14 @@ def _recover(folder: Path, origin: dict[str, str], *, seed: int, as_json: bool) 
     from demix.report.recovery import recovery_page
     from demix.spaces.box import Box
     from demix.theory.optimum import latent_loss
+    from demix.theory.setting import Setting, identified
     from demix.training.loop import Record, train
     from demix.training.recipe import Recipe
 
     terminal = console(errors=as_json)
     box = Box(_LATENTS)
     process = Process(Uniform(box), Laplace(box, 0.05), LeakyMixing(_LATENTS, seed=seed))
+    promise = identified(Setting("pairs", box, "laplace"))
     encoder = Encoder(process.mixing.dim_out, box, scale=8.0)
     recipe = Recipe(steps=1500)
     held_out = torch.Generator().manual_seed(2**40 + seed)
@@ -125,8 +127,8 @@ def _recover(folder: Path, origin: dict[str, str], *, seed: int, as_json: bool) 
         f"{_LATENTS} independent factors, uniform in a box, were mixed by an invertible network of "
         "random leaky layers. The encoder was trained only on pairs of observations whose factors "
         "differ by Laplace noise, with the contrastive loss of Zimmermann et al. (2021, Eq. 6, "
-        "p = 1). Theorem 6 guarantees recovery up to order, sign and scale. A linear read-out of "
-        f"the raw observations explains {100 * identity:.1f} % of the factors; of the recovered "
+        f"p = 1). {promise.theorem} guarantees recovery up to {promise.words}. A linear read-out "
+        f"of the raw observations explains {100 * identity:.1f} % of the factors; of the recovered "
         f"latents {100 * scores['affine_r2']:.2f} %. All scores are held out.",
         latents,
         factors,

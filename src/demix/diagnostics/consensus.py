@@ -18,12 +18,7 @@ from demix._support.files import new_array
 from demix._support.validation import check_seed
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
-from demix.diagnostics.consensus_result import (
-    Consensus,
-    stable_dimensions,
-    verdict,
-    write_consensus,
-)
+from demix.diagnostics.consensus_result import Consensus, verdict, write_consensus
 from demix.diagnostics.maps import common_maps
 from demix.diagnostics.parts import Parts, pairs_within, row_parts, time_parts
 from demix.diagnostics.stability import mean_stability, stability
@@ -96,12 +91,8 @@ def consensus(
     Notes
     -----
     Latents are computed block by block and agreement on at most 40 000 rows, so that memory is
-    that of a fit, and of the latents if they are not written to a file.
-
-    References
-    ----------
-    Zimmermann et al. (2021), Contrastive Learning Inverts the Data Generating Process. Reizinger et
-    al. (2024), Cross-Entropy Is All You Need To Invert the Data Generating Process.
+    that of a fit, and of the latents if they are not written to a file. References are those of
+    :func:`demix.theory.setting.identified`.
 
     Examples
     --------
@@ -142,14 +133,13 @@ def consensus(
     untrained = mean_stability(_encoded(fresh, align), _encoded(fresh, test), allowed)
     with _output(out, shape) as place:
         latents = write_consensus(runs, maps, allowed, rows, place)
-    gains = [model.gain_ for model in runs]
-    stable = stable_dimensions(found.low, found.null, gains)
+    stable, sentence = verdict(found, [model.gain_ for model in runs], allowed.words, untrained)
     return Consensus(
         **vars(found),
         latents=latents,
         untrained=untrained,
         stable=stable,
-        verdict=verdict(stable, found.low, gains, allowed.words, untrained),
+        verdict=sentence,
         equivalence=allowed,
         seeds=seeds,
         models=tuple(runs),

@@ -187,26 +187,22 @@ def write_consensus(
     return out
 
 
-def stable_dimensions(low: np.ndarray, null: np.ndarray, gains: Sequence[Gain]) -> np.ndarray:
-    """Return of each dimension ``(n,)`` whether it is stable.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix import Gain
-    >>> from demix.diagnostics.consensus_result import stable_dimensions
-    >>> gain = Gain(bits=1.0, low=0.9, high=1.1, loss=1.0, null=1.7)
-    >>> stable_dimensions(np.array([0.9, 0.5]), np.zeros(2), [gain, gain])
-    array([ True, False])
-    """
-    learnt = np.mean([gain.above_zero for gain in gains]) >= LEARNT
-    return np.asarray((low >= STABLE) & (low > null) & learnt)
-
-
 def verdict(
+    found: Stability, gains: Sequence[Gain], words: str, untrained: float
+) -> tuple[np.ndarray, str]:
+    """Return which dimensions ``(n,)`` are stable, and one sentence about them.
+
+    ``words`` say what runs may differ by.
+    """
+    low = found.low
+    learnt = np.mean([gain.above_zero for gain in gains]) >= LEARNT
+    stable = np.asarray((low >= STABLE) & (low > found.null) & learnt)
+    return stable, _sentence(stable, low, gains, words, untrained)
+
+
+def _sentence(
     stable: np.ndarray, low: np.ndarray, gains: Sequence[Gain], words: str, untrained: float
 ) -> str:
-    """Return one sentence about stable dimensions; ``words`` say what runs may differ by."""
     n, runs = len(stable), len(gains)
     idle = sum(not gain.above_zero for gain in gains)
     if runs - idle < LEARNT * runs:
