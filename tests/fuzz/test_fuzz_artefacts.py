@@ -22,10 +22,10 @@ from demix._support.outputs import claim_folder
 from demix.papers.experiments import experiment_named
 from demix.papers.runner.scales import scale_named
 from demix.papers.runner.store import Store
+from demix.papers.scenes.arrays import sealed as sealed_meta
 from demix.papers.scenes.folder import render_folder
 from demix.papers.scenes.opening import open_rendered
 from demix.papers.scenes.order import Order
-from demix.papers.scenes.sums import sealed as sealed_meta
 from demix.training.checkpoints import _read, _sealed
 
 TABLE, SMOKE = experiment_named("clica-table1"), scale_named("smoke")

@@ -57,7 +57,7 @@ def render(
     from demix.cli.progress import title_column
     from demix.papers.scenes.folder import render_folder
     from demix.papers.scenes.order import Order
-    from demix.papers.scenes.preview import write_preview
+    from demix.papers.scenes.registry import write_preview
 
     order = Order(scene, n=n, size=size, seed=seed, pairs=pairs, engine=engine)
     if out is None and preview is None:

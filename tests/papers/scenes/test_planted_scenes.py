@@ -13,8 +13,7 @@ import pytest
 from alarm import within
 from demix import DemixError
 from demix.papers import Order, open_rendered, render_folder
-from demix.papers.scenes.arrays import allocate, fill
-from demix.papers.scenes.sums import sealed
+from demix.papers.scenes.arrays import allocate, fill, sealed
 
 ORDER = Order("sprites", n=300, size=8, seed=5)
 SHARDS = 2

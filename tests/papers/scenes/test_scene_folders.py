@@ -12,7 +12,7 @@ import pytest
 
 from demix import DemixError, DemixWarning
 from demix.papers import Order, open_rendered, render, render_folder, sample_latents
-from demix.papers.scenes.sums import sealed
+from demix.papers.scenes.arrays import sealed
 
 ORDER = Order("sprites", n=600, size=16, seed=5, pairs="normal:0.1")
 

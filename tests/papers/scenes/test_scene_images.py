@@ -15,8 +15,7 @@ from demix.papers.scenes import three_d_ident
 from demix.papers.scenes.blender import Blender
 from demix.papers.scenes.casting import Caster
 from demix.papers.scenes.lights import area, sun
-from demix.papers.scenes.preview import traversals
-from demix.papers.scenes.registry import SCENES
+from demix.papers.scenes.registry import SCENES, traversals
 from demix.papers.scenes.stage import COVER, GROUND, Stage
 from demix.papers.scenes.teapot import teapot
 

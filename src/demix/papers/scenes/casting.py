@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from demix._support.errors import need
+from demix.papers.scenes.geometry import dot, turn, unit
 from demix.papers.scenes.meshes import Mesh
-from demix.papers.scenes.vectors import dot, turn, unit
 
 # A shadow ray begins this far from its surface, or it would hit that surface.
 _CLEAR = np.float32(2e-3)

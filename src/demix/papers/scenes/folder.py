@@ -15,13 +15,20 @@ from demix._support.files import is_full, write_atomic
 from demix._support.locks import lock_folder
 from demix._support.outputs import claim_folder
 from demix._support.provenance import provenance
-from demix.papers.scenes.arrays import allocate, check_ours, raw_npy
-from demix.papers.scenes.disk import check_processes, check_room, full_disk
-from demix.papers.scenes.order import Order
+from demix.papers.scenes.arrays import (
+    META,
+    Sums,
+    allocate,
+    check_ours,
+    checksum,
+    raw_npy,
+    read_meta,
+    sealed,
+)
+from demix.papers.scenes.order import Order, shards
 from demix.papers.scenes.pairs import positive_latents
 from demix.papers.scenes.registry import scene_named
-from demix.papers.scenes.sums import META, Sums, read_meta, sealed
-from demix.papers.scenes.workers import checksum, cores, rendered, shards
+from demix.papers.scenes.workers import check_processes, check_room, cores, full_disk, rendered
 
 _COMMAND = "demix render"
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from demix.papers.scenes.vectors import dot, frame
+from demix.papers.scenes.geometry import PLACES, dot, frame
 
-# Pixels are sampled at 2 x 2 places, and each place looks at 4 points of a light: 16 in all.
-PLACES = 4
+# Each place of a pixel looks at 4 points of a light: 16 in all.
 LOOKS = 4
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from demix._support.errors import DemixError, warn
 from demix.data.npy_files import read_npy
+from demix.papers.scenes.arrays import META, Sums, read_meta
 from demix.papers.scenes.order import Order
-from demix.papers.scenes.sums import META, Sums, read_meta
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_seed
@@ -71,3 +72,25 @@ class Order:
     def bytes_of(self, rows: int) -> int:
         """Return how many bytes so many rows of images take."""
         return len(self.files) * rows * self.size**2 * 3
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Rows ``first`` to ``last`` of a folder, its latents already there."""
+
+    folder: Path
+    order: Order
+    first: int
+    last: int
+
+
+def shards(folder: Path, order: Order) -> list[Shard]:
+    """Return a folder in its parts."""
+    rows = shard_rows(order)
+    starts = range(0, order.n, rows)
+    return [Shard(folder, order, first, min(first + rows, order.n)) for first in starts]
+
+
+def shard_rows(order: Order) -> int:
+    """Return how many rows are rendered at a time, for a few seconds."""
+    return 1 if order.engine == "blender" else min(256, max(1, (1 << 20) // order.size**2))

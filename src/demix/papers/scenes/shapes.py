@@ -7,13 +7,12 @@ from functools import cache
 import numpy as np
 
 from demix.papers.scenes.base import Scene
-from demix.papers.scenes.camera import Camera
 from demix.papers.scenes.casting import Caster, Resized
-from demix.papers.scenes.colours import as_bytes, hue_colour
-from demix.papers.scenes.lights import PLACES, area
+from demix.papers.scenes.geometry import PLACES, Camera, turn
+from demix.papers.scenes.lights import area
+from demix.papers.scenes.materials import as_bytes, hue_colour
 from demix.papers.scenes.meshes import capsule, cube, cylinder
 from demix.papers.scenes.stage import received
-from demix.papers.scenes.vectors import turn
 
 _CAMERA = Camera((5.5, 0.0, 3.2), (0.0, 0.0, 0.9), np.radians(50))
 # Distance of both walls from the middle of the room; the corner between them faces the camera.

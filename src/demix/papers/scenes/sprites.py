@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from demix.papers.scenes.base import Scene
-from demix.papers.scenes.colours import as_bytes
+from demix.papers.scenes.materials import as_bytes
 
 # Points a pixel and axis.
 _FINE = 4

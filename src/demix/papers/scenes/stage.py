@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from demix.papers.scenes.camera import Camera
 from demix.papers.scenes.casting import Caster, Pose, Resized
-from demix.papers.scenes.lights import LOOKS, PLACES, Light
+from demix.papers.scenes.geometry import PLACES, Camera, dot
+from demix.papers.scenes.lights import LOOKS, Light
 from demix.papers.scenes.materials import Rubber
-from demix.papers.scenes.vectors import dot
 
 # Rays that are followed together; more of them would only take memory.
 _TOGETHER = 1 << 18

@@ -1,15 +1,14 @@
-"""Processes that render shards of a folder."""
+"""Processes that render shards of a folder, and the room they need."""
 
 from __future__ import annotations
 
-import hashlib
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context, parent_process
 from pathlib import Path
@@ -17,40 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from demix._support.errors import DemixError
+from demix._support.memory import check_memory, in_words
 from demix._support.workers.environment import process_environment
-from demix.papers.scenes.arrays import fill
-from demix.papers.scenes.order import Order
+from demix.papers.scenes.arrays import checksum, fill
+from demix.papers.scenes.order import Order, Shard, shard_rows
 from demix.papers.scenes.registry import scene_named
-
-
-@dataclass(frozen=True)
-class Shard:
-    """Rows ``first`` to ``last`` of a folder, its latents already there."""
-
-    folder: Path
-    order: Order
-    first: int
-    last: int
-
-
-def shards(folder: Path, order: Order) -> list[Shard]:
-    """Return a folder in its parts."""
-    rows = shard_rows(order)
-    starts = range(0, order.n, rows)
-    return [Shard(folder, order, first, min(first + rows, order.n)) for first in starts]
-
-
-def shard_rows(order: Order) -> int:
-    """Return how many rows are rendered at a time, for a few seconds."""
-    return 1 if order.engine == "blender" else min(256, max(1, (1 << 20) // order.size**2))
-
-
-def checksum(*raw: bytes | memoryview) -> str:
-    """Return the SHA-256 of some bytes, as much of it as tells damage."""
-    digest = hashlib.sha256()
-    for part in raw:
-        digest.update(part)
-    return digest.hexdigest()[:16]
 
 
 def rendered(todo: Sequence[Shard], jobs: int | None) -> Generator[str, None, None]:
@@ -124,3 +94,46 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+# For latents, the file about them and what the file system keeps for itself.
+_BESIDE = 4 << 20
+# Bytes as measured: of a process, of each pixel of an image on its way, of Embree's address space.
+_PROCESS, _PIXEL, _EMBREE = 80 << 20, 1600, 400 << 20
+
+
+def check_room(folder: Path, needed: int) -> None:
+    """Refuse to begin what will not fit on the disk of a folder, which need not exist yet."""
+    free = _free(folder)
+    if needed + _BESIDE > free:
+        raise DemixError(
+            f"Rendering needs {in_words(needed + _BESIDE)} on the disk of {folder}, but "
+            f"{in_words(free)} are free; choose another folder, fewer images or a smaller size."
+        )
+
+
+def check_processes(order: Order, latents: int, jobs: int) -> None:
+    """Refuse to begin what so many processes cannot hold in memory."""
+    pixels = order.size**2 * (_PIXEL + 3 * shard_rows(order))
+    libraries = 0 if order.scene == "sprites" else _EMBREE
+    check_memory(
+        jobs * (_PROCESS + pixels) + libraries + 4 * 4 * order.n * latents,
+        f"Rendering with {jobs} processes" if jobs > 1 else "Rendering",
+        "take fewer jobs, fewer images or a smaller size",
+    )
+
+
+def full_disk(folder: Path, needed: int, done: int) -> DemixError:
+    """Return the error of a disk that filled up while rendering."""
+    return DemixError(
+        f"The disk of {folder} is full: the remaining images need {in_words(needed)}, but "
+        f"{in_words(_free(folder))} are free; the {done} images rendered so far can be used, and "
+        "the same command goes on after them once there is room."
+    )
+
+
+def _free(folder: Path) -> int:
+    place = folder.absolute()
+    while not place.exists():
+        place = place.parent
+    return shutil.disk_usage(place).free
