@@ -175,10 +175,15 @@ def damage(model: Path, kind: str) -> None:
         weights.write_bytes(weights.read_bytes() + bytes(100_000))
     elif kind == "edited":
         description.write_text(description.read_text().replace('"silu"', '"gelu"'))
+    elif kind == "newer":
+        text = description.read_text().replace('"schema": 1', '"schema": 2')
+        description.write_text(text.replace('"demix": "', '"demix": "9'))
     elif kind == "pickled":
         (model / "model.pt").write_bytes(malicious(np.empty(0)))
     elif kind == "gone":
         weights.unlink()
+    elif kind == "no folder":
+        model.rename(model.parent / "elsewhere")
 
 
 @pytest.mark.parametrize(
@@ -187,11 +192,13 @@ def damage(model: Path, kind: str) -> None:
         ("truncated", "do not match their checksum"),
         ("oversized", "too many for what model.json describes"),
         ("edited", "do not match their checksum"),
+        ("newer", "open it with the version that wrote it, demix 9"),
         ("pickled", "demix never opens pickles"),
         ("gone", "is not a demix model folder"),
+        ("no folder", "model does not exist"),
     ],
 )
-@pytest.mark.parametrize("command", ["transform", "report", "compare"])
+@pytest.mark.parametrize("command", ["transform", "report", "compare", "export"])
 def test_a_damaged_model_is_refused_and_nothing_is_written(
     demix, model, walk, tmp_path, command, kind, words
 ):
@@ -203,6 +210,7 @@ def test_a_damaged_model_is_refused_and_nothing_is_written(
         "transform": [model, tmp_path / "x.npy", "--out", tmp_path / "z.npy"],
         "report": [model, "--out", tmp_path / "page"],
         "compare": [model, model, "--out", tmp_path / "page"],
+        "export": [model, "--onnx", tmp_path / "model.onnx"],
     }[command]
     assert words in demix.refusal(command, *given)
     assert sorted(tmp_path.rglob("*")) == before
