@@ -1,5 +1,4 @@
-"""One-file HTML reports that open offline: figures by plotly or matplotlib, the page by a template.
+"""One-file HTML reports that open offline, built from plain results.
 
-Inputs are arrays, numbers and strings, so any part of the package can report without this room
-knowing about it.
+Figures are drawn by plotly or matplotlib, the page by a template.
 """
