@@ -197,6 +197,12 @@ def test_very_wide_rows_are_whitened_in_few_directions():
     assert fitted.notes_[-1].endswith("the 256 directions of the largest variance were kept.")
 
 
+@pytest.mark.parametrize("kind", [ClassifierDemixer, InstanceDemixer])
+def test_positives_are_for_pairs_only(kind):
+    with pytest.raises(DemixError, match=f"supervise ContrastiveDemixer, but got {kind.__name__}"):
+        tiny(kind).fit(X, LABELS, positives=X)
+
+
 @pytest.mark.parametrize(
     ("settings", "given", "words"),
     [
