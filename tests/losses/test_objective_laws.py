@@ -162,7 +162,7 @@ CASES = {
         Classification, Sphere(4), unit_prototypes=True, bias=True, prior=PRIOR, noise=0.1
     ),
     "DIET": labels(InstanceDiscrimination, Sphere(4)),
-    "DIET unit rows smoothing": labels(
+    "DIET unit prototypes smoothing": labels(
         InstanceDiscrimination, Sphere(4), unit_prototypes=True, smoothing=0.3
     ),
     "TCL": labels(TimeContrastive, Real(4)),
@@ -222,13 +222,13 @@ def test_extreme_features_give_finite_losses_and_gradients(case: Case, size: flo
 
 
 @every_objective
-def test_the_gradient_reaches_every_parameter_and_every_row(case: Case) -> None:
+def test_the_gradient_reaches_every_parameter_and_every_prototype(case: Case) -> None:
     objective, encoder = case.build()
     objective(encoder, case.batch).backward()
     for name, parameter in parameters(objective, encoder).items():
         assert parameter.grad is not None, name
         pull = parameter.grad.abs()
-        assert (pull.sum(dim=1).min() if name == "rows" else pull.max()) > 1e-9, name
+        assert (pull.sum(dim=1).min() if name == "weight" else pull.max()) > 1e-9, name
 
 
 @every_objective
@@ -253,7 +253,7 @@ def test_diet_with_classes_as_instances_is_supervised_classification() -> None:
     assert same_bits(diet, labels(Classification, Sphere(4)))
 
 
-def test_time_contrastive_learning_of_the_identity_is_diet_with_free_rows() -> None:
+def test_time_contrastive_learning_of_the_identity_is_diet_with_free_prototypes() -> None:
     segments = labels(TimeContrastive, Real(4), bias=False)
     assert same_bits(segments, labels(InstanceDiscrimination, Real(4)))
 

@@ -1,4 +1,4 @@
-"""Sampled rows: the sum over all is estimated without bias, and exact when all are drawn."""
+"""Sampled prototypes: the sum over all is estimated without bias, and exact when all are drawn."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "+".join(options) or "plain")
-def test_drawing_all_rows_is_the_exact_loss(options):
+def test_drawing_all_prototypes_is_the_exact_loss(options):
     def loss(made: Classification, features: torch.Tensor) -> torch.Tensor:
         return made.loss(features, LABELS)
 
@@ -66,7 +66,7 @@ def test_drawing_all_rows_is_the_exact_loss(options):
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "+".join(options) or "plain")
 @pytest.mark.parametrize("count", [2, 4, 8])
-def test_it_is_the_dense_estimate_whether_or_not_the_own_row_is_drawn(options, count):
+def test_it_is_the_dense_estimate_whether_or_not_the_own_prototype_is_drawn(options, count):
     made = head(**options, sampled=count)
     made.draws.manual_seed(3)
     drawn = draw_distinct(count, 9, generator(3))
@@ -87,8 +87,8 @@ def test_it_is_the_dense_estimate_whether_or_not_the_own_row_is_drawn(options, c
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "+".join(options) or "plain")
-def test_rows_of_the_batch_give_the_dense_estimate(options):
-    labels = torch.tensor([0, 2, 2, 7, 8])  # four of the nine rows, one of them twice
+def test_prototypes_of_the_batch_give_the_dense_estimate(options):
+    labels = torch.tensor([0, 2, 2, 7, 8])  # four of the nine prototypes, one of them twice
     drawn = labels.unique()
 
     def dense(made: Classification, features: torch.Tensor) -> torch.Tensor:
@@ -134,7 +134,7 @@ def test_the_denominator_of_a_batch_of_uniform_labels_is_unbiased():
     assert abs(found.mean() - exact) < 4.5 * found.std() / len(found) ** 0.5
 
 
-def test_the_rows_of_the_batch_are_the_only_ones_with_a_gradient():
+def test_the_prototypes_of_the_batch_are_the_only_ones_with_a_gradient():
     made = head(sampled="batch")
     made.loss(FEATURES[:3], torch.tensor([1, 4, 4])).backward()
     touched = made.weight.grad.abs().sum(dim=1) > 0
@@ -159,7 +159,7 @@ def test_the_estimated_denominator_is_unbiased_with_and_without_a_hit():
 
 
 @pytest.mark.parametrize("count", [2, 3])
-def test_any_set_of_rows_is_as_likely_as_another(count):
+def test_any_set_of_prototypes_is_as_likely_as_another(count):
     draws = generator(0)
     seen = Counter(tuple(draw_distinct(count, 5, draws).tolist()) for _ in range(5000))
     assert len(seen) == 10
@@ -168,19 +168,19 @@ def test_any_set_of_rows_is_as_likely_as_another(count):
 
 
 @pytest.mark.parametrize(("count", "total"), [(2, 2), (5, 10), (9, 10), (4096, 1_000_000)])
-def test_drawn_rows_are_in_order_and_none_comes_twice(count, total):
+def test_drawn_prototypes_are_in_order_and_none_comes_twice(count, total):
     drawn = draw_distinct(count, total, generator(0))
     assert drawn.shape == (count,)
     assert bool((drawn.diff() > 0).all())
     assert 0 <= int(drawn[0]) <= int(drawn[-1]) < total
 
 
-def test_places_are_those_of_drawn_rows_only():
+def test_places_are_those_of_drawn_prototypes_only():
     drawn = torch.tensor([2, 5, 7])
     assert places(drawn, torch.tensor([0, 2, 5, 6, 7, 9])).tolist() == [-1, 0, 1, -1, 2, -1]
 
 
-def test_only_rows_that_take_part_have_a_gradient_and_sparse_it_is_the_same():
+def test_only_prototypes_that_take_part_have_a_gradient_and_sparse_it_is_the_same():
     gradients = []
     for sparse in (False, True):
         made = head(bias=True, sampled=2)

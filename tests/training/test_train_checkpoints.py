@@ -1,4 +1,4 @@
-"""A training that was killed goes on from its checkpoint, to the same weights, to the bit."""
+"""A training that was killed continues from its checkpoint, to the same bits."""
 
 from __future__ import annotations
 

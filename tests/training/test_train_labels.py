@@ -1,4 +1,4 @@
-"""Training on labels: rows are trained with the encoder, and cross-entropy finds the latents."""
+"""Training on labels: prototypes are trained, too, and cross-entropy finds the latents."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def trained(steps: int = 500, optimizer: str = "muon"):
 
 
 @pytest.mark.parametrize("optimizer", ["muon", "adam"])
-def test_rows_are_trained_with_the_encoder(optimizer):
+def test_prototypes_are_trained_with_the_encoder(optimizer):
     _, _, objective, before = trained(steps=2, optimizer=optimizer)
     assert not torch.equal(objective.weight, before)
 
@@ -55,8 +55,8 @@ def test_classification_inverts_the_process_and_reaches_its_optimum():
     assert -0.01 < float(loss - best) < 0.01
 
 
-def test_small_rows_do_not_fold_the_latents():
-    """From rows of their final size, seeds 0 to 4 all end between 0.74 and 0.97."""
+def test_small_prototypes_do_not_fold_the_latents():
+    """From prototypes of their final size, seeds 0 to 4 all end between 0.74 and 0.97."""
     found = []
     for seed in range(2):
         sphere = Sphere(3)
@@ -84,7 +84,7 @@ def test_small_rows_do_not_fold_the_latents():
     ],
     ids=["classification", "sampled", "tcl", "gcl"],
 )
-def test_the_same_seed_gives_the_same_rows_to_the_bit(make):
+def test_the_same_seed_gives_the_same_prototypes_to_the_bit(make):
     process, tables = trained(steps=1)[0], []
     for seed in (3, 3, 4):
         torch.manual_seed(time.time_ns())  # the global generator must not matter

@@ -34,7 +34,7 @@ def few_labels(size: int, *, generator: torch.Generator) -> Labelled:
 
 
 def rows_after_each_step(lazy: bool, **options: object) -> tuple[list[torch.Tensor], list[set]]:
-    """Return the table before and after each step, and which rows took part in it."""
+    """Return the table before and after each step, and which prototypes took part in it."""
     torch.manual_seed(0)
     objective = Classification(ROWS, 2, sampled=DRAWN, **options)
     objective.draws.manual_seed(0)
@@ -64,7 +64,7 @@ def moved(before: torch.Tensor, after: torch.Tensor) -> set[int]:
 
 
 @pytest.mark.parametrize("options", [{}, {"unit_prototypes": True, "bias": True}])
-def test_lazily_only_rows_that_took_part_and_their_moments_are_touched(monkeypatch, options):
+def test_lazily_only_prototypes_that_took_part_and_their_moments_are_touched(monkeypatch, options):
     made = []
 
     class Kept(torch.optim.SparseAdam):
@@ -84,14 +84,14 @@ def test_lazily_only_rows_that_took_part_and_their_moments_are_touched(monkeypat
             assert moved(still, moment.reshape(ROWS, -1)) == set.union(*parts)
 
 
-def test_by_default_rows_move_on_after_the_step_they_took_part_in():
+def test_by_default_prototypes_move_on_after_the_step_they_took_part_in():
     tables, parts = rows_after_each_step(lazy=False)
     assert moved(tables[1], tables[2]) == parts[0] | parts[1]
     assert moved(tables[2], tables[3]) == parts[0] | parts[1] | parts[2]
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-def test_the_same_seed_gives_the_same_rows_to_the_bit(lazy):
+def test_the_same_seed_gives_the_same_prototypes_to_the_bit(lazy):
     first, again = (rows_after_each_step(lazy)[0][-1] for _ in range(2))
     assert torch.equal(first, again)
 
@@ -131,7 +131,7 @@ def score(clusters: ClusterProcess, *, sampled: int | None, lazy: bool = False) 
         return float(affine_r2(encoder(batch.x), batch.z))
 
 
-def test_half_of_the_rows_invert_the_process_about_as_well_as_all(clusters):
+def test_half_of_the_prototypes_invert_the_process_about_as_well_as_all(clusters):
     exact = score(clusters, sampled=None)
     assert exact > 0.98
     assert score(clusters, sampled=50) > exact - 0.01
@@ -162,9 +162,9 @@ print(training.steps, unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 @pytest.mark.slow
-def test_a_million_rows_train_exactly_in_less_than_2_gb(demix):
+def test_a_million_prototypes_train_exactly_in_less_than_2_gb(demix):
     # The second step has everything in memory: the moments come with the first. The logits of all
-    # rows and their gradients alone would be 2 GB.
+    # prototypes and their gradients alone would be 2 GB.
     done = demix.run_python(_MILLION)
     assert done.returncode == 0, done.stderr
     steps, peak = map(int, done.stdout.split())

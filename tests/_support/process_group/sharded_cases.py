@@ -154,14 +154,14 @@ def objectives() -> Iterator[tuple[str, Callable[[], Any], Any, Any]]:
     yield "shape learnt", lambda: ShapedInfoNCE(4, learn_shape=True), Box(4), PAIRS
     for name, options in {
         "plain": {},
-        "unit rows": {"unit_prototypes": True},
+        "unit prototypes": {"unit_prototypes": True},
         "bias, prior": {"bias": True, "prior": PRIOR},
         "smoothing": {"smoothing": 0.3},
         "smoothing, noise, bias": {"smoothing": 0.3, "noise": 0.2, "bias": True},
         "noise": {"noise": 0.8},
         "sampled": {"sampled": 5, "bias": True},
         "sampled, all": {"sampled": 9, "noise": 0.1},
-        "rows of the batch": {"sampled": "batch", "unit_prototypes": True},
+        "prototypes of the batch": {"sampled": "batch", "unit_prototypes": True},
     }.items():
         made = lambda options=options: Classification(9, 4, **options)  # noqa: E731
         yield f"classes, {name}", made, Real(4), LABELLED
@@ -224,7 +224,7 @@ def averaged(
     found = [ranks.average(g) for g in [loss, *gradients_of(loss, encoder)]]
     if _learns(objective):
         own = [p.grad for p in objective.parameters()]
-        if isinstance(objective, Classification):  # rows are on one rank each, and not averaged
+        if isinstance(objective, Classification):  # on one rank each, and not averaged
             found += [objective.sharding.gathered(g) for g in own]
         else:
             found += [ranks.average(g) for g in own]
