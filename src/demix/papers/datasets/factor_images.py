@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
@@ -57,24 +58,27 @@ Progress = Callable[[int, int, str], None]
 """Called with how much is done, how much there is to do, and of what."""
 
 
-class Pixels(Protocol):
-    """Images that are read when they are asked for."""
+class Pixels(ABC):
+    """Images of shape ``(N, H, W, C)`` that are read when they are asked for.
 
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """Shape ``(N, H, W, C)``."""
+    If they are ``in_chunks``, a few images at random take as long to read as all of them.
+    """
 
+    shape: tuple[int, int, int, int]
+    in_chunks = False
+
+    @abstractmethod
     def read(self, rows: np.ndarray) -> np.ndarray:
         """Return the images at ``rows`` ``(B,)``, in their order: new uint8 ``(B, H, W, C)``."""
 
 
-class ArrayPixels:
+class ArrayPixels(Pixels):
     """Images of an array ``(N, H, W)`` or ``(N, H, W, C)``, in memory or in a file."""
 
     def __init__(self, array: np.ndarray, *, gain: int = 1) -> None:
         self._rows, self._gain = array_rows(array), gain
         channels = array.shape[3] if array.ndim == 4 else 1
-        self.shape: tuple[int, int, int, int] = (*array.shape[:3], channels)
+        self.shape = (*array.shape[:3], channels)
 
     def read(self, rows: np.ndarray) -> np.ndarray:
         """Return the images at ``rows``, times the gain."""
@@ -82,7 +86,7 @@ class ArrayPixels:
         return picked if self._gain == 1 else np.multiply(picked, self._gain, out=picked)
 
 
-class BitPixels:
+class BitPixels(Pixels):
     """Images of black and white, an eighth of their size in memory.
 
     Parameters
@@ -104,18 +108,19 @@ class BitPixels:
         return (255 * flat).reshape(len(rows), height, width, 1)
 
 
-class H5Pixels:
+class H5Pixels(Pixels):
     """Images ``(N, H, W, C)`` of a dataset in an HDF5 file, which stays open.
 
     A file of this kind is compressed in chunks of several rows, so rows that lie close together are
     read as one slice.
     """
 
+    in_chunks = True
     _NEAR = 256
 
     def __init__(self, dataset: Any, source: str) -> None:
         self._dataset, self._source = dataset, source
-        self.shape: tuple[int, int, int, int] = dataset.shape
+        self.shape = dataset.shape
 
     def read(self, rows: np.ndarray) -> np.ndarray:
         """Return the images at ``rows``."""

@@ -12,7 +12,7 @@ import numpy as np
 from demix._support.errors import DemixError, demix_errors
 from demix._support.memory import check_memory
 from demix.data.npy_files import DEFLATED
-from demix.papers.datasets.factor_images import ArrayPixels, FactorColumn, FactorImages
+from demix.papers.datasets.factor_images import ArrayPixels, FactorColumn, FactorImages, Pixels
 
 PARTS = ("5x46789x9x18x6x2x96x96-training", "5x01235x9x18x6x2x96x96-testing")
 COLUMNS = (
@@ -26,7 +26,7 @@ COLUMNS = (
 )
 
 
-class JoinedPixels:
+class JoinedPixels(Pixels):
     """Images of several sources, one after the other."""
 
     def __init__(self, sources: list[ArrayPixels]) -> None:

@@ -17,7 +17,7 @@ from demix.losses.classification import Classification
 from demix.metrics.probes.factor import Factor, Indicators
 from demix.metrics.probes.readouts import read_out_within, read_outs
 from demix.metrics.probes.result import ProbeSplit, ReadOut
-from demix.papers.datasets.factor_images import FactorImages, H5Pixels
+from demix.papers.datasets.factor_images import FactorImages
 from demix.papers.datasets.opening import open_factor_images
 from demix.papers.pages.series import Series, Subplot
 from demix.papers.reizinger2024.labelled_images import LabelledImages
@@ -122,8 +122,7 @@ class ReadOutRow(Row):
             if most < len(known):
                 chosen = np.random.default_rng(0).choice(len(known), most, replace=False)
                 known = known.only(np.sort(chosen), callback=files.reading)
-            elif isinstance(known.pixels, H5Pixels):
-                # Stored in chunks: rows at random take as long as all of them, at every step.
+            elif known.pixels.in_chunks:  # too slow to draw a batch from at every step
                 known = known.only(np.arange(len(known)), callback=files.reading)
             found[known.name] = known
         return found
