@@ -48,9 +48,10 @@ class Similarity:
 
 
 class Marginal(ABC):
-    """A distribution ``p(z)`` of latents on a space."""
+    """A distribution ``p(z)`` of latents on a space; ``uniform`` says whether it is constant."""
 
     space: Space
+    uniform: bool = False
 
     @abstractmethod
     def sample(self, size: int, *, generator: torch.Generator | None = None) -> Tensor:
@@ -75,6 +76,8 @@ class Uniform(Marginal):
     >>> Uniform(Sphere(3)).sample(5).shape
     torch.Size([5, 3])
     """
+
+    uniform = True
 
     def __init__(self, space: Space) -> None:
         if not space.bounded:

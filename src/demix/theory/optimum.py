@@ -7,7 +7,6 @@ import math
 from torch import Tensor
 
 from demix._support.errors import DemixError
-from demix.distributions.base import Uniform
 from demix.losses.contrast import contrast
 from demix.losses.similarities import SimilarityName
 from demix.processes.process import Pairs, Process
@@ -26,7 +25,7 @@ def is_matched(process: Process, similarity: SimilarityName) -> bool:
     (True, False)
     """
     implied = process.conditional.similarity
-    return isinstance(process.marginal, Uniform) and implied.exact and implied.kind == similarity
+    return process.marginal.uniform and implied.exact and implied.kind == similarity
 
 
 def optimum_limit(process: Process) -> float:
@@ -48,7 +47,7 @@ def optimum_limit(process: Process) -> float:
     >>> round(optimum_limit(process), 4)
     0.7543
     """
-    if not isinstance(process.marginal, Uniform):
+    if not process.marginal.uniform:
         raise DemixError(
             f"Theorems 1 and 3 need a uniform marginal, but the process has {process.marginal!r}."
         )
