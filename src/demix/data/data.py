@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demix._support.errors import DemixError, listed, reason, warn
+from demix._support.errors import DemixError, demix_errors, listed, warn
 from demix._support.validation import as_numpy, refuse_masked
 from demix.data.precision import as_float32, narrowed
 from demix.data.rows import PickedRows, Rows, array_rows
@@ -226,13 +226,9 @@ def as_data(x: Any) -> Data:
     if isinstance(x, np.ndarray):
         return checked_data(array_rows(x), "the array")
     kind = type(x).__name__
-    try:
+    problem = f"Expected rows of equally many numbers, but got a {kind} that is no array"
+    with demix_errors(problem, "give rows of one length"):
         array = np.asarray(x)
-    except (TypeError, ValueError) as error:
-        raise DemixError(
-            f"Expected rows of equally many numbers, but got a {kind} that is no array: "
-            f"{reason(error)}."
-        ) from error
     if array.ndim == 0:
         raise DemixError(
             f"Expected an array, a tensor, a frame or a list of lists, but got {kind}; files are "

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from demix._support.errors import DemixError, listed, reason
+from demix._support.errors import DemixError, demix_errors, listed
 from demix._support.memory import check_memory
 from demix.data.csv_files import csv_cells, csv_names
 from demix.data.formats import check_kind, known_suffix
@@ -94,13 +94,9 @@ def match_rows(
 def _lines(path: Path) -> list[str]:
     check_kind(path, "a text file")
     check_memory(20 * path.stat().st_size, f"Reading {path}", "give the names of fewer rows")
-    try:
+    problem = f"Expected names in UTF-8, but {path} cannot be read as such"
+    with demix_errors(problem, "write it again"):
         lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DemixError(
-            f"Expected names in UTF-8, but {path} cannot be read as such ({reason(error)}); write "
-            "it again."
-        ) from error
     names = [line.strip() for line in lines]
     while names and not names[-1]:
         names.pop()

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demix._support.errors import DemixError, reason, shortened, warn
+from demix._support.errors import DemixError, demix_errors, shortened, warn
 from demix._support.validation import as_numpy
 from demix.data.csv_files import csv_cells, read_csv, reads_as
 from demix.data.formats import known_suffix
@@ -199,10 +199,9 @@ def _is_csv(path: Path) -> bool:
 
 
 def _array(values: Any, name: str) -> np.ndarray:
-    try:
+    problem = f"Expected {name} as an array, but got a {type(values).__name__} that is none"
+    with demix_errors(problem, "convert it with numpy.array"):
         return np.asarray(as_numpy(values, name))
-    except (TypeError, ValueError) as error:
-        raise DemixError(f"Expected {name} as an array, but {reason(error)}.") from error
 
 
 def _from_cells(cells: list[str], path: Path) -> Labels:

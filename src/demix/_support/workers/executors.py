@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-from demix._support.errors import DemixError, need
+from demix._support.errors import DemixError, demix_errors, need
 from demix._support.workers.pool import Workers
 
 Task = TypeVar("Task")
@@ -97,15 +97,11 @@ def open_executor(
 @contextmanager
 def _dask(address: str, patience: float) -> Iterator[Executor]:
     dask = need("distributed", "A Dask cluster", "cluster")
-    try:
+    problem = f"No Dask scheduler answers at {address}"
+    advice = "give the address that 'dask scheduler' shows, such as tcp://10.0.0.1:8786"
+    with demix_errors(problem, advice):
         asyncio.run(_reach(dask, address, patience))
         client = dask.Client(address, timeout=patience, set_as_default=False)
-    except Exception as error:  # each kind of address fails in its own way
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise DemixError(
-            f"No Dask scheduler answers at {address} ({said}); give the address that 'dask "
-            "scheduler' shows, such as tcp://10.0.0.1:8786."
-        ) from error
     with client:
         yield client.get_executor(pure=False)
 
