@@ -42,17 +42,11 @@ def claimed(
 
     Parameters
     ----------
-    out : Path
-        The folder.
+    out, inputs : Path, sequence of Path
+        The folder, and the files that are read; None for an input that is not given.
     marker : str
-        The JSON file that identifies the folder; :func:`begin` marks it before the first file of
+        The JSON file that identifies the folder: :func:`begin` marks it before the first file of
         the result is written, and :func:`finish` writes it after the last.
-    command : str
-        The command, such as ``demix fit``.
-    inputs : sequence of Path
-        Files that are read; None for an input that is not given.
-    overwrite : bool
-        Whether a finished result may be replaced.
     about : mapping, optional
         Entries of the origin besides the command.
     leftovers : sequence of str

@@ -17,18 +17,7 @@ _MARKS = {"pass": "✓ pass", "warn": "! warn", "fail": "✗ fail", "skipped": "
 def checkup_page(
     found: Mapping[str, Any], *, title: str = "Check-up", provenance: Mapping[str, object]
 ) -> Page:
-    """Return the page of a check-up.
-
-    Parameters
-    ----------
-    found : dict
-        What ``checkup.json`` holds: ``supported``, ``theorem``, ``sentence`` and ``checks``, each a
-        dict with ``name``, ``verdict``, ``statistic``, ``unit``, ``allowed``, ``margin``, ``null``
-        and ``sentence``.
-    title : str
-        Heading.
-    provenance : dict
-        What is needed to make the page again.
+    """Return the page of a check-up, ``found`` as in ``checkup.json``.
 
     Examples
     --------

@@ -51,9 +51,7 @@ def fit_page(
     Parameters
     ----------
     about : dict
-        What ``model.json`` of a fit holds: ``estimator``, ``gain``, ``history``, ``best_step``,
-        ``notes``, ``data`` (its hash), ``parameters`` and ``provenance``; possibly ``rows``,
-        ``origin`` and ``time_order``, whether the order of the rows means something.
+        What ``model.json`` tells of a fit, with ``time_order`` if the order of its rows counts.
     facts : dict
         Assumptions and settings by name, among them ``space`` and ``latents``, their number.
     latents : array_like, shape (N, n), optional
@@ -61,9 +59,7 @@ def fit_page(
     data : Data, optional
         The fitted rows; images are shown along each latent.
     factors : array_like, shape (N, k), optional
-        Known factors of the fitted rows, to compare with.
-    factor_names : sequence of str, optional
-        Names of the factors.
+        Known factors of the fitted rows, to compare with, called ``factor_names``.
 
     Examples
     --------

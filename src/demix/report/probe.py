@@ -45,20 +45,9 @@ _HOW = (
 def probe_page(
     found: Mapping[str, Any], *, features: str, factors: str, provenance: Mapping[str, object]
 ) -> Page:
-    """Return the page of a probe.
+    """Return the page of a probe, ``found`` as in ``probe.json``.
 
-    Parameters
-    ----------
-    found : dict
-        What ``probe.json`` holds: ``features`` (their number), ``rows`` (``train``, ``validation``
-        and ``test``), ``permutations``, ``level``, and ``factors``, each a dict with ``name``,
-        ``kind`` and ``testable``, with either ``reason`` or ``measure``, ``value``, ``low``,
-        ``high``, ``chance``, ``p``, ``bonferroni``, ``benjamini_hochberg`` and ``scores``;
-        possibly ``unmatched``, sentences about rows that were left out.
-    features, factors : str
-        What the two files are called.
-    provenance : dict
-        What is needed to make the page again.
+    ``features`` and ``factors`` are the names of the two files.
 
     Examples
     --------
