@@ -12,7 +12,7 @@ import pytest
 import official
 from demix import DemixError
 from demix.papers import fetch_dataset, open_factor_images
-from demix.papers.datasets import download
+from demix.papers.datasets import transfer
 from demix.papers.datasets.official import OFFICIAL
 from file_server import FileServer
 
@@ -25,7 +25,7 @@ CHUNK = 2**16
 
 @pytest.fixture
 def server(monkeypatch) -> Iterator[FileServer]:
-    monkeypatch.setattr(download, "_PAUSE", 0.0)
+    monkeypatch.setattr(transfer, "_PAUSE", 0.0)
     with FileServer() as served:
         yield served
 
@@ -123,7 +123,7 @@ def test_a_file_put_there_by_hand_needs_no_network(tmp_path):
 
 
 def test_offline_says_what_to_put_where(monkeypatch, server, demix, tmp_path):
-    monkeypatch.setattr(download, "_PAUSE", 0.0)
+    monkeypatch.setattr(transfer, "_PAUSE", 0.0)
     with pytest.raises(DemixError, match=r"\(no answer\)") as told:
         fetch_dataset("dsprites", tmp_path, source="http://127.0.0.1:9/there")
     assert f"put it at {tmp_path / official.DSPRITES}" in str(told.value)

@@ -15,7 +15,7 @@ import pytest
 from alarm import within
 from demix import DemixError, DemixWarning
 from demix.papers import fetch_dataset
-from demix.papers.datasets import download
+from demix.papers.datasets import transfer
 from demix.papers.datasets.official import OFFICIAL, OfficialFile
 from file_server import FileServer
 
@@ -34,7 +34,7 @@ MD5 = "md5:00000000000000000000000000000000"
 @pytest.fixture(autouse=True)
 def no_hang(monkeypatch) -> Iterator[None]:
     """Fail what waits for ever; raised where no handler of errors takes it."""
-    monkeypatch.setattr(download, "_PAUSE", 0.0)
+    monkeypatch.setattr(transfer, "_PAUSE", 0.0)
     with within(20):
         yield
 
@@ -216,7 +216,7 @@ def test_a_stream_without_an_end_is_capped(server, part, monkeypatch, request, b
     first = len(PART) if begun else 0
     ranged = ["206 Partial", f"Content-Range: bytes {first}-{len(DATA) - 1}/{len(DATA)}"]
     head = ranged if length == "announced" else ["200 OK"]
-    monkeypatch.setattr(download, "_MOST", len(DATA))
+    monkeypatch.setattr(transfer, "_MOST", len(DATA))
     server.scripts = [endless(*head, "Transfer-Encoding: chunked")]
     assert f"sends more than {len(DATA)} bytes" in refusal(server, part.parent, checksum=MD5)
     if begun:
@@ -225,7 +225,7 @@ def test_a_stream_without_an_end_is_capped(server, part, monkeypatch, request, b
 
 
 def test_the_disk_is_not_filled(server, part, monkeypatch):
-    monkeypatch.setattr(download, "_SPARE", 10**18)
+    monkeypatch.setattr(transfer, "_SPARE", 10**18)
     for answers in ([], [says("200 OK", body=DATA)]):  # with and without a length
         server.scripts = answers
         assert "would stay free; make room" in refusal(server, part.parent, checksum=MD5)
@@ -338,7 +338,7 @@ def test_a_server_that_falls_silent_is_left_after_three_attempts(server, part, m
         out.write(said.encode())
         time.sleep(2)
 
-    monkeypatch.setattr(download, "_TIMEOUT", 0.2)
+    monkeypatch.setattr(transfer, "_TIMEOUT", 0.2)
     server.scripts = [silent] * 9
     start = time.monotonic()
     assert "what came is kept" in refusal(server, part.parent)

@@ -13,7 +13,7 @@ import pytest
 from alarm import within
 from demix import DemixError
 from demix.papers import fetch_dataset
-from demix.papers.datasets import download
+from demix.papers.datasets import transfer
 from file_server import FileServer
 
 pytest.importorskip("requests", reason="the extra `datasets` is not installed")
@@ -28,9 +28,9 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 @pytest.fixture(autouse=True)
 def no_hang(monkeypatch) -> Iterator[None]:
     """Fail what waits for ever."""
-    monkeypatch.setattr(download, "_PAUSE", 0.0)
-    monkeypatch.setattr(download, "_STALL", 0.4)
-    monkeypatch.setattr(download, "_ATTEMPTS", 2)
+    monkeypatch.setattr(transfer, "_PAUSE", 0.0)
+    monkeypatch.setattr(transfer, "_STALL", 0.4)
+    monkeypatch.setattr(transfer, "_ATTEMPTS", 2)
     with within(20):
         yield
 

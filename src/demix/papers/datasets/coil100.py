@@ -25,19 +25,12 @@ _AT_ONCE = 500
 
 
 def open_coil100(path: Path, *, callback: Progress) -> FactorImages:
-    """Open photographs of objects on a turntable.
+    """Open photographs of objects on a turntable (Nene, Nayar and Murase, 1996, CUCS-006-96).
 
     The file holds ``data``, PNG, JPEG, WebP, TIFF or BMP images one after the other as bytes;
     ``offset`` ``(N,)`` or ``(N + 1,)``, where each begins; ``object_id`` and ``angle_deg``
     ``(N,)``. They are decoded once. Images that cannot be decoded are left out, with a warning,
-    up to one in a hundred.
-
-    Objects were put on the turntable as it came, so an angle says nothing across objects.
-
-    References
-    ----------
-    S. A. Nene, S. K. Nayar, H. Murase (1996). *Columbia Object Image Library (COIL-100).*
-    Technical Report CUCS-006-96.
+    up to one in a hundred. Angles of different objects cannot be compared.
     """
     data, offset, objects, angles = (
         read_array(path, key) for key in ("data", "offset", "object_id", "angle_deg")

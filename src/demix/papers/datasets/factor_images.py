@@ -87,15 +87,7 @@ class ArrayPixels(Pixels):
 
 
 class BitPixels(Pixels):
-    """Images of black and white, an eighth of their size in memory.
-
-    Parameters
-    ----------
-    bits : ndarray (N, ceil(H W / 8)), uint8
-        As :func:`numpy.packbits` packs each image.
-    height, width : int
-        Of an image.
-    """
+    """Images of black and white as :func:`numpy.packbits` packs each, an eighth of their size."""
 
     def __init__(self, bits: np.ndarray, height: int, width: int) -> None:
         self._bits = bits

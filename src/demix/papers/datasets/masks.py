@@ -76,18 +76,9 @@ class KittiMasks:
         return torch.from_numpy(last - np.arange(len(self)))
 
     def pairs(self, max_delta_t: int = 1) -> Tensor:
-        """Return all pairs of rows of a sequence that are at most so many frames apart.
+        """Return all pairs ``(P, 2)`` of rows of a sequence that are at most so many frames apart.
 
-        Parameters
-        ----------
-        max_delta_t : int
-            Zimmermann et al. (2021) take 1 and 5, which in the whole set, with videos of 10 to 30
-            frames a second, are 0.05 and 0.15 seconds on average.
-
-        Returns
-        -------
-        Tensor (P, 2) of int64
-            The earlier row, and the later one; fit for ``positives`` of an estimator.
+        Zimmermann et al. (2021) take 1 and 5 frames, 0.05 and 0.15 seconds on average.
         """
         rows = torch.arange(len(self))
         lags = range(1, _checked_delta(max_delta_t) + 1)
@@ -97,14 +88,9 @@ class KittiMasks:
     def sample_pairs(
         self, size: int, *, max_delta_t: int = 1, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Draw pairs of rows: any frame but the last of its sequence, and one soon after it.
+        """Draw rows ``(size,)``: any frame but the last of its sequence, and one soon after it.
 
         The distance is uniform from 1 to ``max_delta_t``, or to what is left of the sequence.
-
-        Returns
-        -------
-        index, later : Tensor (size,) of int64
-            Row numbers, on the generator's device.
         """
         most = self._left.clamp_max(_checked_delta(max_delta_t))
         device = None if generator is None else generator.device
@@ -118,14 +104,7 @@ class KittiMasks:
     def sample(
         self, size: int, *, max_delta_t: int = 1, generator: torch.Generator | None = None
     ) -> Pairs:
-        """Draw pairs as :func:`demix.train` takes them, with the factors as latents.
-
-        Returns
-        -------
-        Pairs
-            ``z``, ``z_tilde`` ``(size, 3)`` and ``x``, ``x_tilde`` ``(size, 1, 64, 64)`` of
-            float32, on the generator's device.
-        """
+        """Draw pairs as :func:`demix.train` takes them, with the factors as latents."""
         sides = self.sample_pairs(size, max_delta_t=max_delta_t, generator=generator)
         rows = [side.cpu().numpy() for side in sides]
         z = [torch.from_numpy(self.factors[row]).to(sides[0].device) for row in rows]

@@ -39,18 +39,7 @@ def read_mat(raw: bytes, name: str) -> np.ndarray | None:
 
     A file is a header and a list of elements, each a type, a length and so many bytes, filled up to
     eight; an array is an element of elements: flags, sizes, name and numbers, in column-major
-    order. Whatever is not like that raises ``ValueError``.
-
-    Parameters
-    ----------
-    raw : bytes
-        The file.
-    name : str
-        Of an array of real numbers.
-
-    References
-    ----------
-    The MathWorks (2024). *MAT-File Format.*
+    order. Anything else raises ``ValueError``. See The MathWorks (2024), *MAT-File Format*.
 
     Examples
     --------

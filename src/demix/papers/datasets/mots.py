@@ -25,19 +25,7 @@ _APART = 20
 
 
 class Video(NamedTuple):
-    """Pedestrians of one annotated video.
-
-    Attributes
-    ----------
-    name : str
-        The file it was read from.
-    height, width : int
-        Size of its images.
-    frame, track : array (M,) of int64
-        When and of whom each mask is.
-    runs : Runs
-        The ``M`` masks.
-    """
+    """Pedestrians of one file: frame, track ``(M,)`` and run lengths of each of ``M`` masks."""
 
     name: str
     height: int

@@ -107,13 +107,7 @@ class NearestPairs:
     def sample(
         self, size: int, *, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Draw anchors uniformly from the set, and a positive for each.
-
-        Returns
-        -------
-        index, positive : Tensor (size,) of int64
-            Row numbers, never the same twice in a pair, on the generator's device.
-        """
+        """Draw anchors uniformly, and a positive for each; return their row numbers."""
         index, positive, _ = self._drawn(size, generator)
         return index, positive
 

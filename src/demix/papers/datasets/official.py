@@ -13,19 +13,7 @@ _NORB = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small"
 
 @dataclass(frozen=True)
 class OfficialFile:
-    """One file.
-
-    Attributes
-    ----------
-    name : str
-        What it is called, there and here.
-    place : str
-        The address, without the name.
-    checksum : str, optional
-        ``sha256:...`` or ``md5:...``, where it is known for certain.
-    size : int, optional
-        In bytes, where it is known for certain.
-    """
+    """A file, the address of its folder, and checksum and size in bytes where they are known."""
 
     name: str
     place: str

@@ -23,23 +23,13 @@ Law = Literal["normal", "laplace", "augmentations"]
 
 
 class RenderedPairs:
-    """Training pairs of a folder of rendered images, and images to score on.
+    """Training pairs of a folder of rendered images; the last tenth of them is for scoring.
 
-    The last tenth of the images is for scoring. Latents were drawn independently, so these are as
-    good as a folder of their own.
-
-    Parameters
-    ----------
-    rendered : Rendered
-        The folder. If its positives follow ``law`` they are taken; else a positive is the image
-        whose latents are nearest to a draw, as in the paper.
-    law : "normal", "laplace" or "augmentations"
-        How positives differ; with augmentations they are views of one image, as in SimCLR.
-    width : float or sequence of float
-        The scale of the conditional that is drawn from, sigma or lambda, for all latents or one for
-        each. Theorems 5 and 6 of the paper hold for any: they are those of latents in units of
-        their widths. A latent that is hard to see is found sooner the narrower it is and the wider
-        the others are, because it then is most of what positives have in common.
+    Positives follow ``law``: "normal" or "laplace" around the latents, or "augmentations", views of
+    one image as in SimCLR. Where the folder holds no positives of this law, a positive is the image
+    whose latents are nearest to a draw, as in the paper. ``width`` is the scale of the conditional,
+    for all latents or one for each: Theorems 5 and 6 hold for any. A latent that is hard to see is
+    found sooner the narrower it is and the wider the others are.
 
     Examples
     --------

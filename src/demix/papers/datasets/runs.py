@@ -14,16 +14,9 @@ _LONGEST = 8
 
 
 class Runs(NamedTuple):
-    """Runs of ``M`` masks, one after the other.
+    """Runs of ``M`` masks: ``lengths`` of all, background first, then in turns.
 
-    Attributes
-    ----------
-    lengths : array (R,) of int64
-        Lengths of the runs of all masks; the first of each is background, then they take turns.
-    first : array (M + 1,) of int64
-        Where the runs of each mask begin, and the end.
-    whole : array (M,) of bool
-        Whether a code could be read and its runs cover the image, no more and no less.
+    Those of a mask begin at ``first``; ``whole`` says whether they cover the image exactly.
     """
 
     lengths: np.ndarray
@@ -35,14 +28,8 @@ def read_runs(codes: Sequence[bytes], pixels: int) -> Runs:
     """Read COCO's compressed run lengths, all codes in one pass.
 
     A number is written in groups of 5 bits, lowest first, as two's complement; from the fourth run
-    on, what is written is the difference to the run before the last one.
-
-    Parameters
-    ----------
-    codes : sequence of bytes
-        ``M`` codes, none of them empty.
-    pixels : int
-        Height times width of the image, which the runs of each mask must add up to.
+    on, what is written is the difference to the run before the last one. The runs of each mask must
+    add up to ``pixels``.
 
     Examples
     --------
@@ -76,20 +63,9 @@ def read_runs(codes: Sequence[bytes], pixels: int) -> Runs:
 
 
 def sampled(runs: Runs, height: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return the pixels of whole masks at some rows and columns, without making all the others.
+    """Return the pixels ``(M, h, w)`` of whole masks at rising ``rows`` and ``columns`` only.
 
-    Parameters
-    ----------
-    runs : Runs
-        ``M`` masks, all of them whole; runs go down the columns, from left to right.
-    height : int
-        Height of the image.
-    rows, columns : array (h,), (w,) of int64
-        Where to look, in rising order.
-
-    Returns
-    -------
-    array (M, h, w) of bool
+    Runs go down the columns, from left to right.
     """
     # Sampled pixels in the order of the runs; the ends of runs are looked up among them.
     pixels = (columns[:, None] * height + rows).ravel()

@@ -150,19 +150,7 @@ class SimCLRViews:
 def in_turns(
     x: Tensor, rows: Tensor, order: Tensor, changes: Sequence[Change], amounts: Sequence[Tensor]
 ) -> Tensor:
-    """Make all changes to some images, each of which has its own order of them.
-
-    Parameters
-    ----------
-    x : Tensor (B, ...)
-        The images.
-    rows, order : Tensor (R,), (R, K) of int64
-        Which of them change, and the numbers of the changes in the order of each.
-    changes : sequence of K callables
-        ``change(images, amount)``.
-    amounts : sequence of K Tensors (B,)
-        How much each image changes.
-    """
+    """Make changes ``change(images, amount)`` to the images ``rows``, in the ``order`` of each."""
     for turn in order.T:
         for number, change in enumerate(changes):
             now = rows[turn == number]
@@ -175,17 +163,7 @@ def cropped(
 ) -> Tensor:
     """Return crops ``(B, C, *out)``, resized linearly.
 
-    Parameters
-    ----------
-    x : Tensor (B, C, H, W)
-        The images.
-    sides, place : Tensor (B, 2)
-        Width and height of each crop as shares of the image's, and where its middle is, from -1 to
-        1 along width and height.
-    flipped : Tensor (B,) of bool
-        Which of them change left and right.
-    out : (int, int)
-        Height and width of the result.
+    ``sides`` are shares of width and height, ``place`` is the middle from -1 to 1, both ``(B, 2)``.
     """
     maps = x.new_zeros(len(x), 2, 3)
     maps[:, 0, 0] = torch.where(flipped, -sides[:, 0], sides[:, 0])

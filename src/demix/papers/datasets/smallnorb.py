@@ -119,11 +119,6 @@ def read_matrix(path: Path) -> np.ndarray:
 
     Four bytes say the type of the numbers, four how many dimensions there are, then comes the size
     of each (at least three are written), then the numbers; all little-endian.
-
-    References
-    ----------
-    Y. LeCun, F. J. Huang, L. Bottou (2004). *Learning Methods for Generic Object Recognition with
-    Invariance to Pose and Lighting.* CVPR.
     """
     packed = path.suffix == ".gz"
     problem = f"Expected a whole matrix file, but {path} is truncated or damaged"

@@ -16,17 +16,10 @@ _PIECE = 2**8
 
 
 class Stalls:
-    """Ends an answer that goes on and yet brings nothing of the file, as a broken connection.
+    """Ends an answer that brings nothing of the file for so many seconds, as a broken connection.
 
     A timeout is for one read only. A server that says ``100 Continue`` again and again, or sends
     trailers without end, never lets it pass.
-
-    Parameters
-    ----------
-    seconds : float
-        How long nothing of the file may come.
-    requests : module
-        The library.
     """
 
     def __init__(self, seconds: float, requests: Any) -> None:

@@ -32,10 +32,9 @@ def allocate(file: Path, shape: tuple[int, ...]) -> None:
     >>> import numpy as np
     >>> from demix.papers.scenes.arrays import allocate, fill
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder) / "a.npy"
-    ...     allocate(file, (3, 2))
-    ...     fill(file, 1, np.array([[7, 8]], dtype=np.uint8))
-    ...     np.load(file).tolist()
+    ...     allocate(Path(folder, "a.npy"), (3, 2))
+    ...     fill(Path(folder, "a.npy"), 1, np.array([[7, 8]], dtype=np.uint8))
+    ...     np.load(Path(folder, "a.npy")).tolist()
     [[0, 0], [7, 8], [0, 0]]
     """
     header = _header(shape)
@@ -113,15 +112,7 @@ META = "meta.json"
 
 @dataclass
 class Sums:
-    """Checksums of the files of a folder.
-
-    Attributes
-    ----------
-    latents : dict of str to str
-        One for each file of latents.
-    shards : list of str
-        One for each rendered shard of images, in their order.
-    """
+    """Checksums of the files of latents, by name, and of the rendered shards, in their order."""
 
     latents: dict[str, str] = field(default_factory=dict)
     shards: list[str] = field(default_factory=list)

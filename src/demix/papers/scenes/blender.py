@@ -24,16 +24,7 @@ _LAMP_WATTS = np.pi * published.LAMP_RADIANCE * published.LAMP_SIDE**2
 class Blender:
     """3DIdent rendered with Cycles: direct light only, soft shadows, sRGB without a film look.
 
-    Parameters
-    ----------
-    size : int
-        Width and height of images.
-    samples : int
-        Paths a pixel; the published images have 512.
-
-    References
-    ----------
-    Zimmermann et al. (2021), App. A.
+    The published images have 512 ``samples`` a pixel; see Zimmermann et al. (2021), App. A.
     """
 
     def __init__(self, size: int, *, samples: int = 512) -> None:

@@ -16,16 +16,10 @@ _CLEAR = np.float32(2e-3)
 
 @dataclass(frozen=True)
 class Hits:
-    """Where rays first met a mesh, in the frame of the mesh.
+    """Where rays first met a mesh, in its frame.
 
-    Attributes
-    ----------
-    rays : ndarray (M,), int
-        The rays that met it, ascending.
-    points : ndarray (3, M)
-        Where, a little outside of the surface.
-    normals : ndarray (3, M)
-        Unit normals of the smooth surface, on the side that the rays came from.
+    The numbers ``(M,)`` of these rays, ascending, points ``(3, M)`` a little outside of the
+    surface, and unit normals ``(3, M)`` on the side that the rays came from.
     """
 
     rays: np.ndarray
@@ -36,17 +30,8 @@ class Hits:
 class Caster:
     """A mesh in a bounding volume hierarchy, built once and used for every image.
 
-    Moving the object would mean building it again; rays are moved into its frame instead.
-
-    Parameters
-    ----------
-    mesh : Mesh
-        The mesh, in units of the scene.
-
-    References
-    ----------
-    I. Wald, S. Woop, C. Benthin, G. S. Johnson, M. Ernst (2014). *Embree: A Kernel Framework for
-    Efficient CPU Ray Tracing.* ACM Transactions on Graphics 33(4).
+    Moving the object would mean building it again; rays are moved into its frame instead. See Wald
+    et al. (2014), *Embree: A Kernel Framework for Efficient CPU Ray Tracing*.
 
     Examples
     --------
@@ -109,15 +94,7 @@ class Resized:
 
 @dataclass(frozen=True)
 class Pose:
-    """Where an object stands: a point ``p`` of its frame is at ``turned @ p + at``.
-
-    Attributes
-    ----------
-    turned : ndarray (3, 3)
-        A rotation.
-    at : ndarray (3,)
-        The place of the object's origin.
-    """
+    """Where an object stands: a point ``p`` of its frame is at ``turned @ p + at``."""
 
     turned: np.ndarray
     at: np.ndarray

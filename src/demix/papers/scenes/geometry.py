@@ -68,14 +68,7 @@ def frame(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Camera:
-    """A camera that looks at a point, with z upwards.
-
-    Attributes
-    ----------
-    eye, target : tuple of float
-        Where it stands and what it looks at.
-    angle : float
-        The field of view of the square picture, in radians.
+    """A camera at ``eye`` that looks at ``target`` with z upwards; ``angle`` is its field of view.
 
     Examples
     --------

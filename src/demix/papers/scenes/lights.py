@@ -55,25 +55,18 @@ class Light:
 
     Attributes
     ----------
-    center : ndarray (3,)
-        Its middle; the direction towards it if it is far away.
-    points : ndarray (LOOKS, PLACES, 3)
-        Points spread over it; directions if it is far away.
-    corners : ndarray (4, 3)
-        Corners of a square that holds the points.
-    axis : ndarray (3,)
-        The direction in which it shines.
+    center, axis : ndarray (3,)
+        Its middle, or the direction towards it if it is ``far``, and where it shines.
+    points, corners : ndarray (LOOKS, PLACES, 3), (4, 3)
+        Points spread over it, or directions, and the corners of a square that holds them.
     power : float
         Intensity (spot), radiance times area (area), irradiance (sun).
     looks : int
-        How many of its points each place of a pixel of ground looks at; one of the object looks
-        at all.
+        How many of its points a place of a pixel of ground looks at; one of the object: all.
     cone : tuple of float
         Cosine of the half opening angle, and the width of its soft edge; (-1, 0) for none.
-    flat : bool
-        Whether it shines with the cosine of the angle to its axis, as an area does.
-    far : bool
-        Whether it is infinitely far away.
+    flat, far : bool
+        Whether it shines with the cosine of the angle to its axis, and from infinitely far.
     """
 
     center: np.ndarray
@@ -108,14 +101,7 @@ class Light:
     def ways(self, points: np.ndarray, counts: np.ndarray, looks: int) -> np.ndarray:
         """Return the ways ``(3, looks, M)`` to the points of the light that each place looks at.
 
-        Parameters
-        ----------
-        points : ndarray (3, M)
-            Where to look from, sorted by their place within a pixel.
-        counts : ndarray (PLACES,)
-            How many of them belong to each place.
-        looks : int
-            To how many points of the light; at most ``LOOKS``.
+        ``points`` ``(3, M)`` are sorted by their place within a pixel, ``counts`` of them at each.
         """
         ends = self.points[:looks].transpose(2, 0, 1).astype(np.float32)
         if self.far:
@@ -127,15 +113,7 @@ class Light:
         return ways
 
     def irradiance(self, ways: np.ndarray, normals: np.ndarray) -> np.ndarray:
-        """Return what arrives ``(looks, M)`` along ways if nothing is in between.
-
-        Parameters
-        ----------
-        ways : ndarray (3, looks, M)
-            As :meth:`ways` gives them.
-        normals : ndarray (3, M) or (3, 1)
-            Unit normals of the surface where they begin.
-        """
+        """Return what arrives ``(looks, M)`` along ways if nothing is in between."""
         squared = dot(ways, ways)
         inverse = 1 / np.sqrt(squared)
         arrives = dot(ways, normals)

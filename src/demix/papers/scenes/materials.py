@@ -12,12 +12,7 @@ from demix.papers.scenes.geometry import dot
 def hue_colour(hue: float, saturation: float) -> np.ndarray:
     """Return the linear colour ``(3,)`` of a hue in turns, of full value.
 
-    Any hue is brought into ``[0, 1)`` first: formulas for HSV hold there only, and outside of it
-    leave the range of colours.
-
-    References
-    ----------
-    A. R. Smith (1978). *Color Gamut Transform Pairs.* SIGGRAPH.
+    See Smith (1978), *Color Gamut Transform Pairs*; its formulas hold for hues in ``[0, 1)``.
 
     Examples
     --------
@@ -34,11 +29,7 @@ _LEVELS = 1 << 16
 
 
 def as_bytes(light: np.ndarray) -> np.ndarray:
-    """Return linear light as sRGB bytes; what is above 1 is cut off.
-
-    References
-    ----------
-    IEC 61966-2-1 (1999).
+    """Return linear light as sRGB bytes (IEC 61966-2-1); light above 1 is cut off.
 
     Examples
     --------
@@ -67,17 +58,12 @@ _TINY = np.float32(1e-6)
 
 
 def fresnel(cosine: np.ndarray, index: float) -> np.ndarray:
-    r"""Return the share of unpolarised light that a dielectric reflects.
+    r"""Return the share of unpolarised light that a dielectric reflects (Cook and Torrance, 1982).
 
     With :math:`g^2 = n^2 - 1 + c^2`,
 
     .. math:: F(c) = \frac{(g - c)^2}{2 (g + c)^2}
               \left(1 + \frac{(c (g + c) - 1)^2}{(c (g - c) + 1)^2}\right).
-
-    References
-    ----------
-    R. L. Cook, K. E. Torrance (1982). *A Reflectance Model for Computer Graphics.* ACM
-    Transactions on Graphics 1(1).
 
     Examples
     --------
@@ -103,16 +89,8 @@ class Rubber:
     .. math:: (1 - F_b) \left[(1 - F_a) / \pi + F_a f_{velvet}\right]
               \quad\text{and}\quad 0.8 F_b f_{Beckmann}.
 
-    Parameters
-    ----------
-    normals, views : ndarray (3, M)
-        Unit vectors of the surface and towards the eye.
-
-    References
-    ----------
-    M. Ashikhmin, S. Premoze, P. Shirley (2000). *A Microfacet-Based BRDF Generator.* SIGGRAPH.
-    B. Walter, S. R. Marschner, H. Li, K. E. Torrance (2007). *Microfacet Models for Refraction
-    through Rough Surfaces.* EGSR; its Eqs. 25 to 27 are the Beckmann distribution and shadowing.
+    See Ashikhmin et al. (2000), *A Microfacet-Based BRDF Generator*, and Walter et al. (2007),
+    *Microfacet Models for Refraction through Rough Surfaces*, Eqs. 25 to 27.
     """
 
     def __init__(self, normals: np.ndarray, views: np.ndarray) -> None:
@@ -133,13 +111,7 @@ class Rubber:
         return part
 
     def responds(self, lights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the part that takes the surface's colour and the part that does not.
-
-        Parameters
-        ----------
-        lights : ndarray (3, M)
-            Unit vectors towards the light.
-        """
+        """Return the part that takes the surface's colour and the part that does not."""
         half = lights + self.views
         half /= np.sqrt(dot(half, half)) + _TINY
         n_h = dot(self.normals, half)

@@ -9,16 +9,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Mesh:
-    """A triangle mesh.
+    """Corners ``(V, 3)``, triangles ``(T, 3)`` counter-clockwise from outside, and unit normals.
 
-    Attributes
-    ----------
-    vertices : ndarray (V, 3), float32
-        Corners; those of a crease occur once for each side of it.
-    triangles : ndarray (T, 3), int32
-        Rows of ``vertices``, counter-clockwise seen from outside.
-    normals : ndarray (V, 3), float32
-        Unit normals of the smooth surface at the corners.
+    Corners of a crease occur once for each side of it.
     """
 
     vertices: np.ndarray
@@ -49,15 +42,7 @@ class Mesh:
 
 
 def joined(points: np.ndarray, triangles: np.ndarray, normals: np.ndarray) -> Mesh:
-    """Return a mesh without doubled corners and without triangles of no area.
-
-    Parameters
-    ----------
-    points, normals : ndarray (K, 3)
-        Corners that may occur several times; they are one if point and normal agree.
-    triangles : ndarray (T, 3)
-        Rows of ``points``.
-    """
+    """Return a mesh without triangles of no area; corners of one point and normal become one."""
     length = np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-30)
     both = np.concatenate([points, normals / length], axis=1)
     _, first, where = np.unique(np.round(both, 4), axis=0, return_index=True, return_inverse=True)

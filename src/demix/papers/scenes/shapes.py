@@ -30,15 +30,11 @@ _MESHES = {
 
 
 class Shapes(Scene):
-    r"""A cube, a cylinder, a sphere or a pill in the corner of a room.
+    """A cube, a cylinder, a sphere or a pill in the corner of a room.
 
-    The factors of 3D Shapes with values in between: the hues of floor, wall and object are
-    :math:`0.45 (1 + z)` turns (0 to 0.9, as there, so that none comes twice), the object is scaled
-    by :math:`1 + z / 4`, and the room is seen from :math:`30 z` degrees aside.
-
-    References
-    ----------
-    C. Burgess, H. Kim (2018). *3D Shapes Dataset.*
+    The factors of 3D Shapes (Burgess and Kim, 2018) with values in between: the hues of floor, wall
+    and object are :math:`0.45 (1 + z)` turns (0 to 0.9, as there, so that none comes twice), the
+    object is scaled by :math:`1 + z / 4`, and the room is seen from :math:`30 z` degrees aside.
 
     Examples
     --------

@@ -17,15 +17,10 @@ _HALF, _RANGE = 0.17, 0.25
 class Sprites(Scene):
     r"""A square, an ellipse or a heart, scaled, turned and moved.
 
-    The factors of dSprites with values in between: scale is :math:`(3 + z) / 4`, from 0.5 to 1;
-    the shape turns by :math:`z \pi / 4` and moves by a quarter of the picture either way. dSprites
-    turns by full circles, in which a square comes back four times and an ellipse twice; within this
-    quarter turn every latent can be read off the image (but the two ends of it are one square).
-
-    References
-    ----------
-    L. Matthey, I. Higgins, D. Hassabis, A. Lerchner (2017). *dSprites: Disentanglement testing
-    Sprites dataset.*
+    The factors of dSprites (Matthey et al., 2017) with values in between: scale is
+    :math:`(3 + z) / 4`, from 0.5 to 1; the shape turns by :math:`z \pi / 4` and moves by a quarter
+    of the picture either way. Within this quarter turn every latent can be read off the image (but
+    the two ends of it are one square).
 
     Examples
     --------

@@ -28,18 +28,8 @@ def received(
 ) -> np.ndarray:
     """Return the irradiance ``(M,)`` of points, with soft shadows if there is a caster.
 
-    Parameters
-    ----------
-    light : Light
-        The light, in the frame of the points.
-    points, normals : ndarray (3, M)
-        Points sorted by their place within a pixel, in the object's frame if there is a caster.
-    counts : ndarray (PLACES,)
-        How many points belong to each place.
-    looks : int
-        To how many points of the light each point looks.
-    caster : Caster, optional
-        What may stand in the light.
+    Points are sorted by their place within a pixel, ``counts`` of them at each; with a caster,
+    light and points are in the object's frame.
     """
     ways = light.ways(points, counts, looks)
     arrives = light.irradiance(ways, normals)
@@ -52,20 +42,9 @@ def received(
 
 
 class Stage:
-    """Ground, still lights and camera, with all that does not change from image to image.
+    """Ground, still white lights and camera, with all that does not change from image to image.
 
-    Parameters
-    ----------
-    camera : Camera
-        It must see nothing but ground beside the object.
-    level : float
-        The height of the ground.
-    lights : sequence of Light
-        White lights that stand still.
-    caster : Caster
-        The object.
-    size : int
-        Width and height of images.
+    The camera must see nothing but ground at height ``level`` beside the object.
     """
 
     def __init__(

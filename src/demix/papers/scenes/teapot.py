@@ -92,16 +92,8 @@ def teapot(steps: int = 10) -> Mesh:
     r"""Return the teapot as it stands in 3DIdent, before it is scaled by 1.5.
 
     A patch is :math:`p(u, v) = \sum_{ij} B_i(u) B_j(v) c_{ij}` with Bernstein polynomials of
-    degree 3; normals are :math:`\partial_u p \times \partial_v p`.
-
-    Parameters
-    ----------
-    steps : int
-        Each patch becomes ``steps x steps`` cells of two triangles.
-
-    References
-    ----------
-    Newell (1975), see :func:`patches`; placed as in Zimmermann et al. (2021).
+    degree 3; normals are :math:`\partial_u p \times \partial_v p`. Each becomes ``steps x steps``
+    cells of two triangles.
 
     Examples
     --------

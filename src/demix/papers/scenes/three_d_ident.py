@@ -148,15 +148,9 @@ class CausalThreeDIdent(ThreeDIdent):
     :math:`z_i \sim N(\bar z_{pa(i)}, \sigma_i^2)`, truncated to that range, around the mean of its
     parents, with :math:`\sigma = 0.35` for the hue and 0.5 otherwise.
 
-    The kind of graph is that of Causal3DIdent, where the place of the object moves the spotlight
-    and the hues of spotlight and ground that of the object. There, the class of the object comes
-    before all of these; here it is always a teapot.
-
-    References
-    ----------
-    J. von Kuegelgen, Y. Sharma, L. Gresele, W. Brendel, B. Schoelkopf, M. Besserve, F. Locatello
-    (2021). *Self-Supervised Learning with Data Augmentations Provably Isolates Content from
-    Style.* NeurIPS, Sec. 5.2.
+    The graph is like that of Causal3DIdent (von Kuegelgen et al., 2021, *Self-Supervised Learning
+    with Data Augmentations Provably Isolates Content from Style*, Sec. 5.2), without the class of
+    the object, which here is always a teapot.
 
     Examples
     --------
