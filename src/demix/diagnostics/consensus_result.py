@@ -197,21 +197,15 @@ def verdict(
     low = found.low
     learnt = np.mean([gain.above_zero for gain in gains]) >= LEARNT
     stable = np.asarray((low >= STABLE) & (low > found.null) & learnt)
-    return stable, _sentence(stable, low, gains, words, untrained)
-
-
-def _sentence(
-    stable: np.ndarray, low: np.ndarray, gains: Sequence[Gain], words: str, untrained: float
-) -> str:
     n, runs = len(stable), len(gains)
     idle = sum(not gain.above_zero for gain in gains)
-    if runs - idle < LEARNT * runs:
-        return (
+    if not learnt:
+        return stable, (
             f"Not stable: {idle} of {runs} runs learnt nothing that holds for new data (their "
             "gain is not above zero), so that what they agree on are no latents."
         )
     if not stable.any():
-        return (
+        return stable, (
             f"Not stable: no dimension reaches a held-out R² of {STABLE:g} between {runs} runs, up "
             f"to {words}."
         )
@@ -233,4 +227,4 @@ def _sentence(
         sentence += (
             f"; untrained encoders agree as well (R² {untrained:.3f}): this alone proves little"
         )
-    return sentence + "."
+    return stable, sentence + "."

@@ -11,14 +11,7 @@ from scipy import integrate, special
 from torch import Tensor
 
 from demix._support.errors import DemixError
-from demix.distributions.base import (
-    Generator,
-    NoiseModel,
-    Similarity,
-    check_positive,
-    rand,
-    randn,
-)
+from demix.distributions.base import Generator, NoiseModel, Similarity, check_positive, rand, randn
 from demix.spaces.base import Space
 from demix.spaces.sphere import Sphere
 
