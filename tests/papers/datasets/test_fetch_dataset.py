@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -24,10 +23,8 @@ CHUNK = 2**16
 
 
 @pytest.fixture
-def server(monkeypatch) -> Iterator[FileServer]:
-    monkeypatch.setattr(transfer, "_PAUSE", 0.0)
-    with FileServer() as served:
-        yield served
+def server(empty_server) -> FileServer:
+    return empty_server
 
 
 def sha(data: bytes) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from io import BufferedIOBase
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from alarm import within
 from demix import DemixError, DemixWarning
 from demix.papers import fetch_dataset
 from demix.papers.datasets import transfer
@@ -31,19 +30,10 @@ OTHER = ZIP + DATA[:3:-1]
 MD5 = "md5:00000000000000000000000000000000"
 
 
-@pytest.fixture(autouse=True)
-def no_hang(monkeypatch) -> Iterator[None]:
-    """Fail what waits for ever; raised where no handler of errors takes it."""
-    monkeypatch.setattr(transfer, "_PAUSE", 0.0)
-    with within(20):
-        yield
-
-
 @pytest.fixture
-def server() -> Iterator[FileServer]:
-    with FileServer() as served:
-        served.files[NAME] = DATA
-        yield served
+def server(empty_server) -> FileServer:
+    empty_server.files[NAME] = DATA
+    return empty_server
 
 
 @pytest.fixture

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from io import BufferedIOBase
 from pathlib import Path
 
 import pytest
 
-from alarm import within
 from demix import DemixError
 from demix.papers import fetch_dataset
 from demix.papers.datasets import transfer
@@ -25,21 +24,12 @@ MD5 = f"md5:{hashlib.md5(DATA).hexdigest()}"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-@pytest.fixture(autouse=True)
-def no_hang(monkeypatch) -> Iterator[None]:
-    """Fail what waits for ever."""
-    monkeypatch.setattr(transfer, "_PAUSE", 0.0)
+@pytest.fixture
+def server(empty_server, monkeypatch) -> FileServer:
     monkeypatch.setattr(transfer, "_STALL", 0.4)
     monkeypatch.setattr(transfer, "_ATTEMPTS", 2)
-    with within(20):
-        yield
-
-
-@pytest.fixture
-def server() -> Iterator[FileServer]:
-    with FileServer() as served:
-        served.files[NAME] = DATA
-        yield served
+    empty_server.files[NAME] = DATA
+    return empty_server
 
 
 def ever(first: bytes, again: bytes) -> Callable[[BufferedIOBase], object]:

@@ -10,6 +10,16 @@ from demix.papers.datasets.smallnorb import PARTS
 _MPI3D = "https://storage.googleapis.com/disentanglement_dataset/Final_Dataset"
 _NORB = "https://cs.nyu.edu/~ylclab/data/norb-v1.0-small"
 
+# Part, kind, SHA-256 and bytes.
+_NORB_FILES = (
+    (0, "dat", "5ffd6272a07d32695ee1082a26a41a93a37aab8c28da047f8c34ed348d214873", 131_896_188),
+    (0, "cat", "2784e542c1922060691090952b6cd6278879a216c90f81476f0f00256d42cdaa", 348),
+    (0, "info", "de7eb932ebe7a4ee16217fead60660d0eb3d23632c2f4d1c51f88c501c17bf32", 71_052),
+    (1, "dat", "cf7104eed3e51174d2f65b66d1e5878b9da233b886f161b0d88f4510ba2c7474", 130_799_817),
+    (1, "cat", "ecaf6d5bb8c3bc5eab9cf0258f6d2198dd474e016e374836fc097f2e5ff509ff", 347),
+    (1, "info", "16adf314226327ee006d1a44db8cfef52773c06c829951d5653a9f6f310248a2", 10_428),
+)
+
 
 @dataclass(frozen=True)
 class OfficialFile:
@@ -19,10 +29,6 @@ class OfficialFile:
     place: str
     checksum: str | None = None
     size: int | None = None
-
-
-def _norb(part: str, kind: str, checksum: str, size: int) -> OfficialFile:
-    return OfficialFile(f"smallnorb-{part}-{kind}.mat.gz", _NORB, f"sha256:{checksum}", size)
 
 
 OFFICIAL: dict[str, tuple[OfficialFile, ...]] = {
@@ -51,43 +57,9 @@ OFFICIAL: dict[str, tuple[OfficialFile, ...]] = {
             "md5:4e866a7919c1beedf53964e6f7a23686",
         ),
     ),
-    "smallnorb": (
-        _norb(
-            PARTS[0],
-            "dat",
-            "5ffd6272a07d32695ee1082a26a41a93a37aab8c28da047f8c34ed348d214873",
-            131_896_188,
-        ),
-        _norb(
-            PARTS[0],
-            "cat",
-            "2784e542c1922060691090952b6cd6278879a216c90f81476f0f00256d42cdaa",
-            348,
-        ),
-        _norb(
-            PARTS[0],
-            "info",
-            "de7eb932ebe7a4ee16217fead60660d0eb3d23632c2f4d1c51f88c501c17bf32",
-            71_052,
-        ),
-        _norb(
-            PARTS[1],
-            "dat",
-            "cf7104eed3e51174d2f65b66d1e5878b9da233b886f161b0d88f4510ba2c7474",
-            130_799_817,
-        ),
-        _norb(
-            PARTS[1],
-            "cat",
-            "ecaf6d5bb8c3bc5eab9cf0258f6d2198dd474e016e374836fc097f2e5ff509ff",
-            347,
-        ),
-        _norb(
-            PARTS[1],
-            "info",
-            "16adf314226327ee006d1a44db8cfef52773c06c829951d5653a9f6f310248a2",
-            10_428,
-        ),
+    "smallnorb": tuple(
+        OfficialFile(f"smallnorb-{PARTS[part]}-{kind}.mat.gz", _NORB, f"sha256:{digest}", size)
+        for part, kind, digest, size in _NORB_FILES
     ),
 }
 """The files of each data set, by its name."""
