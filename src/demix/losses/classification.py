@@ -49,11 +49,9 @@ class Classification(PrototypeObjective):
 
     Parameters
     ----------
-    classes : int
-        Number of prototypes. A :class:`DemixWarning` says if fewer than ``dim + 1`` identify only
-        a part of the latents.
-    dim : int
-        Number of latents.
+    classes, dim : int
+        Number of prototypes and of latents. A :class:`DemixWarning` says if fewer than ``dim + 1``
+        prototypes identify only a part of the latents.
     unit_prototypes : bool
         Keep the prototypes on the unit sphere.
     bias : bool
@@ -72,9 +70,8 @@ class Classification(PrototypeObjective):
         For very many prototypes: draw this many of them anew at every call, uniformly, and estimate
         the sum over all from them. The estimate of the sum is unbiased, that of the loss too low by
         ``O(1 / sampled)``; with ``sampled=classes`` it is exact. By default all are summed.
-        ``"batch"`` takes the prototypes of the batch's own labels, for labels that are equally
-        frequent, as instances are: a prototype is then pulled and pushed in the same steps, which
-        leaves its gradient little noise beyond that of its samples.
+        ``"batch"`` takes the prototypes of the batch's own labels, for equally frequent labels,
+        as instances are; gradients are less noisy then.
 
     Attributes
     ----------

@@ -84,15 +84,8 @@ class InfoNCE(PairObjective[PairBatch]):
     def _contrast(
         self, queries: Tensor, keys: Tensor, group: dist.ProcessGroup | None = None
     ) -> Tensor:
-        return contrast(
-            queries,
-            keys,
-            similarity=self.similarity,
-            temperature=self.temperature,
-            two_sided=self.two_sided,
-            include_positive=self.include_positive,
-            group=group,
-        )
+        names = ("similarity", "temperature", "two_sided", "include_positive")
+        return contrast(queries, keys, group=group, **{name: getattr(self, name) for name in names})
 
     def log_likelihood(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
         """Return the log-probability ``(N,)`` of each positive among all of them."""

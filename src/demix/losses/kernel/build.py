@@ -80,7 +80,7 @@ def unsafe(file: Path) -> str | None:
             continue
         if found.st_uid != os.geteuid() and (depth < 2 or found.st_uid != 0):
             return f"{place} belongs to another user"
-        # In a folder like /tmp nobody can exchange what others made.
+        # In a folder like /tmp (sticky bit) nobody can replace files of others.
         if found.st_mode & 0o022 and (depth < 2 or not found.st_mode & stat.S_ISVTX):
             return f"others may write to {place}"
     return None
@@ -90,7 +90,7 @@ def _command() -> list[str] | None:
     """Return what to compile with, if there is a compiler."""
     try:
         words = shlex.split(os.environ.get("CC", "cc"))
-    except ValueError:  # a quotation mark without its other one
+    except ValueError:  # an unclosed quotation mark
         return None
     found = shutil.which(words[0]) if words else None
     if found is None:
@@ -114,16 +114,16 @@ def _compile(command: list[str], kept: Path) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        if not made.exists():  # a compiler that says nothing and does nothing
+        if not made.exists():  # a compiler that did nothing
             raise subprocess.CalledProcessError(0, command)
         with made.open("ab") as file:
             file.write(hashlib.sha256(made.read_bytes()).digest())
-        made.chmod(0o700)  # whatever the user lets others do by default
+        made.chmod(0o700)  # whatever the umask allows others
         made.replace(kept)
 
 
 def _is_whole(kept: Path) -> bool:
-    """Tell whether the library ends in its own checksum: a torn one would kill the process."""
+    """Tell whether the library ends in its own checksum; a damaged one would crash."""
     try:
         content = kept.read_bytes()
     except FileNotFoundError:
@@ -132,7 +132,7 @@ def _is_whole(kept: Path) -> bool:
 
 
 def _fingerprint(command: list[str]) -> str:
-    """Name what the library depends on: another processor of a cluster must not run it."""
+    """Return a digest of all that the library depends on, the processor included."""
     parts = [source.read_bytes() for source in _SOURCES]
     parts += [os.fsencode(" ".join(command)), platform.platform().encode(), _processor().encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
@@ -149,9 +149,9 @@ def _processor() -> str:
 
 
 def _cache_folder() -> Path:
-    """Return the folder, which is made, by a path without links that others could turn."""
+    """Create and return the folder, by a path without links."""
     root = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not root.is_absolute():  # it is to be ignored, says its specification
+    if not root.is_absolute():  # to be ignored, by the XDG specification
         root = Path.home() / ".cache"
     if not root.is_absolute():
         raise RuntimeError(f"{root} is a relative path")
