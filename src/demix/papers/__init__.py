@@ -22,6 +22,7 @@ _MODULES = {
     "scenes.opening": ["Rendered", "open_rendered"],
     "scenes.order": ["Order"],
     "scenes.registry": ["render", "sample_latents", "scene_named"],
+    "zimmermann2021.slow_vae": ["SlowVAE"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
