@@ -140,7 +140,7 @@ def _scan(data: Data) -> Findings:
     seen, mean, squares = 0, np.zeros(columns), np.zeros(columns)
     low, high = np.full(columns, np.inf), np.full(columns, -np.inf)
     # Of a block, copies in float64 are made.
-    entries = max(BLOCK, math.prod(data.shape[1:]))
+    entries = min(math.prod(data.shape), max(BLOCK, math.prod(data.shape[1:])))
     check_memory(
         16 * rows + 24 * entries, f"Looking at the {rows} rows of {data.source}", "take fewer rows"
     )
