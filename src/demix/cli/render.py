@@ -78,7 +78,7 @@ def render(
     )
     command = origin_of({})["command"]
     try:
-        render_folder(order, out, jobs=jobs, command=command, watch=_ImageCount(bar, scene, n))
+        render_folder(order, out, jobs=jobs, command=command, callback=_ImageCount(bar, scene, n))
     except KeyboardInterrupt:
         console(errors=True).print("Interrupted; the same command continues.")
         raise typer.Exit(130) from None

@@ -56,7 +56,7 @@ def test_it_holds_images_of_its_latents(whole):
 
 def test_many_processes_write_the_same_bytes(whole, tmp_path):
     seen: list[int] = []
-    render_folder(ORDER, tmp_path / "many", jobs=2, watch=seen.append)
+    render_folder(ORDER, tmp_path / "many", jobs=2, callback=seen.append)
     assert arrays(tmp_path / "many") == arrays(whole)
     assert seen == [0, 256, 512, 600]
 
@@ -70,7 +70,7 @@ def test_an_unfinished_folder_gives_what_it_has_and_is_finished(whole, copy):
         found = open_rendered(copy)
     assert len(found.images) == len(found.positive_latents) == 256
     seen: list[int] = []
-    render_folder(ORDER, copy, jobs=1, watch=seen.append)
+    render_folder(ORDER, copy, jobs=1, callback=seen.append)
     assert seen == [256, 512, 600]
     assert arrays(copy) == arrays(whole)
 
@@ -150,7 +150,7 @@ def test_damage_is_found_and_mended(whole, copy, name, place, seen):
     told: list[int] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        render_folder(ORDER, copy, jobs=1, watch=told.append)
+        render_folder(ORDER, copy, jobs=1, callback=told.append)
     assert told == seen
     assert [str(w.message).partition(" in ")[0] for w in caught] == (
         ["88 images" if place == -1 else "256 images"] if len(seen) > 1 else []

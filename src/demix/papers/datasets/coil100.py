@@ -54,7 +54,7 @@ def open_coil100(path: Path, *, callback: Progress) -> FactorImages:
         decoded.append(_decoded(data[start:end].tobytes()))
     callback(number, number, f"images of {path.name}")
     kept = np.array([image is not None for image in decoded], dtype=bool)
-    _tell_of_skipped(kept, path)
+    _check_skipped(kept, path)
     images = [image for image in decoded if image is not None]
     if len({image.shape for image in images}) > 1:
         raise DemixError(f"Expected images of one size in {path}, but there are several.")
@@ -76,7 +76,7 @@ def _decoded(content: bytes) -> np.ndarray | None:
         return None
 
 
-def _tell_of_skipped(kept: np.ndarray, path: Path) -> None:
+def _check_skipped(kept: np.ndarray, path: Path) -> None:
     bad = np.flatnonzero(~kept)
     if len(bad) > _MOST_SKIPPED * len(kept):
         raise DemixError(

@@ -208,8 +208,8 @@ def _sequences(video: Video) -> list[np.ndarray]:
     order = np.lexsort((video.frame[mask], window, track[mask]))
     mask, window = mask[order], window[order]
     frame, track = video.frame[mask], track[mask]
-    goes_on = (np.diff(frame) == 1) & (np.diff(track) == 0) & (np.diff(window) == 0)
-    sequence = np.cumsum(np.append(0, ~goes_on))[: len(mask)]
+    consecutive = (np.diff(frame) == 1) & (np.diff(track) == 0) & (np.diff(window) == 0)
+    sequence = np.cumsum(np.append(0, ~consecutive))[: len(mask)]
     kept = np.bincount(sequence, minlength=1)[sequence] >= _LEAST_FRAMES
     # (M, 64, w - 63, 64), and none of it copied before the windows are taken.
     windows = sliding_window_view(small, _SIDE, axis=2)

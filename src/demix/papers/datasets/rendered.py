@@ -19,17 +19,17 @@ from demix.papers.scenes.opening import Rendered
 from demix.processes.process import Pairs
 from demix.spaces.box import Box
 
-Law = Literal["normal", "laplace", "augmentations"]
+PairNoise = Literal["normal", "laplace", "augmentations"]
 
 
 class RenderedPairs:
     """Training pairs of a folder of rendered images; the last tenth of them is for scoring.
 
-    Positives follow ``law``: "normal" or "laplace" around the latents, or "augmentations", views of
-    one image as in SimCLR. Where the folder holds no positives of this law, a positive is the image
-    whose latents are nearest to a draw, as in the paper. ``width`` is the scale of the conditional,
-    for all latents or one for each: Theorems 5 and 6 hold for any. A latent that is hard to see is
-    found sooner the narrower it is and the wider the others are.
+    Positives differ by ``noise``: "normal" or "laplace" around the latents, or "augmentations",
+    views of one image as in SimCLR. Where the folder holds no positives of this noise, a positive
+    is the image whose latents are nearest to a draw, as in the paper. ``width`` is the scale of
+    the conditional, for all latents or one for each: Theorems 5 and 6 hold for any. A latent that
+    is hard to see is found sooner the narrower it is and the wider the others are.
 
     Examples
     --------
@@ -45,20 +45,22 @@ class RenderedPairs:
     (True, torch.Size([4, 3, 16, 16]), torch.Size([4, 5]))
     """
 
-    def __init__(self, rendered: Rendered, law: Law, width: float | Sequence[float] = 0.1) -> None:
-        self.rendered, self.law = rendered, law
+    def __init__(
+        self, rendered: Rendered, noise: PairNoise, width: float | Sequence[float] = 0.1
+    ) -> None:
+        self.rendered = rendered
         self.training = len(rendered.images) - len(rendered.images) // 10
         # Read, not mapped: a folder may be cut short while a training runs.
         self._images = array_rows(rendered.images)
         self._positives = None if rendered.positives is None else array_rows(rendered.positives)
         made = (rendered.order.pairs or "").partition(":")[0]
-        self.exact = law == made
-        self._views = SimCLRViews() if law == "augmentations" else None
+        self.exact = noise == made
+        self._views = SimCLRViews() if noise == "augmentations" else None
         self._nearest: NearestPairs | None = None
         if not self.exact and self._views is None:
             latents = np.asarray(rendered.latents[: self.training])
             widths = _widths(width, latents.shape[1])
-            self._nearest = NearestPairs(latents / widths, _conditional(law, widths))
+            self._nearest = NearestPairs(latents / widths, _conditional(noise, widths))
 
     @property
     def drawn(self) -> bool:
@@ -115,11 +117,11 @@ def _widths(width: float | Sequence[float], latents: int) -> np.ndarray:
     return np.broadcast_to(widths, latents)
 
 
-def _conditional(law: Law, widths: np.ndarray) -> Conditional:
+def _conditional(noise: PairNoise, widths: np.ndarray) -> Conditional:
     """Return the conditional of latents in units of their widths."""
     reach = (1 / widths).tolist()
     box = Box(len(widths), low=[-end for end in reach], high=reach)
-    return Normal(box, 1.0) if law == "normal" else Laplace(box, 1.0)
+    return Normal(box, 1.0) if noise == "normal" else Laplace(box, 1.0)
 
 
 def as_floats(images: np.ndarray) -> Tensor:

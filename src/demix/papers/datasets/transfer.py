@@ -162,7 +162,7 @@ class Transfer:
         return total
 
     def _ask(self, stalls: Stalls, have: int) -> Any:
-        # Bytes as they are: what is compressed on the way cannot be counted.
+        # Bytes as they are: a compressed body cannot be counted.
         headers = {"Accept-Encoding": "identity"}
         if have:
             headers["Range"] = f"bytes={have}-"

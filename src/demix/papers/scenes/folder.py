@@ -39,7 +39,7 @@ def render_folder(
     *,
     jobs: int | None = None,
     command: str = _COMMAND,
-    watch: Callable[[int], None] | None = None,
+    callback: Callable[[int], None] | None = None,
 ) -> Path:
     """Render a folder of images, or go on where an interrupted run stopped.
 
@@ -58,8 +58,8 @@ def render_folder(
         ``if __name__ == "__main__":`` around what it does.
     command : str
         What to note as the origin.
-    watch : callable, optional
-        It is told how many images are there, first and as often as that changes.
+    callback : callable, optional
+        Called with the number of images that are rendered, at first and whenever it changes.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def render_folder(
     claim_folder(path, META, command=_COMMAND)
     origin = {"command": command, **provenance("embreex", "bpy")}
     with lock_folder(path):
-        _render(path, order, jobs, origin, watch or (lambda done: None))
+        _render(path, order, jobs, origin, callback or (lambda done: None))
     return path
 
 
@@ -91,7 +91,7 @@ def _render(
     order: Order,
     jobs: int | None,
     origin: dict[str, Any],
-    watch: Callable[[int], None],
+    callback: Callable[[int], None],
 ) -> None:
     """Make what is missing or damaged; nobody else writes to the folder."""
     sums, parts = _begun(path, order), shards(path, order)
@@ -113,13 +113,13 @@ def _render(
             write_atomic(path / name, raw)
         for name in order.files.values():
             allocate(path / f"{name}.npy", order.shape)
-        watch(done)
+        callback(done)
         with closing(rendered([parts[place] for place in todo], jobs)) as made:
             for place, found in zip(todo, made, strict=True):
                 sums.shards[place : place + 1] = [found]
                 done = sums.count(order)
                 _write_meta(path, order, sums, origin)
-                watch(done)
+                callback(done)
     except (OSError, DemixError) as error:
         if not is_full(error):
             raise
@@ -140,8 +140,8 @@ def _begun(path: Path, order: Order) -> Sums:
         raise DemixError(f"{path / META} is damaged; render into a new folder.") from error
     names = [name for name, value in asdict(order).items() if before.get(name) != value]
     raise DemixError(
-        f"{path} holds images of {_told(before, names)}, but got "
-        f"{_told(asdict(order), names)}; choose a new folder."
+        f"{path} holds images of {_listed(before, names)}, but got "
+        f"{_listed(asdict(order), names)}; choose a new folder."
     )
 
 
@@ -150,12 +150,12 @@ def _check_renderer(path: Path) -> None:
     versions = dict(read_meta(path)["renderer"])
     if versions != _renderer():
         raise DemixError(
-            f"{path} was begun with {_told(versions, list(versions))}, and "
-            f"{_told(_renderer(), list(versions))} may give other bytes; choose a new folder."
+            f"{path} was begun with {_listed(versions, list(versions))}, and "
+            f"{_listed(_renderer(), list(versions))} may give other bytes; choose a new folder."
         )
 
 
-def _told(values: dict[str, Any], names: list[str]) -> str:
+def _listed(values: dict[str, Any], names: list[str]) -> str:
     return shortened(", ".join(f"{name} {values.get(name, 'none')}" for name in names), 200)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_seed
-from demix.papers.scenes.pairs import check_pairs_law
+from demix.papers.scenes.pairs import check_noise
 from demix.papers.scenes.registry import check_count, check_size, scene_named
 
 _ENGINES = ("embree", "blender")
@@ -24,7 +24,7 @@ class Order:
     n, size, seed : int
         How many images, their width and height, the seed of the latents.
     pairs : str, optional
-        The law of positives, such as ``normal:0.1``; without it there are none.
+        The noise of positives, such as ``normal:0.1``; without it there are none.
     engine : str
         ``embree``, or ``blender`` for the slow reference.
 
@@ -49,7 +49,7 @@ class Order:
         check_size(self.size)
         check_seed(self.seed)
         if self.pairs is not None:
-            check_pairs_law(self.pairs)
+            check_noise(self.pairs)
         if self.engine not in _ENGINES:
             raise DemixError(f"Engines are {' and '.join(_ENGINES)}, but got {self.engine!r}.")
         if self.engine == "blender" and not self.scene.endswith("3dident"):

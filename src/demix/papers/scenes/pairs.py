@@ -13,9 +13,9 @@ from demix.papers.scenes.base import Scene
 _KINDS = ("normal", "laplace")
 
 
-def check_pairs_law(law: str) -> tuple[str, float]:
+def check_noise(noise: str) -> tuple[str, float]:
     """Return kind and scale of ``normal:0.1`` or ``laplace:0.05``."""
-    kind, _, number = law.partition(":")
+    kind, _, number = noise.partition(":")
     try:
         scale = float(number)
     except ValueError:
@@ -23,12 +23,12 @@ def check_pairs_law(law: str) -> tuple[str, float]:
     if kind not in _KINDS or not 0 < scale < math.inf:
         raise DemixError(
             f"Pairs are given as normal:SIGMA or laplace:LAMBDA, for example normal:0.1, but got "
-            f"{law!r}."
+            f"{noise!r}."
         )
     return kind, scale
 
 
-def positive_latents(scene: Scene, latents: np.ndarray, law: str, seed: int) -> np.ndarray:
+def positive_latents(scene: Scene, latents: np.ndarray, noise: str, seed: int) -> np.ndarray:
     r"""Draw a positive :math:`\tilde z \sim p(\tilde z | z)` for each row, truncated to the box.
 
     The conditional of Zimmermann et al. (2021), Eq. 5, on the box of the latents; categories stay
@@ -41,7 +41,7 @@ def positive_latents(scene: Scene, latents: np.ndarray, law: str, seed: int) -> 
         It says which latents are categories.
     latents : ndarray (N, d)
         The anchors.
-    law : str
+    noise : str
         ``normal:SIGMA`` or ``laplace:LAMBDA``.
     seed : int
         The seed; it may be that of the latents.
@@ -56,7 +56,7 @@ def positive_latents(scene: Scene, latents: np.ndarray, law: str, seed: int) -> 
     >>> bool((positive[:, 0] == z[:, 0]).all()), bool((abs(positive[:, 1:]) <= 1).all())
     (True, True)
     """
-    kind, scale = check_pairs_law(law)
+    kind, scale = check_noise(noise)
     # Only here: whoever renders without pairs does not wait for torch, nor does any worker.
     import torch
 
