@@ -6,6 +6,7 @@ import lzma
 import tarfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -13,7 +14,7 @@ from typing import IO, NamedTuple
 import numpy as np
 from PIL import Image
 
-from demix._support.errors import DemixError, reason
+from demix._support.errors import DemixError, demix_errors, reason
 from demix._support.files import check_regular
 from demix.data.images import SUFFIXES, open_image
 
@@ -22,8 +23,7 @@ _AROUND = 256 / 224
 _MOST_DAMAGED = 0.01
 # An image so many times as long as wide becomes too large when its short side grows.
 _LONGEST = 100
-_UNREADABLE = (OSError, EOFError, tarfile.TarError, lzma.LZMAError, zlib.error)
-_DAMAGE = (*_UNREADABLE, DemixError)
+_DAMAGE = (OSError, EOFError, tarfile.TarError, lzma.LZMAError, zlib.error, DemixError)
 
 
 class ImageBatch(NamedTuple):
@@ -170,25 +170,16 @@ def open_images(path: str | Path, *, side: int = 224) -> ImageFiles:
 
 def _listed(path: Path) -> list[str]:
     with _archive(path) as archive:
-        try:
-            return [member.name for member in archive if member.isfile()]
-        except _UNREADABLE as error:
-            raise _broken(path, error) from error
+        return [member.name for member in archive if member.isreg()]
 
 
-def _archive(path: Path) -> tarfile.TarFile:
-    try:
+@contextmanager
+def _archive(path: Path) -> Iterator[tarfile.TarFile]:
+    problem = f"Expected a folder or a tar archive of images, but {path} cannot be read as one"
+    with demix_errors(problem, "fetch it again"):
         check_regular(path)
-        return tarfile.open(path)
-    except _UNREADABLE as error:
-        raise _broken(path, error) from error
-
-
-def _broken(path: Path, error: BaseException) -> DemixError:
-    return DemixError(
-        f"Expected a folder or a tar archive of images, but {path} cannot be read as one "
-        f"({reason(error)}); fetch it again."
-    )
+        with tarfile.open(path) as archive:
+            yield archive
 
 
 def _decoded(file: Path | IO[bytes], side: int) -> np.ndarray:

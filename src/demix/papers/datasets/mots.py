@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from demix._support.errors import DemixError, reason, shortened
+from demix._support.errors import DemixError, demix_errors, shortened
 from demix._support.files import is_there, open_regular
 from demix._support.memory import check_memory
 from demix.papers.datasets.runs import Runs, read_runs
@@ -53,15 +53,9 @@ def read_mots(path: str | Path) -> list[Video]:
             f"Expected a folder, an archive or a .txt file of MOTS annotations, but {path} does "
             "not exist."
         )
-    try:
+    expected = "a folder, a tar or zip archive or a .txt file of MOTS annotations"
+    with demix_errors(f"Expected {expected}, but {path} cannot be read as one", "fetch it again"):
         texts = list(_texts(path))
-    except DemixError:
-        raise
-    except Exception as error:  # archives are damaged in many ways
-        raise DemixError(
-            f"Expected a folder, a tar or zip archive or a .txt file of MOTS annotations, but "
-            f"{path} cannot be read as one ({reason(error)}); fetch it again."
-        ) from error
     if not texts:
         raise DemixError(
             f"Expected .txt files of MOTS annotations in {path}, but there are none; give the "
