@@ -349,3 +349,18 @@ def test_a_page_of_others_is_not_replaced_in_an_unfinished_folder(demix, x, tmp_
     told = demix.refusal("evaluate", "--latents", x, "--factors", x, "--out", out)
     assert "report.html holds something else" in told
     assert (out / "report.html").read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["figure.svg", "figure.png"])
+def test_a_figure_of_others_is_not_replaced_in_an_unfinished_folder(name, demix, x, tmp_path):
+    begun = {"unfinished": True, "provenance": {"command": "demix probe"}}
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "probe.json").write_text(json.dumps(begun))
+    (out / name).write_bytes(b"\x89PNG <svg precious")
+    assert f"{name} holds something else" in demix.refusal("probe", x, x, "--out", out)
+    assert (out / name).read_bytes() == b"\x89PNG <svg precious"
+    (out / name).unlink()
+    for more in ([], ["--overwrite"]):  # it goes on, and replaces its own
+        done = demix.run("probe", x, x, "--out", out, *more)
+        assert done.returncode == 0, done.stderr

@@ -9,7 +9,8 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Literal
 
 from demix._support.errors import DemixError
-from demix.report.static import figure_svg, write_figure
+from demix._support.outputs import refuse_other
+from demix.report.static import FIGURE_MARK, figure_svg, write_figure
 from demix.report.style import colour
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def bars_svg(panels: Mapping[str, Sequence[ScoreBar]]) -> str:
 
 def write_bars(panels: Mapping[str, Sequence[ScoreBar]], folder: str | Path) -> tuple[Path, Path]:
     """Write ``figure.svg`` and ``figure.png`` into a folder, which is made if missing."""
+    for name in ("figure.svg", "figure.png"):
+        refuse_other(Path(folder) / name, FIGURE_MARK)
     return write_figure(lambda: _drawn(panels), folder)
 
 
