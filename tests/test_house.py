@@ -1,0 +1,79 @@
+"""The shape of the project: what ARCHITECTURE.md promises of names, sizes and imports."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pytest
+
+import demix
+
+SRC = Path(__file__).resolve().parents[1] / "src"
+FILES = sorted(SRC.rglob("*.py"))
+TREES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in FILES}
+CLASSES = Counter(
+    node.name for tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef)
+)
+
+
+def type_tests() -> Iterator[str]:
+    """Yield each place that asks whether something is of one of our own classes."""
+    for file, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                names = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
+                if names & set(CLASSES) - {"DemixError"}:
+                    yield f"{file.relative_to(SRC)}:{node.lineno} {names}"
+
+
+def test_a_class_name_is_defined_once():
+    assert [name for name, count in CLASSES.items() if count > 1] == []
+
+
+def test_objects_are_asked_rather_than_their_types():
+    found = list(type_tests())
+    assert len(found) <= 25, "\n".join(found)
+
+
+def test_files_have_one_idea():
+    lines = {file: file.read_text(encoding="utf-8").count("\n") for file in FILES}
+    assert [str(file) for file, count in lines.items() if count > 400] == []
+    assert 80 <= median(lines.values()) <= 160
+
+
+def test_the_public_face_is_small_and_every_name_is_there():
+    assert len(demix.__all__) <= 60
+    for name in demix.__all__:
+        assert getattr(demix, name).__doc__
+
+
+def test_nothing_in_the_library_names_the_papers():
+    """Neither in an import nor in a string; the commands alone load them."""
+    for file, tree in TREES.items():
+        if file.relative_to(SRC / "demix").parts[0] not in ("papers", "cli"):
+            texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]
+            assert not any("demix.papers" in text for text in texts if isinstance(text, str)), file
+
+
+@pytest.mark.slow
+def test_a_fit_loads_few_modules(tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(300, 3)).cumsum(axis=0))
+    code = (
+        "import sys, demix.cli\n"
+        "sys.argv = ['demix', 'fit', 'x.npy', '--out', 'm']\n"
+        "try:\n    demix.cli.main()\n"
+        "except SystemExit as end:\n    assert not end.code\n"
+        "names = [name for name in sys.modules if name.split('.')[0] == 'demix']\n"
+        "assert not any(name.startswith('demix.papers') for name in names)\n"
+        "print('loaded', len(names))\n"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert int(done.stdout.split()[-1]) <= 110
