@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from demix import __version__
 from demix._support.errors import DemixError, shortened, warn
 from demix._support.files import is_full, write_atomic
 from demix._support.locks import lock_folder
@@ -161,7 +162,7 @@ def _listed(values: dict[str, Any], names: list[str]) -> str:
 
 def _renderer() -> dict[str, str]:
     """Return the versions that the bytes of an image depend on."""
-    found = {name: version(name) for name in ("demix", "numpy")}
+    found = {"demix": __version__, "numpy": version("numpy")}
     try:
         return found | {"embreex": version("embreex")}
     except ImportError:
