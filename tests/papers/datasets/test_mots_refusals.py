@@ -5,10 +5,10 @@ from __future__ import annotations
 import tarfile
 
 import pytest
-from films import line, rectangle, write
 
 from demix import DemixError
 from demix.papers import kitti_masks
+from films import line, rectangle, write
 
 SIZE = (64, 80)
 GOOD = [line(t, 2001, rectangle(SIZE, 5 + t, 5, 20, 10)) for t in range(4)]
