@@ -63,17 +63,17 @@ def checkup(
 
     demixer = load_model(model)
     rows = read_like(open_fit(model), data, key=key, columns=column_names(columns), header=header)
-    supervision: dict[str, Any] = {}
+    targets: dict[str, Any] = {}
     if demixer.supervision == "labels":
         if labels is None:
             raise DemixError(f"{model} was fitted to labels; give those of {data} with --labels.")
-        supervision["y"] = read_labels(labels).as_given()
+        targets["y"] = read_labels(labels).as_given()
     elif labels is not None:
         raise DemixError(f"{model} was not fitted to labels, but got --labels; leave it out.")
     if pairs is not None:
         if demixer.supervision != "pairs":
             raise DemixError(f"{model} was not fitted to pairs, but got --pairs; leave it out.")
-        supervision["positives"] = read_pairs(pairs, len(rows))
+        targets["positives"] = read_pairs(pairs, len(rows))
     claim = claimed(
         out,
         _MARKER,
@@ -90,7 +90,7 @@ def checkup(
             begun.append(what)
 
         found = check_assumptions(
-            demixer, rows, refits=refits, seed=seed, callback=count_check, **supervision
+            demixer, rows, refits=refits, seed=seed, callback=count_check, **targets
         )
         begin(folder / _MARKER, origin)
         found.report(folder / "checkup.html", title=f"Check-up of {model.name}", provenance=origin)

@@ -79,7 +79,7 @@ def consensus(
                 setup.demixer,
                 rows,
                 seeds,
-                **setup.supervision,
+                **setup.targets,
                 held_out=held_out,
                 equivalence=group,
                 out=folder / LATENTS,

@@ -46,7 +46,7 @@ def fit(
         else:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DemixWarning)
-                setup.demixer.fit(setup.data, **setup.supervision)
+                setup.demixer.fit(setup.data, **setup.targets)
 
 
 def _fit(
@@ -75,7 +75,7 @@ def _fit(
         checkpoint = folder / _CHECKPOINT
         with training_bar(console(errors=True)) as progress:
             bar = TrainingTask(progress, "training")
-            demixer.fit(data, **setup.supervision, callback=bar.step, checkpoint=checkpoint)
+            demixer.fit(data, **setup.targets, callback=bar.step, checkpoint=checkpoint)
         begin(folder / _MARKER, origin)
         with new_array(folder / LATENTS, (len(data), options.n_latents)) as latents:
             encode(demixer.encoder_, data, latents)

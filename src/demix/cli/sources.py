@@ -19,7 +19,7 @@ class FitSetup:
 
     data: Data
     demixer: Demixer
-    supervision: dict[str, Any]
+    targets: dict[str, Any]
     in_time: bool
 
 
@@ -33,7 +33,7 @@ def set_up(options: FitOptions, data: Data) -> FitSetup:
     _check_time(o.time, data)
     common: dict[str, Any] = {"n_latents": o.n_latents, "random_state": o.seed}
     common |= {} if o.space is None else {"space": o.space}
-    supervision: dict[str, Any] = {}
+    targets: dict[str, Any] = {}
     demixer: Demixer
     if (o.labels is not None or o.instances) and o.conditional is not None:
         raise DemixError(f"A conditional describes pairs, but got {given[0]}; leave it out.")
@@ -46,7 +46,7 @@ def set_up(options: FitOptions, data: Data) -> FitSetup:
             )
         from demix.estimators.classifier import ClassifierDemixer
 
-        demixer, supervision = ClassifierDemixer(**common), {"y": labels}
+        demixer, targets = ClassifierDemixer(**common), {"y": labels}
     elif o.instances:
         from demix.estimators.instance import InstanceDemixer
 
@@ -58,9 +58,9 @@ def set_up(options: FitOptions, data: Data) -> FitSetup:
             **common, conditional=_conditional(o.conditional), lag=_lag(o.lag)
         )
         if o.pairs is not None:
-            supervision = {"positives": read_pairs(o.pairs, len(data))}
-    in_time = demixer.time_lag(supervision.get("positives")) is not None
-    return FitSetup(data, demixer, supervision, in_time)
+            targets = {"positives": read_pairs(o.pairs, len(data))}
+    in_time = demixer.time_lag(targets.get("positives")) is not None
+    return FitSetup(data, demixer, targets, in_time)
 
 
 def _conditional(text: str | None) -> str | float | None:
