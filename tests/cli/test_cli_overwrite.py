@@ -104,6 +104,24 @@ def test_a_page_of_the_user_is_left_alone(demix, model, tmp_path):
     assert (tmp_path / page).read_text() == "<html>thesis</html>"
 
 
+@pytest.mark.parametrize("name", ["latents.npy", "model.safetensors", "report.html"])
+def test_a_file_of_the_user_is_seen_before_training(name, demix, place, model, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(model, out)
+    (out / name).write_text("my thesis")
+    before = holds(out)
+    fit = ["fit", place / "x.npy", "--n-latents", 2, "--out", out, "--overwrite"]
+    assert "holds something else (not what demix writes there)" in demix.refusal(*fit)
+    assert holds(out) == before
+
+
+def test_the_mark_of_an_array_counts_at_its_beginning_only(demix, place, model, tmp_path):
+    file = tmp_path / "notes.npy"
+    file.write_bytes(b"my notes on \x93NUMPY")
+    demix.refusal("transform", model, place / "x.npy", "--out", file, "--overwrite")
+    assert file.read_bytes() == b"my notes on \x93NUMPY"
+
+
 def test_the_page_of_a_fit_is_replaced_only_if_that_is_asked_for(demix, model):
     before = holds(model)
     assert "add --overwrite" in demix.refusal("report", model)

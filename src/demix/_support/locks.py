@@ -114,5 +114,5 @@ def _holder(raw: bytes) -> str:
     try:
         who = json.loads(raw)
         return f"process {who['process']} on {who['host']} since {who['since']} ({who['command']})"
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return "another process"

@@ -15,6 +15,10 @@ from demix._support.files import is_temporary, kind_of, open_regular
 
 # The largest marker that is read; a stranger's file may have any size.
 _MOST = 2**24
+ARRAY = b"\x93NUMPY"
+"""How an .npy file begins."""
+PAGE = b'<meta name="generator" content="demix">'
+"""What is among the first bytes of every page."""
 
 
 def claim_folder(
@@ -109,7 +113,9 @@ def refuse_other(file: Path, start: bytes) -> None:
     if not file.is_file():
         return
     with open_regular(file) as old:
-        if start not in old.read(4096):
+        found = old.read(4096)
+        # The mark of an array is worth something only where arrays have it.
+        if not found.startswith(start) if start == ARRAY else start not in found:
             raise DemixError(
                 f"{file} holds something else (not what demix writes there); choose another name."
             )

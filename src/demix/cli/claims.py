@@ -15,11 +15,18 @@ from typer import Exit
 from demix._support.errors import DemixError
 from demix._support.files import is_os_error, write_atomic
 from demix._support.locks import lock_folder
-from demix._support.outputs import claim_folder, read_marker, tidied
+from demix._support.outputs import ARRAY, PAGE, claim_folder, read_marker, refuse_other, tidied
 from demix._support.process_group.group import LostRank
 from demix.cli.console import console
 
 _UNFINISHED = "unfinished"
+# Files that several commands write, and what is among their first bytes.
+_MARKS = {
+    "latents.npy": ARRAY,
+    "model.safetensors": b'"dtype"',
+    "report.html": PAGE,
+    "checkup.html": PAGE,
+}
 
 
 @contextmanager
@@ -59,6 +66,9 @@ def claimed(
         folder = claim_folder(out, marker, command=command, inputs=given)
         with lock_folder(folder):
             before = _before(folder, marker, command, overwrite)
+            for place in (folder, *folder.glob("seed-*"), folder / "model"):
+                for name, mark in _MARKS.items():
+                    refuse_other(place / name, mark)
             new = [name for name in (marker, *leftovers) if not (folder / name).exists()]
             origin = origin_of(about or {})
             if before is None:

@@ -27,17 +27,16 @@ def report(
 ) -> None:
     """Write report.html of a fit, one file that works offline."""
     check_given(model, factors, data)
-    from demix._support.outputs import claim_file
+    from demix._support.outputs import PAGE, claim_file
     from demix._support.validation import check_matrix
     from demix.cli.models import latents_of, open_fit, read_like, write_fit_page
     from demix.data.reading import read_data
-    from demix.report.page import MARK
 
     folder = model if out is None else out
     if folder.exists():
         inputs = [place for place in (factors, data) if place is not None]
         page = folder / "report.html"
-        claim_file(page, "--out", suffix=".html", start=MARK, inputs=inputs, overwrite=overwrite)
+        claim_file(page, "--out", suffix=".html", start=PAGE, inputs=inputs, overwrite=overwrite)
     fitted = open_fit(model)
     count = len(latents_of(model, fitted))
     known = None if factors is None else read_data(factors, header=header)

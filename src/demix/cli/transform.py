@@ -28,7 +28,7 @@ def transform(
 
     from demix._support.files import new_array
     from demix._support.memory import check_memory
-    from demix._support.outputs import claim_file
+    from demix._support.outputs import ARRAY, claim_file
     from demix.cli.console import console
     from demix.cli.models import read_like
     from demix.cli.progress import counting_bar
@@ -41,7 +41,7 @@ def transform(
         out,
         "--out",
         suffix=".npy",
-        start=b"\x93NUMPY",
+        start=ARRAY,
         inputs=[model, data],
         overwrite=overwrite,
     )

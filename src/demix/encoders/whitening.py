@@ -7,6 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from demix._support.errors import DemixError
+
 
 class Whitening(nn.Module):
     """Centre the input and give it unit covariance; part of the encoder, not trained.
@@ -84,6 +86,11 @@ class Whitening(nn.Module):
         wide = x.double()
         mean = wide.mean(dim=0)
         centred = wide - mean
+        if not torch.isfinite(centred).all():
+            raise DemixError(
+                "Expected columns that can be centred in float32, but some numbers are too large "
+                "for it; divide the columns by their size."
+            )
         variance, axes = torch.linalg.eigh(centred.T @ centred / len(wide))
         # The rounding of the mean of constant data is no variance either.
         rounding = (1e-13 * wide.abs().max()) ** 2

@@ -11,12 +11,9 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from demix._support.files import write_atomic
-from demix._support.outputs import refuse_other
+from demix._support.outputs import PAGE, refuse_other
 from demix.report.blocks import Page, script_json, templates
 from demix.report.style import palette_css, palette_variables
-
-MARK = b'<meta name="generator" content="demix">'
-"""What is among the first bytes of every page."""
 
 
 def render(page: Page) -> str:
@@ -66,5 +63,5 @@ def write_page(page: Page, path: str | Path) -> Path:
     ...     write_page(Page("Demo", "", []), Path(folder) / "demo.html").name
     'demo.html'
     """
-    refuse_other(Path(path), MARK)
+    refuse_other(Path(path), PAGE)
     return write_atomic(path, render(page))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from demix import DemixError
-from demix._support.process_group.launch import under_torchrun
+from demix._support.process_group.launch import joined, under_torchrun
 
 GOOD = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 
@@ -43,3 +43,10 @@ def test_nonsense_is_refused_before_anybody_waits(monkeypatch, name, value, numb
         f"Expected a whole number from {numbers} in the environment variable {name}, but it is "
         f"{value!r}; let torchrun set it, or unset it."
     )
+
+
+def test_ranks_that_cannot_be_joined_are_told_in_a_sentence(monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("MASTER_ADDR", "")
+    with pytest.raises(DemixError, match="Cannot join the other ranks"), joined():
+        pass

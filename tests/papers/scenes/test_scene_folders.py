@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 from demix import DemixError, DemixWarning
-from demix.papers import Order, open_rendered, render, render_folder, sample_latents
+from demix.papers import (
+    Order,
+    open_factor_images,
+    open_rendered,
+    render,
+    render_folder,
+    sample_latents,
+)
 from demix.papers.scenes.arrays import sealed
 
 ORDER = Order("sprites", n=600, size=16, seed=5, pairs="normal:0.1")
@@ -215,3 +222,18 @@ def test_spoilt_folders_are_refused(spoil, sentence, copy):
     spoil(copy)
     with pytest.raises(DemixError, match=sentence):
         open_rendered(copy)
+
+
+def test_a_folder_without_an_image_yet_is_refused(copy):
+    edit(copy, rendered=0)
+    with pytest.raises(DemixError, match="none is rendered yet"):
+        open_rendered(copy)
+
+
+def test_images_with_known_factors_are_compared_with_their_checksums(whole, copy):
+    assert len(open_factor_images(whole)) == 600
+    with (copy / "images.npy").open("r+b") as file:
+        file.seek(128)
+        file.write(bytes(5000))
+    with pytest.raises(DemixError, match="do not match their checksums"):
+        open_factor_images(copy)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import torch
 from torch import distributed as dist
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, reason
 from demix._support.process_group.group import Ranks
 
 
@@ -55,10 +55,16 @@ def joined() -> Iterator[Ranks]:
     if torch.cuda.is_available():
         torch.cuda.set_device(_number("LOCAL_RANK", 0, torch.cuda.device_count() - 1))
         backend = "cpu:gloo,cuda:nccl"
-    store, rank, count = next(dist.rendezvous("env://"))
-    dist.init_process_group(
-        backend, store=dist.PrefixStore(_life(), store), rank=rank, world_size=count
-    )
+    try:
+        store, rank, count = next(dist.rendezvous("env://"))
+        dist.init_process_group(
+            backend, store=dist.PrefixStore(_life(), store), rank=rank, world_size=count
+        )
+    except (ValueError, RuntimeError) as error:
+        raise DemixError(
+            f"Cannot join the other ranks ({reason(error)}); let torchrun set MASTER_ADDR and "
+            "MASTER_PORT, or unset RANK."
+        ) from error
     ranks = Ranks.current()
     try:
         yield ranks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -118,6 +119,8 @@ def _fetch(
             os.fsync(came.fileno())
             right = _matches(came, checksum)
         if right:
+            if os.path.lexists(target):
+                raise FileExistsError(errno.EEXIST, f"{target} has appeared meanwhile")
             part.path.replace(target)
         if right or total is not None:
             part.remove()

@@ -96,7 +96,7 @@ def open_scene(path: Path) -> FactorImages:
     scene shows a part. In ``3dident`` nothing is a category; there ``object colour`` is one more
     factor, the hue of the object in eight equal parts, which a classifier can be trained on.
     """
-    rendered = open_rendered(path)
+    rendered = open_rendered(path, verify=True)
     scene = rendered.order.scene
     columns = [
         FactorColumn(name, "categorical", levels=tuple(rendered.categories[name]))

@@ -9,12 +9,11 @@ from typing import Any
 
 from demix._support.errors import DemixError, reason, shortened
 from demix._support.files import open_regular, write_atomic
-from demix._support.outputs import check_folder, claim_folder, refuse_other, remove_only
+from demix._support.outputs import PAGE, check_folder, claim_folder, refuse_other, remove_only
 from demix._support.validation import check_seed
 from demix.papers.runner.experiment import Experiment
 from demix.papers.runner.progress import made_folder
 from demix.papers.runner.scales import Scale
-from demix.report.page import MARK
 from demix.report.static import FIGURE_MARK
 
 FILE = "results.json"
@@ -65,7 +64,7 @@ class Store:
 
     def _refuse_others(self, experiment: Experiment) -> None:
         """Refuse a folder with tables or figures of somebody else."""
-        refuse_other(self.folder / "table.html", MARK)
+        refuse_other(self.folder / "table.html", PAGE)
         refuse_other(self.folder / "table.md", f"# {experiment.title}".encode())
         # Figures of earlier versions have no mark, but come with a page.
         page = (self.folder / "table.html").exists()

@@ -16,7 +16,7 @@ import numpy as np
 
 from demix._support.errors import DemixError
 from demix._support.files import file_digest, open_own, open_regular
-from demix._support.outputs import read_marker, refuse_other
+from demix._support.outputs import ARRAY, read_marker, refuse_other
 from demix.papers.scenes.order import Order, shard_rows
 
 
@@ -48,7 +48,7 @@ def allocate(file: Path, shape: tuple[int, ...]) -> None:
 def check_ours(file: Path, size: int) -> None:
     """Refuse a file that neither begins as an array does, nor has the size of the one to write."""
     if file.is_file() and file.stat().st_size not in (0, size):
-        refuse_other(file, b"\x93NUMPY")
+        refuse_other(file, ARRAY)
 
 
 def is_allocated(file: Path, shape: tuple[int, ...]) -> bool:

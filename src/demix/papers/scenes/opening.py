@@ -77,6 +77,8 @@ def open_rendered(folder: str | Path, *, verify: bool = False) -> Rendered:
         categories = dict(about["categories"])
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise DemixError(f"{path / META} is damaged; render the folder anew.") from error
+    if not done:
+        raise DemixError(f"Expected images in {path}, but none is rendered yet; render it again.")
     found: dict[str, np.ndarray] = {}
     for latents, images in order.files.items():
         found[latents] = _mapped(path / f"{latents}.npy", (order.n, len(names)), "float32")[:done]
