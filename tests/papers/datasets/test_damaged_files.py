@@ -6,10 +6,12 @@ import gzip
 import sys
 import tarfile
 import zipfile
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from demix import DemixError
 from demix.data.reading import read_data
@@ -171,6 +173,20 @@ def test_coil_whose_parts_do_not_fit(tmp_path):
     assert "8 objects and 3 angles" in _told(path)
     np.savez(path, **arrays | {"offset": arrays["offset"][::-1]})
     assert "where the images begin" in _told(path)
+    odd = {"object_id": np.array(7), "angle_deg": np.array(["a"] * 8), "offset": np.array([], int)}
+    for name, array in odd.items():
+        np.savez(path, **arrays | {name: array})
+        assert f"a list of numbers as '{name}'" in _told(path)
+
+
+def test_coil_that_would_fill_the_memory(tmp_path):
+    path, packed, claimed = tmp_path / "coil.npz", BytesIO(), 10**6
+    Image.new("RGB", (500, 500)).save(packed, "PNG")
+    data = np.frombuffer(packed.getvalue(), np.uint8)
+    offset, ones = np.full(claimed, len(data)), np.ones(claimed, int)
+    offset[0] = 0
+    np.savez_compressed(path, data=data, offset=offset, object_id=ones, angle_deg=ones)
+    assert "Decoding" in _told(path)
 
 
 def linked(path: Path, first: str, second: str) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from demix._support.errors import DemixError, warn
+from demix._support.memory import check_memory
 from demix.data.images import open_image
 from demix.papers.datasets.factor_images import (
     ArrayPixels,
@@ -35,6 +36,13 @@ def open_coil100(path: Path, *, callback: Progress) -> FactorImages:
     data, offset, objects, angles = (
         read_array(path, key) for key in ("data", "offset", "object_id", "angle_deg")
     )
+    kinds = (("offset", offset, "iu"), ("object_id", objects, "iu"), ("angle_deg", angles, "iuf"))
+    for name, array, kind in kinds:
+        if array.ndim != 1 or array.dtype.kind not in kind or not len(array):
+            raise DemixError(
+                f"Expected a list of numbers as {name!r} in {path}, but it is {array.dtype} of "
+                f"shape {array.shape}; fetch it again."
+            )
     number = len(objects)
     if data.dtype != np.uint8 or data.ndim != 1 or len(angles) != number:
         raise DemixError(
@@ -47,17 +55,22 @@ def open_coil100(path: Path, *, callback: Progress) -> FactorImages:
             f"Expected {number} places in 'offset' of {path}, in order, where the images begin, "
             f"but got {len(offset)} that are not; is the file complete?"
         )
+    size: tuple[int, ...] | None = None
     decoded: list[np.ndarray | None] = []
     for start, end in pairwise(ends):
         if len(decoded) % _AT_ONCE == 0:
             callback(len(decoded), number, f"images of {path.name}")
-        decoded.append(_decoded(data[start:end].tobytes()))
+        image = _decoded(data[start:end].tobytes())
+        if image is not None and image.shape != size:
+            if size is not None:
+                raise DemixError(f"Expected images of one size in {path}, but there are several.")
+            size = image.shape
+            check_memory(2 * number * image.nbytes, f"Decoding {path}", "take smaller images")
+        decoded.append(image)
     callback(number, number, f"images of {path.name}")
     kept = np.array([image is not None for image in decoded], dtype=bool)
     _check_skipped(kept, path)
     images = [image for image in decoded if image is not None]
-    if len({image.shape for image in images}) > 1:
-        raise DemixError(f"Expected images of one size in {path}, but there are several.")
     names, codes = np.unique(objects, return_inverse=True)
     columns = (
         FactorColumn("object", "categorical", levels=tuple(map(str, names))),
