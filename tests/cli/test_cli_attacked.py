@@ -131,6 +131,16 @@ def test_sizes_that_no_terminal_has_are_ignored(columns):
     assert "experiments" in done.stdout
 
 
+def test_settings_of_libraries_that_are_no_numbers_are_ignored(tmp_path):
+    np.save(tmp_path / "z.npy", np.random.default_rng(0).normal(size=(100, 2)))
+    names = ["TERMINAL_WIDTH", "SOURCE_DATE_EPOCH", "JOBLIB_MULTIPROCESSING"]
+    odd = dict.fromkeys([*names, "SKLEARN_WORKING_MEMORY"], "abc")
+    files = ["--latents", tmp_path / "z.npy", "--factors", tmp_path / "z.npy"]
+    for arguments in (["--help"], ["evaluate", *files], ["probe", *files[1::2]]):
+        done = run(*arguments, env=odd)
+        assert done.returncode == 0, done.stderr
+
+
 def test_a_closed_output_ends_in_a_sentence():
     command = f"{sys.executable} -m demix list >&-"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)

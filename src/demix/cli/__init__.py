@@ -15,6 +15,11 @@ COMMANDS = (
     *("demo", "fit", "consensus", "transform", "report", "checkup", "compare"),
     *("evaluate", "probe", "export", "list", "reproduce", "download", "render"),
 )
+# Environment variables that are whole numbers, with the least value and the most digits.
+_SETTINGS = (
+    *(("COLUMNS", 20, 4), ("LINES", 1, 4), ("TERMINAL_WIDTH", 20, 4), ("SOURCE_DATE_EPOCH", 0, 11)),
+    *(("JOBLIB_MULTIPROCESSING", 0, 1), ("SKLEARN_WORKING_MEMORY", 0, 7)),
+)
 # Seconds after which a rank other than 0 prints its error.
 _GRACE = 3.0
 # How numpy, torch and the loader of libraries say that there is no memory left.
@@ -71,10 +76,11 @@ def run(app: Callable[[], object]) -> None:
 
 
 def _mend_environment() -> None:
-    """Remove sizes that no terminal has; rich fails, prints nothing or never ends with them."""
-    for name, least in (("COLUMNS", 20), ("LINES", 1)):
-        size = os.environ.get(name, "")
-        if not (size.isascii() and size.isdecimal() and len(size) < 5 and int(size) >= least):
+    """Remove sizes that no terminal has, and settings over which libraries fail at import."""
+    for name, least, digits in _SETTINGS:
+        value = os.environ.get(name, "")
+        usable = value.isascii() and value.isdecimal() and len(value) <= digits
+        if not (usable and int(value) >= least):
             os.environ.pop(name, None)
 
 
