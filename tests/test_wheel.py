@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-packaging = pytest.importorskip("packaging.requirements")
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -25,7 +24,7 @@ def needed(name: str, extras: tuple[str, ...] = ("",)) -> dict[str, Distribution
     while todo:
         name, extras = todo.pop()
         for text in distribution(name).requires or []:
-            wanted = packaging.Requirement(text)
+            wanted = Requirement(text)
             holds = wanted.marker is None or any(
                 wanted.marker.evaluate({"extra": e}) for e in extras
             )

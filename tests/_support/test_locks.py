@@ -75,8 +75,9 @@ def test_an_error_lets_go(tmp_path):
         pass
 
 
-def test_one_that_says_nothing_is_still_one(holder, tmp_path):
-    (tmp_path / LOCK).write_bytes(b"\xff no words")
+@pytest.mark.parametrize("words", [b"\xff no words", b"[" * 4096], ids=["bytes", "nested"])
+def test_one_that_says_nothing_is_still_one(holder, tmp_path, words):
+    (tmp_path / LOCK).write_bytes(words)
     with pytest.raises(DemixError, match="is in use by another process"), lock_folder(tmp_path):
         pass
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from demix import DemixError
 from demix.encoders.whitening import Whitening
 
 
@@ -80,3 +81,9 @@ def test_whitening_is_stored_but_not_trained():
     assert set(whitening.state_dict()) == {"mean", "matrix"}
     assert list(whitening.parameters()) == []
     assert not whitening(data(5, 3).float()).requires_grad
+
+
+def test_numbers_that_cannot_be_centred_are_refused():
+    x = data(100, 2)
+    with pytest.raises(DemixError, match="divide the columns by their size"):
+        Whitening(2).fit(x / 0.0)

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import official
 
-h5py = pytest.importorskip("h5py", reason="the extra `datasets` is not installed")
+h5py = pytest.importorskip("h5py", reason="the extra `papers` is not installed")
 
 
 def cut(path: Path, share: float) -> None:

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import official
 
-pytest.importorskip("h5py", reason="the extra `datasets` is not installed")
+pytest.importorskip("h5py", reason="the extra `papers` is not installed")
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from demix.papers.datasets import transfer
 from demix.papers.datasets.official import OFFICIAL, OfficialFile
 from file_server import FileServer
 
-pytest.importorskip("requests", reason="the extra `datasets` is not installed")
+pytest.importorskip("requests", reason="the extra `papers` is not installed")
 # Attempts that fail are warned of, and files without a checksum.
 pytestmark = pytest.mark.filterwarnings("ignore::demix.DemixWarning")
 NAME = "mpi3d_real.npz"  # of which neither length nor checksum is known
@@ -114,6 +114,16 @@ def test_a_portal_costs_nothing_of_what_came(server, part, length, answer, reque
     server.scripts = [answer] * 3
     assert "what came is kept" in refusal(server, part.parent)
     goes_on(server, part)
+
+
+def test_a_file_that_appears_meanwhile_is_left_alone(server, tmp_path):
+    def answer(out: BufferedIOBase) -> None:
+        (tmp_path / NAME).write_text("of the user")
+        says("200 OK", f"Content-Length: {len(DATA)}", body=DATA)(out)
+
+    server.scripts = [answer]
+    assert "has appeared meanwhile" in refusal(server, tmp_path)
+    assert (tmp_path / NAME).read_text() == "of the user"
 
 
 def test_another_length_than_the_known_one_is_refused_at_once(server, part, known):

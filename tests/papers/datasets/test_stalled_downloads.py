@@ -15,7 +15,7 @@ from demix.papers import fetch_dataset
 from demix.papers.datasets import transfer
 from file_server import FileServer
 
-pytest.importorskip("requests", reason="the extra `datasets` is not installed")
+pytest.importorskip("requests", reason="the extra `papers` is not installed")
 # Attempts that fail are warned of, and files without a checksum.
 pytestmark = pytest.mark.filterwarnings("ignore::demix.DemixWarning")
 NAME = "mpi3d_real.npz"  # of which neither length nor checksum is known

@@ -162,7 +162,7 @@ def test_parts_never_meet():
 
 
 def test_large_sets_are_thinned_and_slow_ones_read_once(tmp_path):
-    pytest.importorskip("h5py", reason="the extra `datasets` is not installed")
+    pytest.importorskip("h5py", reason="the extra `papers` is not installed")
     images = official.write_mpi3d(tmp_path / "mpi3d_toy.npz")
     arrays = official.write_shapes3d(tmp_path / "3dshapes.h5", n=300)
     files = [tmp_path / "mpi3d_toy.npz", tmp_path / "3dshapes.h5"]

@@ -14,7 +14,7 @@ from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.scales import scale_named
 from demix.papers.zimmermann2021.slow_vae import SlowVAE
 
-pytest.importorskip("pycocotools", reason="the extra `datasets` is not installed")
+pytest.importorskip("pycocotools", reason="the extra `papers` is not installed")
 
 from films import line, rectangle, write
 
