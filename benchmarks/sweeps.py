@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.processes import run_module
 from benchmarks.timing import Say, interleaved, medians, ratios
-from demix._support.workers.executors import open_executor
+from demix.papers.workers.executors import open_executor
 
 if TYPE_CHECKING:  # it waits for torch
     from benchmarks.sizes import Sizes

@@ -19,11 +19,11 @@ from demix._support.locks import lock_folder
 from demix._support.outputs import claim_folder, read_marker, refuse_other
 from demix._support.provenance import provenance
 from demix._support.validation import check_seed
-from demix._support.workers.environment import threads
-from demix._support.workers.executors import completed
-from demix._support.workers.pool import Workers
 from demix.cli.console import console
 from demix.cli.options import numbers
+from demix.papers.workers.environment import threads
+from demix.papers.workers.executors import completed
+from demix.papers.workers.pool import Workers
 
 _LEAST = 1000
 _MARKER, _COMMAND = "calibration.json", "python -m benchmarks.calibration"

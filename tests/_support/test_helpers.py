@@ -15,10 +15,10 @@ from demix._support.errors import DemixError, DemixWarning, demix_errors, need, 
 from demix._support.files import kind_of, open_regular
 from demix._support.memory import check_memory, in_words
 from demix._support.outputs import claim_file, claim_folder
-from demix._support.provenance import provenance
+from demix._support.provenance import cores, provenance
 from demix._support.validation import as_numpy, check_device, refuse_masked
-from demix._support.workers.environment import cores, process_environment
-from demix._support.workers.executors import SerialExecutor
+from demix.papers.workers.environment import process_environment
+from demix.papers.workers.executors import SerialExecutor
 
 
 def test_warnings_are_plain_sentences():

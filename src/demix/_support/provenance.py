@@ -11,8 +11,6 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from demix._support.workers.environment import cores
-
 _LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
 
@@ -39,6 +37,13 @@ def provenance(*packages: str) -> dict[str, str | int]:
             facts["ranks"] = distributed.get_world_size()
     commit = _commit()
     return facts | ({"commit": commit} if commit else {})
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _commit() -> str | None:

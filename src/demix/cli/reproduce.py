@@ -45,7 +45,7 @@ def reproduce(
     """
     chosen = None if rows is None else numbers(rows, "--rows")
     counted = numbers(seeds, "--seeds")
-    from demix._support.workers.executors import open_executor
+    from demix.papers.workers.executors import open_executor
 
     folder = out or Path(f"{experiment}-{scale}")
     # Worker processes import what they need while this process does the same.

@@ -21,8 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 from demix import DemixError
-from demix._support.workers.environment import cores
-from demix._support.workers.pool import Workers
+from demix._support.provenance import cores
 from demix.cli.progress import training_bar
 from demix.cli.reproduce import PRELOAD
 from demix.cli.table_bars import TableBars
@@ -33,6 +32,7 @@ from demix.papers.runner.job import Job, JobCallback, Task, run_task
 from demix.papers.runner.progress import Board
 from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.scales import scale_named
+from demix.papers.workers.pool import Workers
 
 TABLE = experiment_named("ce-supervised")
 # Rows 1, 5 and 9 have one setting.

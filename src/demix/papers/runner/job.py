@@ -14,11 +14,11 @@ from typing import Any
 from demix._support.errors import DemixError, warn
 from demix._support.process_group.group import Ranks
 from demix._support.provenance import provenance
-from demix._support.workers.environment import threads
 from demix.losses.streaming import kernel_name
 from demix.papers.runner.experiment import Experiment, InputFiles, Row
 from demix.papers.runner.run import Monitor, Run
 from demix.papers.runner.scales import Scale
+from demix.papers.workers.environment import threads
 from demix.training.loop import Record
 
 # Torch's random numbers and threads belong to the whole process.

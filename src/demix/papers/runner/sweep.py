@@ -12,11 +12,11 @@ from typing import Any
 from uuid import uuid4
 
 from demix._support.errors import DemixError
-from demix._support.workers.executors import SerialExecutor, completed
 from demix.papers.runner.experiment import Experiment
 from demix.papers.runner.job import Job, JobCallback, Task, opened_inputs, run_task
 from demix.papers.runner.progress import Board
 from demix.papers.runner.store import Store
+from demix.papers.workers.executors import SerialExecutor, completed
 
 
 @dataclass

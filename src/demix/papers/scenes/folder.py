@@ -15,7 +15,7 @@ from demix._support.errors import DemixError, shortened, warn
 from demix._support.files import is_full, write_atomic
 from demix._support.locks import lock_folder
 from demix._support.outputs import claim_folder
-from demix._support.provenance import provenance
+from demix._support.provenance import cores, provenance
 from demix.papers.scenes.arrays import (
     META,
     Sums,
@@ -29,7 +29,7 @@ from demix.papers.scenes.arrays import (
 from demix.papers.scenes.order import Order, shards
 from demix.papers.scenes.pairs import positive_latents
 from demix.papers.scenes.registry import scene_named
-from demix.papers.scenes.workers import check_processes, check_room, cores, full_disk, rendered
+from demix.papers.scenes.workers import check_processes, check_room, full_disk, rendered
 
 _COMMAND = "demix render"
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import cache
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 
 from demix._support.errors import DemixError
 from demix._support.memory import check_memory, in_words
-from demix._support.workers.environment import process_environment
+from demix._support.provenance import cores
 from demix.papers.scenes.arrays import checksum, fill
 from demix.papers.scenes.order import Order, Shard, shard_rows
 from demix.papers.scenes.registry import scene_named
+from demix.papers.workers.environment import process_environment
+from demix.papers.workers.pool import follow_parent
 
 
 def rendered(todo: Sequence[Shard], jobs: int | None) -> Generator[str, None, None]:
@@ -39,7 +38,7 @@ def rendered(todo: Sequence[Shard], jobs: int | None) -> Generator[str, None, No
     with process_environment():  # a process that keeps track of the others
         # Forked processes would inherit threads' locks, those of torch for example.
         pool = ProcessPoolExecutor(
-            min(jobs, len(todo)), mp_context=get_context("spawn"), initializer=_begin
+            min(jobs, len(todo)), mp_context=get_context("spawn"), initializer=follow_parent
         )
     try:
         with process_environment():
@@ -52,19 +51,6 @@ def rendered(todo: Sequence[Shard], jobs: int | None) -> Generator[str, None, No
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _begin() -> None:
-    """Leave Ctrl-C to the process that began this one, and end with it, even if it is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
-    assert parent is not None
-
-    def follow() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=follow, daemon=True).start()
 
 
 def _render(shard: Shard) -> str:
@@ -87,13 +73,6 @@ def _engine(engine: str, scene: str, size: int) -> Callable[[np.ndarray], np.nda
         return Blender(size).image
     chosen = scene_named(scene)
     return lambda latents: chosen.image(latents, size)
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 # For latents, the file about them and what the file system keeps for itself.

@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from demix._support.errors import DemixError, demix_errors, need
-from demix._support.workers.pool import Workers
+from demix.papers.workers.pool import Workers
 
 Task = TypeVar("Task")
 

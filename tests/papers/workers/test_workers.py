@@ -16,9 +16,10 @@ import torch
 from chores import die, environment, refuse, unreadable, wait_for, whoami
 
 from demix import DemixError
-from demix._support.workers.environment import cores, threads
-from demix._support.workers.executors import SerialExecutor, completed, open_executor
-from demix._support.workers.pool import Workers
+from demix._support.provenance import cores
+from demix.papers.workers.environment import threads
+from demix.papers.workers.executors import SerialExecutor, completed, open_executor
+from demix.papers.workers.pool import Workers
 
 
 def until(moment):
@@ -114,7 +115,7 @@ PROGRAM = """
 import sys
 from multiprocessing import active_children
 from chores import wait_for
-from demix._support.workers.pool import Workers
+from demix.papers.workers.pool import Workers
 try:
     with Workers(2) as workers:
         for number in range(2):

@@ -19,7 +19,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from demix._support.errors import DemixError
-from demix._support.workers.environment import cores, keep_to, process_environment
+from demix._support.provenance import cores
+from demix.papers.workers.environment import keep_to, process_environment
 
 _TRIES = 3
 
@@ -159,8 +160,7 @@ def _without_interrupts() -> Iterator[None]:
 
 def _serve(pipe: Connection, threads: int) -> None:
     """Do tasks until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_follow, daemon=True).start()
+    follow_parent()
     keep_to(threads)
     with suppress(EOFError, ConnectionError):
         while True:
@@ -175,9 +175,14 @@ def _serve(pipe: Connection, threads: int) -> None:
             pipe.send_bytes(answer)
 
 
-def _follow() -> None:
-    """End with the parent process."""
+def follow_parent() -> None:
+    """Leave Ctrl-C to the process that began this one, and end with it, even if it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     assert parent is not None
-    parent.join()
-    os._exit(1)
+
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()

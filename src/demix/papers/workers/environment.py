@@ -1,4 +1,4 @@
-"""Cores, threads and environment variables of processes."""
+"""Threads and environment variables of processes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,6 @@ from contextlib import contextmanager
 
 # All threads share one environment.
 _LOCK = threading.Lock()
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @contextmanager
