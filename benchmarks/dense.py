@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from demix.encoders.encoder import paper_encoder
 from demix.losses.similarities import SimilarityName
+from demix.papers.runner.original import paper_encoder
 from demix.papers.zimmermann2021.pairs import PairRow
 from demix.processes.process import Process
 from demix.spaces.names import space_named

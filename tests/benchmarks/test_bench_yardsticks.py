@@ -17,7 +17,7 @@ from benchmarks.scaling import exponent
 from benchmarks.sizes import SIMILARITIES
 from benchmarks.step import matmul_flops
 from demix import Sphere, contrast
-from demix.encoders.encoder import paper_encoder
+from demix.papers.runner.original import paper_encoder
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES, ids=str)

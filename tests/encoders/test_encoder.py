@@ -10,8 +10,7 @@ import torch
 from torch import nn
 
 from demix import Box, DemixError, Encoder, L1Ball, Product, Real, Sphere
-from demix.encoders.directions import slow_directions
-from demix.encoders.encoder import paper_encoder
+from demix.papers.runner.original import paper_encoder
 
 SPACES = [
     Sphere(3),
@@ -177,43 +176,3 @@ def test_every_parameter_gets_a_gradient():
 def test_a_bad_argument_is_explained(settings, message):
     with pytest.raises(DemixError, match=message):
         Encoder(4, Sphere(3), **settings)
-
-
-def test_layers_are_taken_over_and_the_last_one_becomes_the_slowest_outputs():
-    generator = torch.Generator().manual_seed(0)
-    first = Encoder(3, Real(5), hidden=(8, 8), scale=2.0).initialise(generator)
-    x = torch.randn(3000, 3, generator=generator)
-    x_tilde = x + torch.tensor([0.1, 0.5, 2.0]) * torch.randn(3000, 3, generator=generator)
-    first.whitening.fit(x)
-    second = Encoder(3, Real(2), hidden=(8, 8), scale=3.0)
-    assert second.take_over(first, x, x_tilde) is second
-    for name, value in first.state_dict().items():
-        if name not in ("body.3.weight", "body.3.bias", "log_scale"):
-            assert torch.equal(value, second.state_dict()[name]), name
-    assert second.scale.tolist() == pytest.approx([3.0])
-    with torch.no_grad():
-        outputs, made = (
-            [encoder.body(encoder.whitening(side)) for side in (x, x_tilde)]
-            for encoder in (first, second)
-        )
-    mean, directions = slow_directions(*outputs, 2)
-    for side, wanted in zip(made, outputs, strict=True):
-        torch.testing.assert_close(side, (wanted - mean) @ directions.T, rtol=1e-3, atol=1e-4)
-    # A change of one is none of the other.
-    first.body[0].weight.data.zero_()
-    assert bool(second.body[0].weight.any())
-
-
-@pytest.mark.parametrize(
-    ("other", "message"),
-    [
-        (
-            Encoder(3, Real(2), hidden=(16,)),
-            r"with the body .*8.*, but got .*16",
-        ),
-        (Encoder(3, Real(1), hidden=(8,)), "between 1 and the 1 outputs, but got 2"),
-    ],
-)
-def test_what_cannot_be_taken_over_is_explained(other, message):
-    with pytest.raises(DemixError, match=message):
-        Encoder(3, Real(2), hidden=(8,)).take_over(other, torch.randn(9, 3), torch.randn(9, 3))

@@ -23,7 +23,7 @@ from demix import (
     load_encoder,
     save_encoder,
 )
-from demix.encoders.encoder import paper_encoder
+from demix.papers.runner.original import paper_encoder
 
 ENCODERS = {
     "sphere": lambda: Encoder(4, Sphere(3, radius=1.5), hidden=(8, 8), scale=2.0),

@@ -27,7 +27,7 @@ from demix import (
     load_encoder,
     save_encoder,
 )
-from demix.encoders.encoder import paper_encoder
+from demix.papers.runner.original import paper_encoder
 
 SPACES = {
     "sphere": Sphere(3, radius=1.5),

@@ -21,7 +21,7 @@ from demix import (
     Process,
     Uniform,
 )
-from demix.losses.pairs import LatentMSE
+from demix.papers.runner.original import LatentMSE
 
 BOX = Box(3)
 PROCESS = Process(Uniform(BOX), Laplace(BOX, 0.1), LeakyMixing(3, seed=0, draws=10))

@@ -26,7 +26,7 @@ from demix import (
     Sphere,
     TimeContrastive,
 )
-from demix.losses.pairs import LatentMSE
+from demix.papers.runner.original import LatentMSE
 from demix.processes.cluster_process import Labelled
 
 pytestmark = pytest.mark.usefixtures("engine")

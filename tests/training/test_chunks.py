@@ -20,7 +20,7 @@ from demix import (
     Sphere,
     train,
 )
-from demix.encoders.encoder import paper_encoder
+from demix.papers.runner.original import paper_encoder
 from demix.processes.cluster_process import Labelled
 from demix.training.chunks import Chunked
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from demix import DemixError, Recipe
 from demix.papers.experiments import experiment_named
+from demix.papers.runner.original import plain_adam
 from demix.papers.runner.scales import scale_named
-from demix.training.recipe import plain_adam
 
 
 def factors(**settings) -> list[float]:

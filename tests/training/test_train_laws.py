@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from demix import DemixError, Encoder, InfoNCE, Recipe, train
-from demix.losses.pairs import LatentMSE
+from demix.papers.runner.original import LatentMSE
 
 
 def weights_after(circle, seed: int, **settings) -> torch.Tensor:

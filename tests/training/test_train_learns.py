@@ -20,9 +20,8 @@ from demix import (
     mean_correlation,
     train,
 )
-from demix.losses.pairs import LatentMSE
+from demix.papers.runner.original import LatentMSE, plain_adam
 from demix.theory.optimum import latent_loss
-from demix.training.recipe import plain_adam
 from small_processes import sphere_pairs
 
 RECIPE = Recipe(steps=150, batch=256)

@@ -14,9 +14,6 @@ from demix.encoders.bodies import image_body, initialise_images, mlp
 from demix.encoders.whitening import ChannelScaling, Whitening
 from demix.spaces.base import Space
 
-# Observations that are encoded at a time to find slow directions.
-_PART = 500
-
 
 class Encoder(nn.Module):
     r"""The model :math:`f`: whitening, a body, and the map to the assumed space.
@@ -34,8 +31,7 @@ class Encoder(nn.Module):
         2024, an MLP over all pixels). Images are scaled channel by channel instead of whitened.
     hidden : sequence of int
         Widths of the hidden layers. The default is narrow, with skips: it finds the inverse of
-        the paper's mixings in fewer and cheaper steps than the paper's own body, which
-        :func:`paper_encoder` builds.
+        the paper's mixings in fewer and cheaper steps than the paper's own body.
     activation : str
         ``"silu"``, ``"gelu"`` (three times slower on a CPU) or ``"leaky_relu"`` (slope 0.01,
         the paper's).
@@ -128,59 +124,6 @@ class Encoder(nn.Module):
             layer.bias.zero_()
         return self
 
-    @torch.no_grad()
-    def take_over(self, other: Encoder, x: Tensor, x_tilde: Tensor) -> Encoder:
-        """Start from a trained encoder with the same body and at least as many outputs.
-
-        Whitening and layers are copied; the last layer becomes the slowest of its outputs, of unit
-        variance (:func:`slow_directions`). In a box, whose latents are independent, they are turned
-        to their axes (:func:`independent_axes`) and fill it.
-
-        Parameters
-        ----------
-        other : Encoder
-            A trained encoder, of any space.
-        x, x_tilde : Tensor (N, ...)
-            A few thousand positive pairs.
-
-        Examples
-        --------
-        >>> import torch
-        >>> from demix import Encoder, Real
-        >>> first, x = Encoder(4, Real(8), hidden=(16,)), torch.randn(100, 4)
-        >>> second = Encoder(4, Real(3), hidden=(16,)).take_over(
-        ...     first, x, x + 0.1 * torch.randn(100, 4)
-        ... )
-        >>> torch.equal(second.body[0].weight, first.body[0].weight)
-        True
-        >>> second.body(second.whitening(x)).std(0).round(decimals=0)
-        tensor([1., 1., 1.], grad_fn=<RoundBackward1>)
-        """
-        from demix.encoders.directions import independent_axes, slow_directions  # rarely needed
-
-        if self.settings != other.settings:
-            raise DemixError(
-                f"Expected an encoder with the body {self.settings}, but got {other.settings}."
-            )
-        y, y_tilde = (
-            torch.cat([other.body(other.whitening(part.flatten(1))) for part in side.split(_PART)])
-            for side in (x, x_tilde)
-        )
-        mean, directions = slow_directions(y, y_tilde, self.space.dim)
-        if self.space.separable:
-            white = (torch.cat([y, y_tilde]) - mean) @ directions.T
-            # A sigmoid spreads logistic outputs evenly; this is their deviation.
-            directions = math.pi / math.sqrt(3) * independent_axes(white) @ directions
-        layers = [
-            name for name, layer in other.body.named_modules() if isinstance(layer, nn.Linear)
-        ]
-        weight, bias = (f"body.{layers[-1]}.{name}" for name in ("weight", "bias"))
-        taken = other.state_dict()
-        taken[weight] = directions @ taken[weight]
-        taken[bias] = directions @ (taken[bias] - mean)
-        self.load_state_dict(taken | {"log_scale": self.log_scale})
-        return self
-
     @property
     def scale(self) -> Tensor:
         """The learnt size of the output space, ``(scale_size,)``."""
@@ -190,23 +133,3 @@ class Encoder(nn.Module):
         """Map observations ``(N, ...)`` of ``dim_in`` numbers each to latents ``(N, n)``."""
         latents: Tensor = self.body(self.whitening(x.flatten(1)))
         return self.space.squash(latents) * self.space.expand_scale(self.scale)
-
-
-def paper_encoder(
-    dim_in: int, space: Space, *, scale: float = 1.0, batch_norm: bool = False
-) -> Encoder:
-    """Build the papers' :class:`Encoder`: ``n*10, n*50 x 4, n*10`` LeakyReLU units (App. A.3).
-
-    Reizinger et al. (2024) normalise each layer over the batch.
-
-    Examples
-    --------
-    >>> from demix import Sphere
-    >>> from demix.encoders.encoder import paper_encoder
-    >>> paper_encoder(10, Sphere(10)).settings["hidden"]
-    [100, 500, 500, 500, 500, 100]
-    """
-    n = space.dim
-    hidden = (10 * n, *(4 * [50 * n]), 10 * n)
-    body: dict[str, Any] = {"activation": "leaky_relu", "residual": False, "batch_norm": batch_norm}
-    return Encoder(dim_in, space, hidden=hidden, scale=scale, **body)

@@ -1,4 +1,4 @@
-"""Losses over positive pairs: InfoNCE, and the error to known latents."""
+"""InfoNCE, and what losses over positive pairs share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Self
 import torch
 from torch import Tensor
 from torch import distributed as dist
-from torch.nn import functional
 
 from demix._support.errors import DemixError
 from demix._support.process_group.group import checked_group
@@ -19,7 +18,6 @@ from demix.encoders.encoder import Encoder
 from demix.losses.contrast import contrast, log_likelihood
 from demix.losses.objective import Batch, Objective, PairBatch
 from demix.losses.similarities import SimilarityName
-from demix.processes.process import Pairs
 
 
 @dataclass(frozen=True)
@@ -123,24 +121,3 @@ def mean_within(
     parts = zip(queries.split(size), keys.split(size), strict=True)
     losses += [len(q) * loss(q, k) for q, k in parts if len(q)]
     return torch.stack(losses).sum() * len(split.sizes) / split.total
-
-
-@dataclass(frozen=True)
-class LatentMSE(PairObjective[Pairs]):
-    """Mean squared error to the true latents: the upper bound of Tables 1 and 2.
-
-    Examples
-    --------
-    >>> from demix.losses.pairs import LatentMSE
-    >>> LatentMSE()
-    LatentMSE()
-    """
-
-    def __call__(self, encoder: Encoder, pairs: Pairs) -> Tensor:
-        """Compare ``f(g(z))`` with ``z`` for all latents of the batch."""
-        observations = torch.cat([pairs.x, pairs.x_tilde])
-        latents, true = encoder(observations), torch.cat([pairs.z, pairs.z_tilde])
-        (split,) = shardings(self.group, latents)
-        if split.group is None:
-            return functional.mse_loss(latents, true)
-        return split.mean((latents - true).square().mean(dim=1))

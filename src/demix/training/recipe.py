@@ -90,24 +90,3 @@ class Recipe:
         if not self.decay:
             return 1.0
         return 0.5 * (1 + math.cos(math.pi * (step - rise) / max(1.0, self.steps - rise)))
-
-
-def plain_adam(*, steps: int, batch: int, rate: float) -> Recipe:
-    """Return the papers' kind of training: Adam at one rate, from torch's own initialisation.
-
-    Examples
-    --------
-    >>> from demix.training.recipe import plain_adam
-    >>> plain_adam(steps=300_000, batch=6144, rate=1e-4).rate_factor(0)
-    1.0
-    """
-    return Recipe(
-        steps=steps,
-        batch=batch,
-        optimizer="adam",
-        rate=rate,
-        warmup=0.0,
-        decay=False,
-        whiten=False,
-        initialise=False,
-    )

@@ -32,7 +32,7 @@ from demix import (
 )
 from demix._support.process_group.group import Ranks
 from demix.losses import ring, shaped, streaming, tiles
-from demix.losses.pairs import LatentMSE
+from demix.papers.runner.original import LatentMSE
 from demix.papers.zimmermann2021.slow_vae import SlowVAE
 from demix.processes.cluster_process import Labelled
 from forked_ranks import fork_ranks

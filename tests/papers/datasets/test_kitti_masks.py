@@ -14,8 +14,8 @@ import torch
 from scipy import ndimage
 
 from demix import ContrastiveDemixer, DemixWarning, Encoder, InfoNCE, Real, Recipe, train
-from demix.losses.pairs import LatentMSE
 from demix.papers import kitti_masks
+from demix.papers.runner.original import LatentMSE
 from films import line, rectangle, write
 
 # Twice the size of the windows, and as wide as they are together if they do not overlap.

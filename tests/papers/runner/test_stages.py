@@ -8,6 +8,7 @@ import torch
 from demix import Box, Encoder, InfoNCE, LeakyMixing, Normal, Process, Real, Recipe, Uniform
 from demix.papers.runner.run import Monitor, Run
 from demix.papers.runner.scales import scale_named
+from demix.papers.runner.slow_start import take_over
 
 BOX = Box(2)
 MIXING = LeakyMixing(2, seed=0, draws=100)
@@ -61,7 +62,7 @@ def test_the_second_stage_starts_from_the_slowest_outputs_for_pairs_of_its_own()
     stages = [((first, InfoNCE(2), slow), WIDE), ((second, InfoNCE(2), slow), late)]
     a_run().train_in_stages(stages, lambda encoder: {})
     pairs = drawn[0]
-    wanted = Encoder(2, BOX, hidden=(8,)).take_over(first, pairs.x, pairs.x_tilde)
+    wanted = take_over(Encoder(2, BOX, hidden=(8,)), first, pairs.x, pairs.x_tilde)
     for name, value in wanted.state_dict().items():
         torch.testing.assert_close(second.state_dict()[name], value, msg=name)
 

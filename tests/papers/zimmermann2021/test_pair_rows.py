@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from demix import AlignmentUniformity, DemixError, InfoNCE
-from demix.losses.pairs import LatentMSE
 from demix.papers.experiments import EXPERIMENTS, experiment_named
+from demix.papers.runner.original import LatentMSE
 from demix.papers.runner.scales import SCALES, scale_named
 from demix.spaces.names import space_named
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from sklearn.linear_model import LinearRegression
 
-from demix.encoders.encoder import Encoder, paper_encoder
+from demix.encoders.encoder import Encoder
 from demix.losses.auxiliary import GeneralizedContrastive, TimeContrastive
 from demix.losses.classification import Classification, InstanceDiscrimination, Sampled
 from demix.losses.objective import Objective
@@ -19,6 +19,7 @@ from demix.metrics.prototypes import prototypes_r2
 from demix.metrics.regression import affine_r2, orthogonality_error
 from demix.papers.runner.distribution import Distribution
 from demix.papers.runner.experiment import Published
+from demix.papers.runner.original import paper_encoder, plain_adam
 from demix.papers.runner.run import EVALUATED, Run, held_out, trained_facts
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.score_rows import ScoreRow
@@ -31,7 +32,7 @@ from demix.spaces.sphere import Sphere
 from demix.theory.optimum import optimum_error
 from demix.theory.setting import Equivalence, Setting, identified
 from demix.training.loop import Record
-from demix.training.recipe import Recipe, plain_adam
+from demix.training.recipe import Recipe
 
 # Seeds of the cluster vectors, apart from those of the mixing, of training and of held-out draws.
 _VECTORS = 2**41

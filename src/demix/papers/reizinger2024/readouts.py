@@ -22,12 +22,13 @@ from demix.papers.datasets.opening import open_factor_images
 from demix.papers.pages.series import Series, Subplot
 from demix.papers.reizinger2024.labelled_images import LabelledImages
 from demix.papers.runner.experiment import Experiment, InputFiles, Records, Results, Row
+from demix.papers.runner.original import plain_adam
 from demix.papers.runner.run import Run
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.score_rows import panels_picture
 from demix.report.blocks import Picture
 from demix.spaces.real import Real
-from demix.training.recipe import Recipe, plain_adam
+from demix.training.recipe import Recipe
 
 _MODELS = {
     "input": "input",

@@ -12,6 +12,7 @@ import torch
 from demix.encoders.encoder import Encoder
 from demix.losses.objective import Objective
 from demix.papers.runner.scales import Scale
+from demix.papers.runner.slow_start import take_over
 from demix.processes.process import Pairs
 from demix.training.loop import Record, Sampler, Training, train
 from demix.training.recipe import Recipe
@@ -108,7 +109,7 @@ class Run:
         """Train what was planned for each stage; the encoder of the last one is the result.
 
         A stage starts from the slowest outputs of the one before it, for pairs of its own; see
-        :meth:`Encoder.take_over`. Each has rates that rise and fall, to a fifth of the recipe's in
+        :func:`take_over`. Each has rates that rise and fall, to a fifth of the recipe's in
         all but the first, and a checkpoint of its own.
         """
         whole = Training()
@@ -117,7 +118,7 @@ class Run:
         for number, ((encoder, objective, recipe), sample) in enumerate(stages):
             if before is not None:
                 pairs = sample(EVALUATED, generator=held_out(self.seed, part=4))
-                encoder.take_over(before, pairs.x, pairs.x_tilde)
+                take_over(encoder, before, pairs.x, pairs.x_tilde)
                 recipe = replace(
                     recipe,
                     whiten=False,

@@ -10,17 +10,18 @@ import numpy as np
 import torch
 
 from demix.distributions.von_mises_fisher import VonMisesFisher
-from demix.encoders.encoder import Encoder, paper_encoder
+from demix.encoders.encoder import Encoder
 from demix.losses.asymptotics import AlignmentUniformity
 from demix.losses.contrast import contrast
 from demix.losses.objective import Objective
-from demix.losses.pairs import InfoNCE, LatentMSE
+from demix.losses.pairs import InfoNCE
 from demix.losses.similarities import SimilarityName
 from demix.metrics.correlation import mean_correlation
 from demix.metrics.regression import affine_r2
 from demix.papers.pages.curves import concentration_curve
 from demix.papers.runner.distribution import Distribution
 from demix.papers.runner.experiment import Experiment, Published, Results
+from demix.papers.runner.original import LatentMSE, paper_encoder, plain_adam
 from demix.papers.runner.run import EVALUATED, UNTRAINED, Run, held_out, trained_facts
 from demix.papers.runner.scales import Scale, scale_named
 from demix.papers.runner.score_rows import ScoreRow
@@ -31,7 +32,7 @@ from demix.spaces.names import space_named
 from demix.spaces.sphere import Sphere
 from demix.theory.optimum import is_matched, latent_loss
 from demix.training.loop import Record
-from demix.training.recipe import Recipe, plain_adam
+from demix.training.recipe import Recipe
 
 SPACES = {"sphere": "Sphere", "box": "Box", "real": "Unbounded"}
 _CONTRAST = 1024

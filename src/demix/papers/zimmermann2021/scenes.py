@@ -13,10 +13,11 @@ from torch import Tensor
 from demix._support.errors import DemixError
 from demix.encoders.encoder import Encoder
 from demix.losses.objective import Objective
-from demix.losses.pairs import InfoNCE, LatentMSE
+from demix.losses.pairs import InfoNCE
 from demix.losses.similarities import SimilarityName
 from demix.papers.datasets.rendered import RenderedPairs
 from demix.papers.runner.experiment import Experiment, InputFiles
+from demix.papers.runner.original import LatentMSE, plain_adam
 from demix.papers.runner.run import UNTRAINED, Run, trained_facts
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.score_rows import ScoreRow
@@ -27,7 +28,7 @@ from demix.spaces.box import Box
 from demix.spaces.real import Real
 from demix.spaces.sphere import Sphere
 from demix.training.loop import Record
-from demix.training.recipe import Recipe, plain_adam
+from demix.training.recipe import Recipe
 
 LATENTS = 10
 # What is hard to see, the rotations and the hue of the spotlight, is most of what positives have in

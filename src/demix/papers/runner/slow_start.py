@@ -1,16 +1,64 @@
-"""Linear maps of trained outputs: the slowest directions, and independent axes."""
+"""Start an encoder from one with more outputs: from the slowest of them, along independent axes."""
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from demix._support.errors import DemixError
+from demix.encoders.encoder import Encoder
 
+# Observations that are encoded at a time.
+_PART = 500
 # Of the mean variance; outputs that are combinations of others have no direction of their own.
 _RIDGE = 1e-6
+
+
+@torch.no_grad()
+def take_over(encoder: Encoder, other: Encoder, x: Tensor, x_tilde: Tensor) -> Encoder:
+    """Start from a trained encoder with the same body and at least as many outputs.
+
+    Whitening and layers are copied; the last layer becomes the slowest of its outputs, of unit
+    variance, as a few thousand positive pairs ``(N, ...)`` show them (:func:`slow_directions`). In
+    a box, whose latents are independent, they are turned to their axes (:func:`independent_axes`)
+    and fill it.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix import Encoder, Real
+    >>> from demix.papers.runner.slow_start import take_over
+    >>> first, x = Encoder(4, Real(8), hidden=(16,)), torch.randn(100, 4)
+    >>> second = Encoder(4, Real(3), hidden=(16,))
+    >>> second = take_over(second, first, x, x + 0.1 * torch.randn(100, 4))
+    >>> torch.equal(second.body[0].weight, first.body[0].weight)
+    True
+    >>> second.body(second.whitening(x)).std(0).round(decimals=0)
+    tensor([1., 1., 1.], grad_fn=<RoundBackward1>)
+    """
+    if encoder.settings != other.settings:
+        raise DemixError(
+            f"Expected an encoder with the body {encoder.settings}, but got {other.settings}."
+        )
+    y, y_tilde = (
+        torch.cat([other.body(other.whitening(part.flatten(1))) for part in side.split(_PART)])
+        for side in (x, x_tilde)
+    )
+    mean, directions = slow_directions(y, y_tilde, encoder.space.dim)
+    if encoder.space.separable:
+        white = (torch.cat([y, y_tilde]) - mean) @ directions.T
+        # A sigmoid spreads logistic outputs evenly; this is their deviation.
+        directions = math.pi / math.sqrt(3) * independent_axes(white) @ directions
+    layers = [name for name, layer in other.body.named_modules() if isinstance(layer, nn.Linear)]
+    weight, bias = (f"body.{layers[-1]}.{name}" for name in ("weight", "bias"))
+    taken = other.state_dict()
+    taken[weight] = directions @ taken[weight]
+    taken[bias] = directions @ (taken[bias] - mean)
+    encoder.load_state_dict(taken | {"log_scale": encoder.log_scale})
+    return encoder
 
 
 @torch.no_grad()
@@ -33,7 +81,7 @@ def slow_directions(y: Tensor, y_tilde: Tensor, count: int) -> tuple[Tensor, Ten
     Examples
     --------
     >>> import torch
-    >>> from demix.encoders.directions import slow_directions
+    >>> from demix.papers.runner.slow_start import slow_directions
     >>> slow, fast = torch.randn(2, 5000, generator=torch.Generator().manual_seed(0))
     >>> y = torch.stack([fast, slow + fast], dim=1)
     >>> mean, found = slow_directions(y, torch.stack([-fast, slow - fast], dim=1), 1)
@@ -75,7 +123,7 @@ def independent_axes(white: Tensor) -> Tensor:
     Examples
     --------
     >>> import torch
-    >>> from demix.encoders.directions import independent_axes
+    >>> from demix.papers.runner.slow_start import independent_axes
     >>> z = 12**0.5 * (torch.rand(5000, 2, generator=torch.Generator().manual_seed(0)) - 0.5)
     >>> turn = torch.tensor([[0.8, 0.6], [-0.6, 0.8]])
     >>> (independent_axes(z @ turn.T) @ turn).abs().round().sort(0).values

@@ -8,8 +8,8 @@ import scipy.linalg
 import torch
 from torch.nn import functional
 
-from demix import Box, DemixError, Normal, Uniform
-from demix.encoders.directions import independent_axes, slow_directions
+from demix import Box, DemixError, Encoder, Normal, Real, Uniform
+from demix.papers.runner.slow_start import independent_axes, slow_directions, take_over
 
 
 def pairs(samples=20_000, seed=0):
@@ -100,3 +100,43 @@ def test_axes_that_nothing_tells_are_a_rotation_all_the_same():
     white = torch.randn(500, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     axes = independent_axes(torch.linalg.qr(white - white.mean(0)).Q * 500**0.5)
     torch.testing.assert_close(axes @ axes.T, torch.eye(8, dtype=axes.dtype))
+
+
+def test_layers_are_taken_over_and_the_last_one_becomes_the_slowest_outputs():
+    generator = torch.Generator().manual_seed(0)
+    first = Encoder(3, Real(5), hidden=(8, 8), scale=2.0).initialise(generator)
+    x = torch.randn(3000, 3, generator=generator)
+    x_tilde = x + torch.tensor([0.1, 0.5, 2.0]) * torch.randn(3000, 3, generator=generator)
+    first.whitening.fit(x)
+    second = Encoder(3, Real(2), hidden=(8, 8), scale=3.0)
+    assert take_over(second, first, x, x_tilde) is second
+    for name, value in first.state_dict().items():
+        if name not in ("body.3.weight", "body.3.bias", "log_scale"):
+            assert torch.equal(value, second.state_dict()[name]), name
+    assert second.scale.tolist() == pytest.approx([3.0])
+    with torch.no_grad():
+        outputs, made = (
+            [encoder.body(encoder.whitening(side)) for side in (x, x_tilde)]
+            for encoder in (first, second)
+        )
+    mean, directions = slow_directions(*outputs, 2)
+    for side, wanted in zip(made, outputs, strict=True):
+        torch.testing.assert_close(side, (wanted - mean) @ directions.T, rtol=1e-3, atol=1e-4)
+    # A change of one is none of the other.
+    first.body[0].weight.data.zero_()
+    assert bool(second.body[0].weight.any())
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            Encoder(3, Real(2), hidden=(16,)),
+            r"with the body .*8.*, but got .*16",
+        ),
+        (Encoder(3, Real(1), hidden=(8,)), "between 1 and the 1 outputs, but got 2"),
+    ],
+)
+def test_what_cannot_be_taken_over_is_explained(other, message):
+    with pytest.raises(DemixError, match=message):
+        take_over(Encoder(3, Real(2), hidden=(8,)), other, torch.randn(9, 3), torch.randn(9, 3))

@@ -1,0 +1,71 @@
+"""What both papers trained: their encoder, their Adam, and the error to known latents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from demix._support.process_group.sharding import shardings
+from demix.encoders.encoder import Encoder
+from demix.losses.pairs import PairObjective
+from demix.processes.process import Pairs
+from demix.spaces.base import Space
+from demix.training.recipe import Recipe
+
+
+def paper_encoder(
+    dim_in: int, space: Space, *, scale: float = 1.0, batch_norm: bool = False
+) -> Encoder:
+    """Build the papers' encoder: ``n*10, n*50 x 4, n*10`` LeakyReLU units (App. A.3).
+
+    Reizinger et al. (2024) normalise each layer over the batch.
+
+    Examples
+    --------
+    >>> from demix import Sphere
+    >>> from demix.papers.runner.original import paper_encoder
+    >>> paper_encoder(10, Sphere(10)).settings["hidden"]
+    [100, 500, 500, 500, 500, 100]
+    """
+    n = space.dim
+    hidden = (10 * n, *(4 * [50 * n]), 10 * n)
+    body: dict[str, Any] = {"activation": "leaky_relu", "residual": False, "batch_norm": batch_norm}
+    return Encoder(dim_in, space, hidden=hidden, scale=scale, **body)
+
+
+def plain_adam(*, steps: int, batch: int, rate: float) -> Recipe:
+    """Return the papers' kind of training: Adam at one rate, from torch's own initialisation.
+
+    Examples
+    --------
+    >>> from demix.papers.runner.original import plain_adam
+    >>> plain_adam(steps=300_000, batch=6144, rate=1e-4).rate_factor(0)
+    1.0
+    """
+    plain: dict[str, Any] = {"warmup": 0.0, "decay": False, "whiten": False, "initialise": False}
+    return Recipe(steps=steps, batch=batch, optimizer="adam", rate=rate, **plain)
+
+
+@dataclass(frozen=True)
+class LatentMSE(PairObjective[Pairs]):
+    """Mean squared error to the true latents: the upper bound of Tables 1 and 2.
+
+    Examples
+    --------
+    >>> from demix.papers.runner.original import LatentMSE
+    >>> LatentMSE()
+    LatentMSE()
+    """
+
+    def __call__(self, encoder: Encoder, pairs: Pairs) -> Tensor:
+        """Compare ``f(g(z))`` with ``z`` for all latents of the batch."""
+        observations = torch.cat([pairs.x, pairs.x_tilde])
+        latents, true = encoder(observations), torch.cat([pairs.z, pairs.z_tilde])
+        (split,) = shardings(self.group, latents)
+        if split.group is None:
+            return functional.mse_loss(latents, true)
+        return split.mean((latents - true).square().mean(dim=1))
