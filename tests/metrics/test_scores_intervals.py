@@ -12,11 +12,11 @@ from sklearn.metrics import r2_score
 from demix import affine_r2, all_scores, mean_correlation
 from demix.metrics.gaps import mutual_information_gap
 from demix.metrics.isometry import isometry_error
-from demix.metrics.prototypes import prototypes_r2
 from demix.metrics.readout import explicitness, linear_accuracy
 from demix.metrics.regression import orthogonality_error
 from demix.metrics.score import Meaning
 from demix.metrics.statistic import Statistic, _weights, r2_of, scored
+from demix.papers.reizinger2024.prototypes import prototypes_r2
 
 
 def noisy(seed: int, samples: int, dim: int = 1) -> tuple[np.ndarray, np.ndarray]:

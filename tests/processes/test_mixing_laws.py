@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from coupling import CouplingMixing
 from torch import Tensor
 
 from demix import Box, DemixError, LeakyMixing, Mixing
-from demix.processes.mixing import CouplingMixing, SpiralMixing
+from demix.processes.mixing import SpiralMixing
 
 MIXINGS = {
     **{f"leaky-{n}": lambda seed, n=n: LeakyMixing(n, seed=seed, draws=300) for n in (2, 5, 10)},

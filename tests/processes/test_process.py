@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 import torch
+from coupling import CouplingMixing
 from scipy import stats
 
 from demix import (
@@ -21,7 +22,7 @@ from demix import (
     Uniform,
     VonMisesFisher,
 )
-from demix.processes.mixing import CouplingMixing, SpiralMixing
+from demix.processes.mixing import SpiralMixing
 
 
 class Padded(Mixing):

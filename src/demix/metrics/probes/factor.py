@@ -121,30 +121,6 @@ class Factor:
         return None
 
 
-class Indicators(Factor):
-    """A category that is read out as numbers, one indicator for each of its values.
-
-    Read-outs of categories and of numbers are then measured alike, by r and :math:`R^2`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.metrics.probes.factor import Indicators
-    >>> Indicators("shape", np.array(["cube", "ball", "cube"]), "categorical").targets.tolist()
-    [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
-    """
-
-    @property
-    def categorical(self) -> bool:
-        """It is read out as numbers."""
-        return False
-
-    @cached_property
-    def targets(self) -> np.ndarray:
-        """What a read-out is fitted to, ``(N, k)`` for ``k`` different values."""
-        return (self.codes[:, None] == np.arange(len(self.levels))).astype(float)
-
-
 def factors_of(
     table: Any,
     rows: int,

@@ -1,4 +1,4 @@
-"""Linear read-outs: of one factor, of several from the same features, and within blocks."""
+"""Linear read-outs: of one factor, and of several from the same features."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ Progress = Callable[[int, int, str], None]
 
 # Row numbers that are held in memory at a time, whatever the number of orders.
 _ORDERS = 4_000_000
-# A block of which fewer rows fit is left out.
-_LEAST = 4
 
 
 def read_out(
@@ -131,73 +129,11 @@ def read_outs(
         found |= zip(places, fits, strict=True)
     callback(total - 1, total, "shuffled rows")
     measured = [found[i][0] for i in range(len(factors))]
-    nulls = _shuffled_scores(measured, len(split.test), permutations, seed)
+    nulls = shuffled_scores(measured, len(split.test), permutations, seed)
     return [
-        ReadOut(factor.kind, _estimates(each, seed), null, float(found[i][1]), split)
+        ReadOut(factor.kind, estimates(each, seed), null, float(found[i][1]), split)
         for i, (factor, each, null) in enumerate(zip(factors, measured, nulls, strict=True))
     ]
-
-
-def read_out_within(
-    features: np.ndarray,
-    factor: Factor,
-    blocks: np.ndarray,
-    split: ProbeSplit,
-    *,
-    permutations: int,
-    seed: int,
-) -> ReadOut:
-    """Read numbers out of features by a linear map for each block, and score all blocks together.
-
-    For a factor that means something within a block only, such as the angle of objects that each
-    have another zero.
-
-    Parameters
-    ----------
-    features : ndarray (N, d)
-        Finite numbers.
-    factor : Factor
-        Read out as numbers.
-    blocks : ndarray (N,)
-        The block of each row. Blocks of which fewer than four rows fit, or none chooses the
-        penalty, are left out.
-    split, permutations, seed
-        As in :func:`read_out`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.metrics.probes.factor import Factor
-    >>> from demix.metrics.probes.readouts import read_out_within
-    >>> from demix.metrics.probes.result import random_split
-    >>> size, blocks = np.random.default_rng(0).normal(size=200), np.arange(200) % 2
-    >>> features = np.where(blocks, size, -size)[:, None]  # the other sign in one block
-    >>> factor, split = Factor("size", size, "continuous"), random_split(200, 0)
-    >>> found = read_out_within(features, factor, blocks, split, permutations=10, seed=0)
-    >>> round(found.scores["r"].value, 3)
-    1.0
-    """
-    places, predicted, penalties = [], [], []
-    for block in np.unique(blocks[split.test]):
-        rows = ProbeSplit(*(part[blocks[part] == block] for part in split))
-        if len(rows.train) < _LEAST or len(rows.validation) == 0:
-            continue
-        basis = Basis.of(features[rows.train])
-        parts = ProbeSplit(*(basis(features[part]) for part in rows))
-        [(prediction, penalty)] = _predicted(basis, parts, [factor], rows)
-        places.append(rows.test)
-        predicted.append(prediction)
-        penalties.append(penalty)
-    if not places:
-        raise DemixError(
-            f"Reading {factor.name!r} out within blocks needs blocks with {_LEAST} rows to fit, "
-            "but none has as many; give more rows."
-        )
-    true = factor.targets[np.concatenate(places)]
-    measured = measured_numbers(np.concatenate(predicted), true)
-    [null] = _shuffled_scores([measured], len(true), permutations, seed)
-    penalty = float(np.median(penalties))
-    return ReadOut(factor.kind, _estimates(measured, seed), null, penalty, split)
 
 
 def missing(factor: Factor, split: ProbeSplit) -> str | None:
@@ -219,7 +155,7 @@ def _fitted_together(factors: Sequence[Factor]) -> list[list[int]]:
     return [some for some in (numbers, pairs, *others) if some]
 
 
-def _predicted(
+def predicted_numbers(
     basis: Basis, parts: ProbeSplit, factors: Sequence[Factor], split: ProbeSplit
 ) -> Iterator[tuple[np.ndarray, float]]:
     """Yield the predictions of numbers for the test rows, and their penalty."""
@@ -233,7 +169,7 @@ def _predicted(
 def _numbers(
     basis: Basis, parts: ProbeSplit, factors: Sequence[Factor], split: ProbeSplit
 ) -> Iterator[tuple[Measured, float]]:
-    fits = _predicted(basis, parts, factors, split)
+    fits = predicted_numbers(basis, parts, factors, split)
     for factor, (predicted, penalty) in zip(factors, fits, strict=True):
         yield measured_numbers(predicted, factor.targets[split.test]), penalty
 
@@ -272,7 +208,7 @@ def _categories(
         yield measured_categories(logits[:, i], places[true], shares[i], counted), penalties[i]
 
 
-def _estimates(measured: Measured, seed: int) -> dict[str, Estimate]:
+def estimates(measured: Measured, seed: int) -> dict[str, Estimate]:
     """Return the scores with the intervals of a bootstrap over the rows that score."""
     values = measured.statistic.unweighted()[1]
     low, high = np.quantile(measured.statistic.bootstrap(seed)[1], [0.025, 0.975], axis=0)
@@ -280,7 +216,7 @@ def _estimates(measured: Measured, seed: int) -> dict[str, Estimate]:
     return {name: Estimate(*map(float, (x, min(a, x), max(b, x)))) for name, x, a, b in ends}
 
 
-def _shuffled_scores(
+def shuffled_scores(
     measured: Sequence[Measured], rows: int, permutations: int, seed: int
 ) -> list[np.ndarray]:
     """Score all factors in the same random orders of the held-out rows, some orders at a time."""

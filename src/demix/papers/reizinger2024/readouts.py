@@ -14,13 +14,14 @@ import numpy as np
 from demix._support.errors import DemixError, DemixWarning
 from demix.encoders.encoder import Encoder
 from demix.losses.classification import Classification
-from demix.metrics.probes.factor import Factor, Indicators
-from demix.metrics.probes.readouts import read_out_within, read_outs
+from demix.metrics.probes.factor import Factor
+from demix.metrics.probes.readouts import read_outs
 from demix.metrics.probes.result import ProbeSplit, ReadOut
 from demix.papers.datasets.factor_images import FactorImages
 from demix.papers.datasets.opening import open_factor_images
 from demix.papers.pages.series import Series, Subplot
 from demix.papers.reizinger2024.labelled_images import LabelledImages
+from demix.papers.reizinger2024.within import Indicators, read_out_within
 from demix.papers.runner.experiment import Experiment, InputFiles, Records, Results, Row
 from demix.papers.runner.original import plain_adam
 from demix.papers.runner.run import Run

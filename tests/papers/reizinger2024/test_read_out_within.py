@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from demix import DemixError
-from demix.metrics.probes.factor import Factor, Indicators
-from demix.metrics.probes.readouts import read_out_within, read_outs
+from demix.metrics.probes.factor import Factor
+from demix.metrics.probes.readouts import read_outs
 from demix.metrics.probes.result import ProbeSplit, random_split
+from demix.papers.reizinger2024.within import Indicators, read_out_within
 
 OPTIONS = {"permutations": 50, "seed": 0}
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from score_maps import dimensions, factors, invertible, lawful, seeds, shift
 
 from demix import DemixError
-from demix.metrics.prototypes import prototypes_r2
+from demix.papers.reizinger2024.prototypes import prototypes_r2
 
 
 @given(seed=seeds, dim=dimensions)

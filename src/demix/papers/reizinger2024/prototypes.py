@@ -42,7 +42,7 @@ def prototypes_r2(
     Examples
     --------
     >>> import numpy as np
-    >>> from demix.metrics.prototypes import prototypes_r2
+    >>> from demix.papers.reizinger2024.prototypes import prototypes_r2
     >>> v = np.random.default_rng(0).normal(size=(30, 3))
     >>> float(round(prototypes_r2(v @ [[1.0, 2, 0], [0, 1, 0], [1, 0, 1]] + 4, v), 6))
     1.0
