@@ -158,6 +158,26 @@ def test_an_interrupted_run_finds_its_features_again(finished, folder, tmp_path)
         reproduce(FIGURE, out, rows=[1], scale=SMOKE, data=data)
 
 
+def test_other_images_of_the_same_names_are_other_images(finished, folder, tmp_path):
+    out, _ = finished
+    data = [folder / name for name in ("m.onnx", "images.tar", "annotations.jsonl")]
+    data[1] = write_tar(tmp_path / "o.tar", {name: picture((9, 9, 9)) for name in NAMES})
+    with pytest.raises(DemixError, match=r"row 3 in .* were made from other data"):
+        reproduce(FIGURE, out, rows=[3], scale=SMOKE, data=data)
+    with pytest.raises(DemixError, match="of other images than these"):
+        reproduce(FIGURE, out, rows=[1], scale=SMOKE, data=data)
+
+
+def test_features_of_others_are_not_taken_for_those_of_the_images(folder, tmp_path):
+    (tmp_path / "features").mkdir()
+    (tmp_path / "results.json").write_text("[]")
+    np.save(tmp_path / "features" / "trained.npy", np.zeros((N, 3)))
+    (tmp_path / "features" / "names.txt").write_text("\n".join(NAMES))
+    data = [folder / name for name in ("m.onnx", "images.tar", "annotations.jsonl")]
+    with pytest.raises(DemixError, match="holds features of some model of other images"):
+        reproduce(FIGURE, tmp_path, rows=[3], scale=SMOKE, data=data)
+
+
 def test_what_cannot_be_used_is_said_in_one_sentence(demix, folder, tmp_path):
     def told(*data):
         arguments = [part for path in data for part in ("--data", path)]

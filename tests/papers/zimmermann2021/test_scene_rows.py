@@ -162,3 +162,13 @@ def test_another_scene_is_refused(tmp_path):
     with pytest.raises(DemixError, match="holds the scene sprites"):
         reproduce(TABLES, tmp_path / "new", scale=scale_named("smoke"), data=[sprites])
     assert not (tmp_path / "new").exists()
+
+
+def test_each_row_has_the_checksum_of_the_folder_that_it_reads(folder, tmp_path):
+    order = Order("3dident", n=20, size=16, pairs="laplace:0.1")
+    other = render_folder(order, tmp_path / "laplace", jobs=1)
+    inputs = [open_rendered(path) for path in (folder, other)]
+    found = {row.positives: row.digest(inputs) for row in TABLES.rows}
+    first, second = (rendered.digest for rendered in inputs)
+    assert first != second
+    assert found == {"normal": first, "laplace": second, "augmentations": first}

@@ -10,6 +10,7 @@ import pytest
 
 from demix import DemixError, Encoder, InfoNCE
 from demix.papers.experiments import EXPERIMENTS, experiment_named
+from demix.papers.runner.experiment import InputFiles
 from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.scales import scale_named
 from demix.papers.zimmermann2021.slow_vae import SlowVAE
@@ -113,3 +114,13 @@ def test_only_experiments_on_files_ask_for_them():
     assert needy == {"ce-dislib", "ce-imagenetx", "clica-3dident", "clica-kitti"}
     with pytest.raises(DemixError, match="leave --data out"):
         reproduce(experiment_named("ce-diet"), "never", scale=scale_named("smoke"), data=["x"])
+
+
+def test_other_masks_have_another_checksum(annotations, tmp_path):
+    (row, *_), scale = TABLE.rows, scale_named("smoke")
+    first = row.digest(row.inputs(TABLE, InputFiles([annotations], scale)))
+    lines = (annotations / "0000.txt").read_text().splitlines()
+    write(tmp_path / "0000.txt", lines)
+    assert row.digest(row.inputs(TABLE, InputFiles([tmp_path], scale))) == first
+    write(tmp_path / "0000.txt", lines[:-1])
+    assert row.digest(row.inputs(TABLE, InputFiles([tmp_path], scale))) != first

@@ -5,11 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 
 from demix._support.errors import DemixError, reason
+from demix._support.provenance import digest_of
 from demix.data.rows import array_rows
 
 Kind = Literal["categorical", "ordinal", "periodic", "continuous"]
@@ -193,6 +196,12 @@ class FactorImages:
     def names(self) -> tuple[str, ...]:
         """The names of the factors."""
         return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def digest(self) -> str:
+        """A checksum of factors and images, all of which are read."""
+        rows = np.array_split(np.arange(len(self)), -(-len(self) // _AT_ONCE))
+        return digest_of(chain([repr(self.columns), self.values], map(self.read, rows)))
 
     def read(self, rows: Any) -> np.ndarray:
         """Return the images at ``rows`` ``(B,)``, in their order: uint8 ``(B, H, W, C)``."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import lzma
 import tarfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -15,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from demix._support.errors import DemixError, demix_errors, reason
-from demix._support.files import check_regular
+from demix._support.files import check_regular, open_regular
 from demix.data.images import SUFFIXES, open_image
 
 # The short side of an image that is cut, in units of what is cut out of it.
@@ -67,6 +68,18 @@ class ImageFiles:
         step = max(1, -(-len(self) // count))
         kept = {name: self._members[name] for name in self.names[::step]}
         return ImageFiles(self.source, kept, self.side)
+
+    def digest(self) -> str:
+        """Return a checksum of names and files, which are read but not decoded."""
+        digest = hashlib.sha256()
+        for name, file in self._files():
+            content = b""
+            with suppress(*_DAMAGE), open_regular(file) if isinstance(file, Path) else file as raw:
+                content = raw.read()
+            digest.update(
+                f"{name} {hashlib.sha256(content).hexdigest()}\n".encode(errors="replace")
+            )
+        return digest.hexdigest()
 
     def batches(self, size: int) -> Iterator[ImageBatch]:
         """Go through all images once, in the memory of one batch.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from demix._support.errors import DemixError
 from demix._support.memory import check_memory
+from demix._support.provenance import digest_of
 from demix.papers.datasets.mots import Video, read_mots
 from demix.papers.datasets.runs import sampled
 from demix.processes.process import Pairs
@@ -68,6 +69,11 @@ class KittiMasks:
     def n_sequences(self) -> int:
         """How many sequences there are."""
         return int(self.sequence[-1]) + 1
+
+    @cached_property
+    def digest(self) -> str:
+        """A checksum of all that they hold."""
+        return digest_of(vars(self)[part.name] for part in fields(self))
 
     @cached_property
     def _left(self) -> Tensor:

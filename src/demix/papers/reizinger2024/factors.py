@@ -77,6 +77,10 @@ class FactorRow(Row):
         features = inputs.encoded(folder / "features", reading)
         return features, features.paths
 
+    def digest(self, inputs: Photographs | AnnotatedFeatures) -> str:
+        """Return a checksum of images or features, and annotations."""
+        return inputs.digest
+
     def available(self, inputs: Photographs | AnnotatedFeatures) -> tuple[str, ...]:
         """Return the models of which there are features, or can be."""
         return inputs.models

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ import numpy as np
 import torch
 
 from demix._support.errors import DemixError, listed, warn
-from demix._support.files import write_atomic
+from demix._support.files import file_digest, is_temporary, write_atomic
 from demix._support.outputs import check_folder, read_marker
+from demix._support.provenance import digest_of
 from demix.data.names import match_rows
 from demix.papers.datasets.annotations import class_labels, imagenet_x
 from demix.papers.datasets.image_files import open_images
@@ -93,11 +94,12 @@ class Photographs:
         The folder can be given in place of the images from then on.
         """
         check_folder(folder)
-        origin, about = self._origin(), about_features(folder)
-        if about and not origin.items() <= about.items():
+        origin, about = self._origin, about_features(folder)
+        present = folder.is_dir() and not all(map(is_temporary, folder.iterdir()))
+        if present and not origin.items() <= about.items():
             raise DemixError(
-                f"{folder} holds features of {about.get('encoder')} of other images than these or "
-                f"of another model than {self.encoder}; choose another folder."
+                f"{folder} holds features of {about.get('encoder', 'some model')} of other images "
+                f"than these or of another model than {self.encoder}; choose another folder."
             )
         for model in self.models:
             kept = folder / f"{model}.npy"
@@ -129,12 +131,20 @@ class Photographs:
 
         return features(self.images, encode, callback=encoded)
 
+    @cached_property
+    def digest(self) -> str:
+        """A checksum of images, models and annotations."""
+        annotations = vars(imagenet_x(self._annotations)).values()
+        return digest_of([repr(self._origin), *annotations])
+
+    @cached_property
     def _origin(self) -> dict[str, Any]:
         """Return what kept features must have been made of."""
-        names = "\n".join(self.images.names).encode()
-        origin = {"encoder": self.encoder, "images": hashlib.sha256(names).hexdigest()}
+        origin = {"encoder": self.encoder, "images": self.images.digest()}
         if self._onnx is not None:
-            origin["onnx"] = hashlib.sha256(self._onnx.read_bytes()).hexdigest()
+            origin["onnx"] = file_digest(self._onnx)
+        for model, file in self._files.items():
+            origin[model] = digest_of(vars(read_features(file)).values())
         return origin
 
     def _top1(self, found: Features) -> dict[str, float]:
@@ -174,6 +184,12 @@ class AnnotatedFeatures:
     def models(self) -> tuple[str, ...]:
         """The models of which there are features."""
         return tuple(self._files)
+
+    @cached_property
+    def digest(self) -> str:
+        """A checksum of features and annotations."""
+        parts = [vars(self.annotations), *(vars(self._features(model)) for model in self.models)]
+        return digest_of([self.models, *(value for part in parts for value in part.values())])
 
     def encoded(self, folder: Path, reading: Reading) -> AnnotatedFeatures:
         """Return itself: the features are encoded already."""

@@ -133,6 +133,10 @@ class ReadOutRow(Row):
         """Return which data set the row needs if it was not given."""
         return None if self.dataset in inputs else f"the data set {self.dataset}"
 
+    def digest(self, inputs: dict[str, FactorImages]) -> str:
+        """Return a checksum of the data set that the row reads."""
+        return inputs[self.dataset].digest
+
     def run(self, run: Run) -> dict[str, Any] | None:
         """Train a classifier and read all factors out of its features; None if Ctrl-C ended it.
 

@@ -99,6 +99,10 @@ class Row(ABC):
         """Return what the row needs if the inputs do not hold it."""
         return None
 
+    def digest(self, inputs: Any) -> str | None:
+        """Return a checksum of what the row reads of the inputs; None if that is nothing."""
+        return None
+
     def available(self, inputs: Any) -> tuple[str, ...]:
         """Return the models that can run on the inputs."""
         return self.models

@@ -29,13 +29,17 @@ _OPENED: dict[str, Any] = {}
 
 @dataclass(frozen=True)
 class Job:
-    """One row, one seed and one model of an experiment at a scale."""
+    """One row, one seed and one model of an experiment at a scale.
+
+    ``data`` is the checksum of what the row reads, see :meth:`Row.digest`.
+    """
 
     experiment: Experiment
     row: Row
     seed: int
     scale: Scale
     model: str
+    data: str | None = None
 
     def __str__(self) -> str:
         return f"row {self.row.number}, seed {self.seed}, {self.model}"
@@ -141,12 +145,13 @@ def run_task(task: Task) -> dict[str, Any] | None:
         "row": job.row.setting(),
         "scale": repr(job.scale),
         "model": job.model,
-        "data": [str(path) for path in task.data],
+        "data": job.data,
     }
     monitor = Monitor(task.callback, task.folder / "checkpoint.safetensors", about)
     with _ALONE, threads(job.row.threads(job.scale)):
         record = job.run(_inputs(task), monitor)
-        return None if record is None else record | {"provenance": _origin()}
+        made_from = {} if job.data is None else {"data": job.data}
+        return None if record is None else record | {"provenance": _origin() | made_from}
 
 
 @contextmanager

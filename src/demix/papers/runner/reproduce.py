@@ -40,7 +40,8 @@ def reproduce(
 
     A figure of a paper is also drawn, as ``figure.svg`` and ``figure.png``.
 
-    Jobs whose records are in ``out`` are not run again, and rows of one setting are run once.
+    Jobs whose records are in ``out`` are not run again, and rows of one setting are run once. A
+    record that was made from other data is refused.
     Ctrl-C keeps every finished job and raises ``KeyboardInterrupt``; unfinished jobs continue from
     their last checkpoint the next time, to the same bits. A job that fails does not keep the others
     from running. The ranks of an initialised process group train each job together; rank 0 alone
@@ -90,11 +91,13 @@ def reproduce(
     with lock_folder(claim_folder(out, FILE)):
         # Not before: another run may add records until it gives the lock up.
         store = Store(out, experiment, scale)
+        digests = {row.number: row.digest(inputs) for row in chosen}
+        store.check_data(digests)
         sweep = Sweep(experiment, tuple(Path(p).resolve() for p in data), store, callback)
         # Refuses now, not when all jobs have run, what others may have written there.
         write_tables(experiment, store.records, store.folder)
         jobs = [
-            Job(experiment, row, seed, scale, model)
+            Job(experiment, row, seed, scale, model, digests[row.number])
             for row in chosen
             for seed in seeds
             for model in row.available(inputs)

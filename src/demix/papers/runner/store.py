@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,16 @@ class Store:
             return whole and check_seed(seed) == seed and model in self._models.get(row, ())
         return False
 
+    def check_data(self, digests: Mapping[int, str | None]) -> None:
+        """Refuse records of rows, given by number, that were made from other data than these."""
+        for record in self.records:
+            row = record["row"]
+            if row in digests and data_of(record) != digests[row]:
+                raise DemixError(
+                    f"Expected results of row {row} in {self.path} from the data that are given, "
+                    "but they were made from other data; give those, or choose another folder."
+                )
+
     def get(self, row: int, seed: int, model: str) -> dict[str, Any] | None:
         """Return the record of a job, if it is finished."""
         key = (row, seed, model)
@@ -150,6 +161,12 @@ class Store:
 
     def _write(self) -> None:
         write_atomic(self.path, json.dumps(self.records, indent=1, allow_nan=False) + "\n")
+
+
+def data_of(record: dict[str, Any]) -> str | None:
+    """Return the checksum of the data that a record was made from."""
+    found: str | None = dict(record.get("provenance", {})).get("data")
+    return found
 
 
 def _check_values(record: dict[str, Any]) -> None:

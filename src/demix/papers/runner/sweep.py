@@ -15,7 +15,7 @@ from demix._support.errors import DemixError
 from demix.papers.runner.experiment import Experiment
 from demix.papers.runner.job import Job, JobCallback, Task, opened_inputs, run_task
 from demix.papers.runner.progress import Board
-from demix.papers.runner.store import Store
+from demix.papers.runner.store import Store, data_of
 from demix.papers.workers.executors import SerialExecutor, completed
 
 
@@ -96,7 +96,7 @@ class Sweep:
         for row in self.experiment.rows:
             if row.number != job.row.number and row.setting() == job.row.setting():
                 record = self.store.get(row.number, job.seed, job.model)
-                if record is not None:
+                if record is not None and data_of(record) == job.data:
                     return record | job.heading() | {"same_run_as_row": row.number}
         return None
 

@@ -136,7 +136,8 @@ class Sums:
         """Whether all that was made is as it was made."""
         images = [folder / f"{name}.npy" for name in order.files.values()]
         return (
-            all(is_allocated(file, order.shape) for file in images)
+            self.latents.keys() == {f"{name}.npy" for name in order.files}
+            and all(is_allocated(file, order.shape) for file in images)
             and all(_sum(folder / name) == expected for name, expected in self.latents.items())
             and next(self.damaged(folder, order), None) is None
         )

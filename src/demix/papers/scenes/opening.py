@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from demix._support.errors import DemixError, warn
+from demix._support.provenance import digest_of
 from demix.data.npy_files import read_npy
 from demix.papers.scenes.arrays import META, Sums, read_meta
 from demix.papers.scenes.order import Order
@@ -31,6 +32,8 @@ class Rendered:
         The same for the other half of each pair.
     order : Order
         What the folder was asked to hold.
+    digest : str
+        A checksum of order and files.
     """
 
     images: np.ndarray
@@ -40,6 +43,7 @@ class Rendered:
     positives: np.ndarray | None
     positive_latents: np.ndarray | None
     order: Order
+    digest: str
 
 
 def open_rendered(folder: str | Path, *, verify: bool = False) -> Rendered:
@@ -101,6 +105,7 @@ def open_rendered(folder: str | Path, *, verify: bool = False) -> Rendered:
         found.get("positives"),
         found.get("positive_latents"),
         order,
+        digest_of([repr(order), repr(sums)]),
     )
 
 

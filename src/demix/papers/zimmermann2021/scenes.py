@@ -144,6 +144,15 @@ class SceneRow(ScoreRow):
                 )
         return folders
 
+    def folder(self, folders: list[Rendered]) -> Rendered:
+        """Return the folder with positives of this kind, else the first one."""
+        named = [f for f in folders if (f.order.pairs or "").startswith(self.positives)]
+        return (named or folders)[0]
+
+    def digest(self, inputs: list[Rendered]) -> str:
+        """Return a checksum of the folder that the row reads."""
+        return self.folder(inputs).digest
+
     def run(self, run: Run) -> dict[str, Any] | None:
         """Train and score one model, on images held out and on some it was trained on.
 
@@ -153,9 +162,7 @@ class SceneRow(ScoreRow):
             ``r2``, ``mcc``, ``r2_train``, ``mcc_train``, and whether ``pairs`` were exact; None if
             Ctrl-C ended it.
         """
-        folders: list[Rendered] = run.inputs
-        named = [f for f in folders if (f.order.pairs or "").startswith(self.positives)]
-        folder = (named or folders)[0]
+        folder = self.folder(run.inputs)
         pairs = RenderedPairs(folder, self.positives)
         if run.model == "identity":
             return _all_scores(pairs, _reduced(len(pairs.rows("test", _SCORED)))) | UNTRAINED

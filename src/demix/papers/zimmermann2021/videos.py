@@ -112,6 +112,10 @@ class VideoRow(ScoreRow):
         """Open annotations of videos."""
         return kitti_masks(*files.paths)
 
+    def digest(self, inputs: KittiMasks) -> str:
+        """Return a checksum of the masks."""
+        return inputs.digest
+
     def run(self, run: Run) -> dict[str, Any] | None:
         """Train and score one model; None if Ctrl-C ended it.
 
