@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from score_maps import factors
 
 from demix import Score, affine_r2, mean_correlation, orthogonal_r2
 from demix.metrics.isometry import isometry_error
+from score_maps import factors
 
 SCORES = [affine_r2, orthogonal_r2, mean_correlation, isometry_error]
 every_score = pytest.mark.parametrize("score", SCORES)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from score_maps import turn
 
 from demix import all_scores
+from score_maps import turn
 
 SAMPLES = 3000
 NAMES = (

@@ -10,6 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
+
+from demix import DemixError, mean_correlation
+from demix.metrics.correlation import correlation_matrix
+from demix.metrics.statistic import halves
 from score_maps import (
     dimensions,
     factors,
@@ -20,10 +24,6 @@ from score_maps import (
     signed_permutation,
     turn,
 )
-
-from demix import DemixError, mean_correlation
-from demix.metrics.correlation import correlation_matrix
-from demix.metrics.statistic import halves
 
 METHODS = ["pearson", "spearman"]
 MONOTONE = [np.exp, np.arctanh, lambda s: s**3, lambda s: -(s**5), lambda s: np.sign(s) * s**2]

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from demix import DemixError
+from demix.metrics.isometry import isometry_error
 from score_maps import (
     dimensions,
     factors,
@@ -20,9 +23,6 @@ from score_maps import (
     signed_permutation,
     turn,
 )
-
-from demix import DemixError
-from demix.metrics.isometry import isometry_error
 
 POWERS = [1, 1.5, 2, 3, 4.2]
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from score_maps import invertible, signed_permutation, turn
 
 from demix import Score
 from demix.metrics.dci import dci
@@ -15,6 +14,7 @@ from demix.metrics.infomec import infomec
 from demix.metrics.information import modularity
 from demix.metrics.readout import explicitness, linear_accuracy
 from demix.metrics.votes import beta_vae_score, factor_vae_score
+from score_maps import invertible, signed_permutation, turn
 
 SAMPLES = 800
 

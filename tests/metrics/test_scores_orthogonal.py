@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from score_maps import dimensions, factors, invertible, lawful, orthogonal, scales, seeds, shift
 
 from demix import DemixError, affine_r2, orthogonal_r2
+from score_maps import dimensions, factors, invertible, lawful, orthogonal, scales, seeds, shift
 
 
 @given(seed=seeds, dim=dimensions, scale=scales)

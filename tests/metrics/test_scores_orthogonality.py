@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from score_maps import dimensions, factors, lawful, orthogonal, scales, seeds, shift
 
 from demix import DemixError
 from demix.metrics.regression import orthogonality_error
+from score_maps import dimensions, factors, lawful, orthogonal, scales, seeds, shift
 
 
 @given(seed=seeds, dim=dimensions, scale=scales)

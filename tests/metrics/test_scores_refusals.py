@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from score_maps import factors
 
 from demix import DemixError, affine_r2, mean_correlation, orthogonal_r2
 from demix.metrics.correlation import correlation_matrix
@@ -18,6 +17,7 @@ from demix.metrics.information import modularity
 from demix.metrics.isometry import isometry_error
 from demix.metrics.readout import explicitness
 from demix.metrics.votes import beta_vae_score
+from score_maps import factors
 
 GOOD = factors(0, 2, 50)
 SCORES = [affine_r2, orthogonal_r2, mean_correlation, correlation_matrix, isometry_error]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from score_maps import dimensions, factors, invertible, lawful, seeds, shift
 
 from demix import DemixError
 from demix.papers.reizinger2024.prototypes import prototypes_r2
+from score_maps import dimensions, factors, invertible, lawful, seeds, shift
 
 
 @given(seed=seeds, dim=dimensions)
