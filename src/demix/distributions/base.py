@@ -27,19 +27,11 @@ _MOST, _LEAST = 2000, 1e-12
 
 @dataclass(frozen=True)
 class Similarity:
-    r"""The similarity that a conditional implies, Eqs. 2 and 5 of Zimmermann et al. (2021).
+    """The similarity that a conditional implies, Eqs. 2 and 5 of Zimmermann et al. (2021).
 
     ``log p(z~ | z) = rate * s(z, z~) + const`` where ``s`` is the dot product (``kind="dot"``) or
-    :math:`-|z - z~|_p^p` (``kind=p``).
-
-    Attributes
-    ----------
-    kind : "dot" or float
-        What :func:`demix.contrast` takes as ``similarity``.
-    rate : float
-        ``kappa``, or ``scale ** -p``.
-    exact : bool
-        False where the density only resembles this form (noise projected on a sphere).
+    :math:`-|z - z~|_p^p` (``kind=p``), and ``rate`` is ``kappa`` or ``scale ** -p``. It is not
+    ``exact`` where the density only resembles this form (noise projected on a sphere).
     """
 
     kind: Literal["dot"] | float
@@ -120,13 +112,7 @@ class Conditional(ABC):
         """Return the entropy of ``p(. | z)`` in nats, averaged over uniform ``z``."""
 
     def at(self, center: Tensor | None = None) -> Marginal:
-        """Return the marginal that lies around one fixed point.
-
-        Parameters
-        ----------
-        center : Tensor (n,), optional
-            By default the paper's: the first pole of a sphere, elsewhere the origin.
-        """
+        """Return the marginal around a point ``(n,)``: by default a pole or the origin."""
         return Around(self, center)
 
 
@@ -163,10 +149,7 @@ class Around(Marginal):
 class NoiseModel(Conditional):
     r"""Noise of density :math:`\propto \exp(-(|\tilde z - z| / \lambda)^p)`, to be fitted to pairs.
 
-    Attributes
-    ----------
-    p, scale : float
-        The shape and the scale :math:`\lambda`.
+    ``p`` is its shape and ``scale`` is :math:`\lambda`.
     """
 
     p: float

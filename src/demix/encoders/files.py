@@ -124,37 +124,17 @@ def _refuse_others(folder: Path) -> None:
 
 
 def load_encoder(folder: str | Path) -> Encoder:
-    """Open a model folder that :func:`save_encoder` wrote; see :func:`open_model`.
-
-    Returns
-    -------
-    Encoder
-        On the CPU, in evaluation mode.
-    """
+    """Open a model folder that :func:`save_encoder` wrote, on the CPU, in evaluation mode."""
     return open_model(folder).encoder
 
 
 def open_model(folder: str | Path, *, unfinished: bool = False) -> SavedModel:
-    """Open a model folder with all that it holds; nothing in it is executed.
+    """Open a model folder with all that it holds, on the CPU, in evaluation mode.
 
-    Parameters
-    ----------
-    folder : path
-        The model folder.
-    unfinished : bool
-        Open it even if the fit that writes to it is not finished.
-
-    Returns
-    -------
-    SavedModel
-        On the CPU, in evaluation mode.
-
-    Raises
-    ------
-    DemixError
-        If the folder is missing, holds a pickle, or has files that are truncated, edited, larger
-        than the model they describe, or of another schema. Sizes are compared before memory is
-        taken, so that a small file cannot claim much of it.
+    Nothing in it is executed. With ``unfinished``, it is opened even if the fit that writes to it
+    is not finished. A folder that is missing, holds a pickle, or has files that are truncated,
+    edited, larger than the model they describe, or of another schema raises a DemixError. Sizes are
+    compared before memory is taken, so that a small file cannot claim much of it.
     """
     folder = Path(folder)
     refuse_pickles(folder)

@@ -141,14 +141,6 @@ class _Graph:
         self.nodes.append(node)
         return output
 
-    def split(self, value: str, sizes: list[int]) -> list[str]:
-        """Cut ``(batch, sum of sizes)`` into ``(batch, size)`` each."""
-        name = f"{len(self.nodes)}.Split"
-        outputs = [f"{name}.{i}" for i in range(len(sizes))]
-        inputs = [value, self.constant("sizes", sizes)]
-        self.nodes.append(self.onnx.helper.make_node("Split", inputs, outputs, name, axis=-1))
-        return outputs
-
     def model(self, encoder: Encoder) -> Any:
         """Return the finished model, with version and space in its metadata."""
         helper, number = self.onnx.helper, self.onnx.TensorProto.FLOAT
@@ -248,7 +240,10 @@ class _Graph:
         return self.add("Mul", ball, self.constant("radius", space.radius))
 
     def product(self, space: Any, z: str) -> str:
-        pieces = self.split(z, [part.dim for part in space.parts])
+        name = f"{len(self.nodes)}.Split"
+        pieces = [f"{name}.{i}" for i in range(len(space.parts))]
+        inputs = [z, self.constant("sizes", [part.dim for part in space.parts])]
+        self.nodes.append(self.onnx.helper.make_node("Split", inputs, pieces, name, axis=-1))
         pairs = zip(space.parts, pieces, strict=True)
         return self.add("Concat", *[self.space(part, piece) for part, piece in pairs], axis=-1)
 

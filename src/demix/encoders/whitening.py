@@ -13,22 +13,8 @@ from demix._support.errors import DemixError
 class Whitening(nn.Module):
     """Centre the input and give it unit covariance; part of the encoder, not trained.
 
-    Parameters
-    ----------
-    dim : int
-        The input dimension.
-    components : int, optional
-        How many directions to keep, those of the largest variance, for inputs with very many
-        dimensions; by default all.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix.encoders.whitening import Whitening
-    >>> x = torch.randn(1000, 3) @ torch.randn(3, 3)
-    >>> white = Whitening(3).fit(x)(x)
-    >>> torch.allclose(white.T @ white / 1000, torch.eye(3), atol=1e-3)
-    True
+    For inputs with very many dimensions, only the ``components`` directions of the largest variance
+    may be kept.
     """
 
     mean: Tensor
@@ -123,23 +109,9 @@ class Whitening(nn.Module):
 
 
 class ChannelScaling(nn.Module):
-    """Centre each channel and give it unit variance; part of the encoder, not trained.
+    """Centre each channel of images ``(C, H, W)`` and give it unit variance; not trained.
 
     Whitening for images: a covariance of all pixels would be larger than the model.
-
-    Parameters
-    ----------
-    shape : (C, H, W)
-        Of an image.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix.encoders.whitening import ChannelScaling
-    >>> x = 5 + 3 * torch.randn(100, 2, 4, 4)
-    >>> scaled = ChannelScaling((2, 4, 4)).fit(x)(x)
-    >>> bool(scaled.mean().abs() < 1e-3), round(float(scaled.std()), 2)
-    (True, 1.0)
     """
 
     mean: Tensor

@@ -77,10 +77,6 @@ class Classification(PrototypeObjective):
     ----------
     weight : Parameter (classes, dim)
         The prototypes, before they are brought to unit length; on several ranks, this one's part.
-    sharding : Sharding
-        Which of the prototypes are on this rank.
-    sparse_gradient : bool
-        With ``sampled``: give the prototypes a sparse gradient, for ``torch.optim.SparseAdam``.
 
     Examples
     --------

@@ -47,22 +47,10 @@ def check_labels(labels: Tensor, samples: int, classes: int) -> Tensor:
 def check_classes(labels: Any, dim: int, *, classes: int | None = None) -> np.ndarray:
     """Check all labels of a data set once, before an encoder of ``dim`` latents is trained on them.
 
-    Labels that no objective can use raise an error. A :class:`DemixWarning` says when a class has
-    one sample only, and when there are too few classes for the latents to be identified.
-
-    Parameters
-    ----------
-    labels : array, list or Tensor (N,)
-        The class of each sample, a whole number from 0.
-    dim : int
-        Number of latents that are to be recovered.
-    classes : int, optional
-        Number of classes, if some have no sample; by default every class must have one.
-
-    Returns
-    -------
-    ndarray (classes,) of int64
-        How many samples each class has.
+    Labels ``(N,)`` that no objective can use raise an error. A :class:`DemixWarning` says when a
+    class has one sample only, and when there are too few classes for the latents to be identified.
+    Every one of the ``classes`` must have a sample, unless their number is given. Returns how many
+    samples each has, ``(classes,)``.
 
     Examples
     --------

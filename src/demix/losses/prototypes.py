@@ -24,17 +24,8 @@ _START = 0.1
 class PrototypeObjective(nn.Module, Objective[LabelBatch]):
     """A loss over labelled samples with a prototype for each label.
 
-    Parameters
-    ----------
-    classes, dim : int
-        Number of prototypes and their dimension.
-    unit_prototypes : bool
-        Keep the prototypes on the unit sphere.
-
-    Attributes
-    ----------
-    weight : Parameter (classes, dim)
-        The prototypes, before they are brought to unit length.
+    The prototypes are ``weight`` ``(classes, dim)``, brought to unit length if
+    ``unit_prototypes``.
     """
 
     def __init__(self, classes: int, dim: int, *, unit_prototypes: bool = False) -> None:

@@ -37,18 +37,9 @@ def sharded_logsumexp(
 ) -> tuple[Tensor, Tensor | None]:
     """Return the log-sum-exp of own queries over all ranks' keys, and of own keys over all queries.
 
-    The results are those of :func:`pairwise_logsumexp` for all queries and keys in one process.
-
-    Parameters
-    ----------
-    q, k, similarity, columns
-        As there, with the queries and keys of this rank.
-    keys : Sharding
-        How keys lie on the ranks.
-    skip : Tensor (B,) of int64, optional
-        For each query one key, counted over all ranks, that is left out of both sums, or -1.
-    exchange : "ring" or "gather", optional
-        How keys come; by default a ring, unless there are few on each rank.
+    The results are those of :func:`pairwise_logsumexp` for all queries and keys in one process;
+    ``skip`` counts keys over all ranks. Keys come in a ring unless there are few on each rank, or
+    as ``exchange`` says.
     """
     if keys.group is None:
         return pairwise_logsumexp(q, k, similarity, skip=skip, columns=columns)
@@ -57,8 +48,7 @@ def sharded_logsumexp(
     if exchange == "ring":
         rows, sums = _RingLogSumExp.apply(q, k, similarity, keys, skip, columns)
         return rows, sums
-    every = keys.gathered(k)
-    rows, sums = pairwise_logsumexp(q, every, similarity, skip=skip, columns=columns)
+    rows, sums = pairwise_logsumexp(q, keys.gathered(k), similarity, skip=skip, columns=columns)
     return rows, None if sums is None else log_summed(sums, keys.group)[keys.own]
 
 

@@ -24,32 +24,17 @@ def pairwise_logsumexp(
     """Return the log-sum-exp of the similarity matrix along its rows and along its columns.
 
     These are ``log sum_j exp s(q_i, k_j)`` ``(B,)`` and, if ``columns`` are asked for,
-    ``log sum_i exp s(q_i, k_j)`` ``(K,)``. The ``B x K`` matrix is made tile by tile, forward and
-    again backward, and never held: in compiled code where there is a C compiler, else in plain
-    torch, which also serves other devices and similarities.
-
-    Parameters
-    ----------
-    q, k : Tensor (B, d), (K, d)
-        Queries and keys, in one floating type.
-    similarity : PairSimilarity
-        What the matrix holds.
-    skip : Tensor (B,) of int64, optional
-        For each query one key that is left out of both sums, or -1 for none.
+    ``log sum_i exp s(q_i, k_j)`` ``(K,)``, for queries ``(B, d)`` and keys ``(K, d)`` of one type.
+    ``skip`` ``(B,)`` names for each query one key that is left out of both sums, or -1. The matrix
+    is made tile by tile, forward and again backward, and never held: in compiled code where there
+    is a C compiler, else in plain torch, which also serves other devices and similarities.
     """
-    rows, column_sums = _PairwiseLogSumExp.apply(q, k, similarity, skip, columns)
-    return rows, column_sums
+    sums: tuple[Tensor, Tensor | None] = _PairwiseLogSumExp.apply(q, k, similarity, skip, columns)
+    return sums
 
 
 def kernel_name() -> str:
-    """Return which code sums over pairs on this machine: ``"compiled"`` or ``"tiles"``.
-
-    Examples
-    --------
-    >>> from demix.losses.streaming import kernel_name
-    >>> kernel_name() in ("compiled", "tiles")
-    True
-    """
+    """Return which code sums over pairs on this machine: ``"compiled"`` or ``"tiles"``."""
     return "tiles" if compiled.library() is None else "compiled"
 
 

@@ -70,13 +70,6 @@ def affine_generator_rank(vectors: Tensor) -> int:
     They are an affine generator system of :math:`R^d` (every vector is :math:`\sum_c a_c v_c` with
     :math:`\sum_c a_c = 1`) if and only if it is ``d``, which takes ``d + 1`` of them (Def. 1 of
     Reizinger et al. 2024).
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix.processes.clusters import affine_generator_rank
-    >>> affine_generator_rank(torch.eye(3)), affine_generator_rank(torch.eye(4)[:, :3])
-    (2, 3)
     """
     v = _checked(vectors)
     return _rank(v - v.mean(dim=0))
@@ -90,14 +83,6 @@ def diversity_rank(vectors: Tensor, *, sufficient: bool = True) -> tuple[int, in
     the axes and does not suffice; all products :math:`v_i v_j` and all :math:`v_i` do, with rank
     ``d (d + 1) / 2 + d``. ``sufficient`` takes all products, or else the paper's squares alone. The
     vectors ``(C, d)`` are diverse if both numbers are equal.
-
-    Examples
-    --------
-    >>> from demix import Sphere, Uniform, cluster_vectors
-    >>> from demix.processes.clusters import diversity_rank
-    >>> vectors = cluster_vectors(Uniform(Sphere(5)), 10, seed=0)
-    >>> diversity_rank(vectors, sufficient=False), diversity_rank(vectors)
-    ((10, 10), (10, 20))
     """
     v = _checked(vectors)
     d = v.shape[1]

@@ -99,15 +99,6 @@ class SpiralMixing(Mixing):
     :math:`(a, b) \mapsto R(\omega \sqrt{a^2 + b^2}) (a, b)`: smooth, volume preserving, and far
     from linear. ``turns`` are full turns per unit of radius. With an odd dimension the last
     coordinate stays as it is.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix.processes.mixing import SpiralMixing
-    >>> g = SpiralMixing(3)
-    >>> z = torch.rand(5, 3, dtype=torch.float64)
-    >>> torch.allclose(g.inverse(g(z)), z)
-    True
     """
 
     def __init__(self, dim: int, *, turns: float = 0.5) -> None:

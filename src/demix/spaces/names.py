@@ -18,14 +18,7 @@ _NAMED: dict[str, type[Sphere | Box | L1Ball | Real]] = {
 
 
 def space_named(name: str, dim: int) -> Space:
-    """Return the unit ``"sphere"``, ``"box"`` or ``"l1_ball"``, or ``"real"`` space.
-
-    Examples
-    --------
-    >>> from demix.spaces.names import space_named
-    >>> space_named("sphere", 3)
-    Sphere(dim=3, radius=1.0)
-    """
+    """Return the unit ``"sphere"``, ``"box"`` or ``"l1_ball"``, or ``"real"`` space."""
     if name not in _NAMED:
         raise DemixError(f"Unknown space {name!r}; known are {', '.join(_NAMED)}.")
     return _NAMED[name](dim)

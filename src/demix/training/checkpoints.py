@@ -27,17 +27,11 @@ _SHARE = 0.015
 
 
 class Checkpoints:
-    """The checkpoint of one training and the previous one.
+    """The checkpoint of one training, in a file if there is a ``path``, and the previous one.
 
-    A checkpoint is written at the first evaluation, because its cost is not known before, and then
-    whenever all of them together take at most 2 % of the time of training.
-
-    Parameters
-    ----------
-    path : str or Path, optional
-        The file; without it nothing is written.
-    about : mapping
-        Plain facts that identify this training.
+    ``about`` are plain facts that identify the training. A checkpoint is written at the first
+    evaluation, because its cost is not known before, and then whenever all of them together take at
+    most 2 % of the time of training.
     """
 
     def __init__(self, path: str | Path | None, about: Mapping[str, Any]) -> None:
@@ -85,14 +79,7 @@ class Checkpoints:
 
 
 def checkpoint_files(path: str | Path) -> tuple[Path, Path]:
-    """Return the files that a training with a checkpoint may leave: the last and the previous one.
-
-    Examples
-    --------
-    >>> from demix.training.checkpoints import checkpoint_files
-    >>> [file.name for file in checkpoint_files("run/checkpoint.safetensors")]
-    ['checkpoint.safetensors', 'checkpoint.previous.safetensors']
-    """
+    """Return the files that a training with a checkpoint may leave, the last one first."""
     path = Path(path)
     return path, path.with_name(f"{path.stem}.previous{path.suffix}")
 

@@ -13,7 +13,7 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
 
 class Chunked(nn.Module):
-    r"""An encoder that keeps the activations of no more than ``size`` rows.
+    r"""An encoder that keeps the activations of no more than ``size`` rows; a pair has two.
 
     Contrastive losses need all latents :math:`z_i = f_\theta(x_i)` of a batch at once, but not all
     that is between :math:`x_i` and :math:`z_i`, because
@@ -24,36 +24,13 @@ class Chunked(nn.Module):
     is a sum over rows once :math:`\partial L / \partial z_i` is known. So rows are encoded chunk by
     chunk without a graph, contrasted all together, and encoded again, chunk by chunk, in the
     backward pass. Gradients are those of the whole batch; the price is a second pass forward.
-    ``Recipe(chunk=...)`` uses it in :func:`demix.train`.
-
-    Parameters
-    ----------
-    encoder : Encoder
-        The model, or any module that takes each row by itself, without normalisation over the
-        batch, which would see chunks. Random numbers of a dropout are drawn again as they were.
-    size : int
-        Rows of a chunk. A pair has two.
+    ``Recipe(chunk=...)`` uses it in :func:`demix.train`. Any module will do that takes each row by
+    itself; a dropout draws its random numbers again as they were.
 
     References
     ----------
     Gao et al. (2021), Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup;
     Chen et al. (2016), Training Deep Nets with Sublinear Memory Cost.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix.training.chunks import Chunked
-    >>> from demix import Encoder, InfoNCE, LeakyMixing, Process, Sphere, Uniform
-    >>> from demix import VonMisesFisher
-    >>> sphere = Sphere(3)
-    >>> process = Process(
-    ...     Uniform(sphere), VonMisesFisher(sphere, 10.0), LeakyMixing(3, seed=0, draws=100)
-    ... )
-    >>> encoder, pairs = Encoder(3, sphere), process.sample(512)
-    >>> loss = InfoNCE()(Chunked(encoder, 64), pairs)
-    >>> loss.backward()
-    >>> bool(torch.isclose(loss, InfoNCE()(encoder, pairs)))
-    True
     """
 
     def __init__(self, encoder: Encoder | nn.Module, size: int) -> None:

@@ -22,18 +22,10 @@ from demix.training.state import State
 class DistributedTraining:
     """A training on several ranks, each of which works on its part of every batch.
 
-    All ranks begin with the state of rank 0. `DistributedDataParallel` averages gradients, except
-    those of parameters that the objective divides over ranks. Rank 0 evaluates and writes, and the
-    others take over what it found. A process alone is the trivial case.
-
-    Parameters
-    ----------
-    state : State
-        The training; on rank 0 restored already, if it continues.
-    model : nn.Module
-        What the objective takes as encoder.
-    ranks : Ranks
-        The process group.
+    All ranks begin with the state of rank 0, restored already if it continues.
+    `DistributedDataParallel` averages gradients, except those of parameters that the objective
+    divides over ranks. Rank 0 evaluates and writes, and the others take over what it found. A
+    process alone is the trivial case. ``model`` is what the objective takes as encoder.
     """
 
     def __init__(self, state: State, model: nn.Module, ranks: Ranks) -> None:

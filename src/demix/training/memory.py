@@ -42,15 +42,6 @@ def training_bytes(
     where :math:`c` counts gradients, moments, the best weights and, with a checkpoint, the contents
     of the file; activations are kept for the :math:`2 B'` rows of a chunk, with the gradients of
     two layers; rows are drawn, moved and whitened. The contrast takes a tile, which is small.
-
-    Examples
-    --------
-    >>> from demix import Encoder, InfoNCE, Recipe, Sphere
-    >>> from demix.training.memory import training_bytes
-    >>> encoder = Encoder(100, Sphere(5))
-    >>> small, large = (training_bytes(encoder, InfoNCE(), Recipe(batch=b)) for b in (64, 65536))
-    >>> small < 2e6, 2e8 < large < 1e9
-    (True, True)
     """
     weights = sum(p.numel() for p in [*encoder.parameters(), *objective.parameters()])
     copies = 4 + (8 if checkpoint else 0)  # a gradient, two moments, the best; all that in a file

@@ -24,17 +24,6 @@ class Muon(torch.optim.Optimizer):
     References
     ----------
     Jordan et al. (2024), Muon: an optimizer for hidden layers in neural networks.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix.training.muon import Muon
-    >>> weight = torch.nn.Parameter(torch.eye(3))
-    >>> optimizer = Muon([weight], lr=0.1)
-    >>> weight.square().sum().backward()
-    >>> optimizer.step()
-    >>> bool(weight.trace() < 3)
-    True
     """
 
     def __init__(

@@ -21,18 +21,9 @@ Record = dict[str, float | None]
 class State:
     """A training in progress; after a restore it continues to the same bits.
 
-    Attributes
-    ----------
-    encoder, objective, optimizers
-        What is trained and how; rates follow from the step and are not saved.
-    generators : dict of torch.Generator
-        Sources of randomness, and so the position in the data.
-    step, seconds, total : int, float, float
-        Steps done, time spent in them, and the sum of losses since the last evaluation.
-    history : list of dict
-        One record per evaluation.
-    best, best_weights : dict
-        ``step`` and ``value`` of the best validation so far, and its weights; empty at first.
+    Rates follow from the step and are not saved. ``generators`` hold the position in the data,
+    ``total`` is the sum of losses since the last evaluation. ``best`` has ``step`` and ``value`` of
+    the best validation so far, ``best_weights`` its weights; both are empty at first.
     """
 
     encoder: Encoder

@@ -28,12 +28,6 @@ def library() -> ctypes.CDLL | None:
     The compiler is ``$CC``, or else ``cc``. The result is kept under ``$XDG_CACHE_HOME/demix``
     (``~/.cache/demix``), by the source, the compiler and the processor it was made for. If others
     can write there, a :class:`DemixWarning` says so, and None is returned.
-
-    Examples
-    --------
-    >>> from demix.losses.kernel.build import library
-    >>> library() is library()
-    True
     """
     command = _command()
     if command is None:
@@ -60,13 +54,6 @@ def unsafe(file: Path) -> str | None:
     """Return why code must not be loaded from a file, which need not exist; None if it may be.
 
     Nobody else may write to the file or to a folder above it.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from demix.losses.kernel.build import unsafe
-    >>> unsafe(Path("/dev/null"))
-    '/dev/null is a device'
     """
     for depth, place in enumerate((file, *file.parents)):
         try:

@@ -22,19 +22,11 @@ _LISTED = 20  # names in a message
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A factor of known kind.
+    """A factor of known kind: numbers ``(N,)``, or text for categories.
 
-    Parameters
-    ----------
-    name : str
-        What messages and tables call it.
-    values : ndarray (N,)
-        Numbers, or text for categories.
-    kind : "continuous", "ordinal", "periodic", "categorical" or "binary"
-        ``continuous`` and ``ordinal`` factors are read out as one number, the value itself or the
-        place of the level; ``periodic`` ones as sine and cosine; the others as categories.
-    period : float, optional
-        After which a periodic factor repeats.
+    ``continuous`` and ``ordinal`` factors are read out as one number, the value itself or the place
+    of the level; ``periodic`` ones, which repeat after ``period``, as sine and cosine; the others
+    as categories.
     """
 
     name: str

@@ -66,13 +66,9 @@ def logistic(
 
     Penalties are tried from the strongest on, each fit beginning where the last one ended, until
     the validation rows are predicted no better. All factors take every step together, so that a
-    step is two products of matrices for all of them.
-
-    ``train`` ``(n, q)`` and ``validation`` ``(m, q)`` are coordinates in the basis. The targets
-    ``(n, f, c)`` and ``(m, f, c)`` of ``f`` factors are 1 for the category of a row and else 0; two
-    categories have a single column, 1 for the second. ``callback`` is called with each penalty
-    before it is tried. Returns weights ``(q + 1, f, c)``, the intercept last, and penalties
-    ``(f,)``.
+    step is two products of matrices for all of them. Targets ``(n, f, c)`` and ``(m, f, c)`` of
+    ``f`` factors are 1 for the category of a row and else 0; two categories have a single column.
+    Returns weights ``(q + 1, f, c)``, the intercept last, and penalties ``(f,)``.
     """
     fitted, checked = targets
     factors, columns = fitted.shape[1:]

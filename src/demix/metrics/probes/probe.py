@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.stats import false_discovery_control
@@ -28,19 +28,11 @@ _LISTED = 100
 
 @dataclass(frozen=True, eq=False)
 class Probed:
-    """One factor of a probe.
+    """One factor of a probe: what was found, or the reason why it could not be tested.
 
-    Parameters
-    ----------
-    factor : Factor
-        Its name, kind and values.
-    read_out : ReadOut or None
-        What was found; None if it could not be tested.
-    reason : str or None
-        Why it could not be tested.
-    bonferroni, benjamini_hochberg : float or None
-        The p-value adjusted for the number of factors: below 0.05, the chance of *any* false
-        finding is at most 5 %, or the expected *share* of false ones among the findings is.
+    ``bonferroni`` and ``benjamini_hochberg`` are the p-value adjusted for the number of factors:
+    below 0.05, the chance of *any* false finding is at most 5 %, or the expected *share* of false
+    ones among the findings is.
     """
 
     factor: Factor
@@ -77,17 +69,7 @@ class Probed:
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """How well features predict the factors of a table.
-
-    Parameters
-    ----------
-    factors : tuple of Probed
-        In the order of the table.
-    split : ProbeSplit
-        Which rows fitted, chose penalties and scored.
-    permutations : int
-        Size of the null of each factor.
-    """
+    """How well features predict the factors of a table, and the size of the null of each."""
 
     factors: tuple[Probed, ...]
     split: ProbeSplit
@@ -189,15 +171,6 @@ def probe(
     return Probe(tuple(each), split, permutations)
 
 
-class ProbePlan(NamedTuple):
-    """Features, factors, why some of these cannot be tested, and which rows fit and score."""
-
-    rows: np.ndarray
-    factors: list[Factor]
-    reasons: list[str | None]
-    split: ProbeSplit
-
-
 def plan(
     features: Any,
     factors: Any,
@@ -206,8 +179,8 @@ def plan(
     kinds: Mapping[str, str] | None,
     periods: Mapping[str, float] | None,
     seed: int,
-) -> ProbePlan:
-    """Check the arguments of :func:`probe`, and return what it will do."""
+) -> tuple[np.ndarray, list[Factor], list[str | None], ProbeSplit]:
+    """Check what :func:`probe` is given; return features, factors, reasons not to test, a split."""
     check_seed(seed)
     rows = check_matrix(features, "features", keep_float32=True)
     known = factors_of(factors, len(rows), only, kinds or {}, periods or {})
@@ -220,22 +193,14 @@ def plan(
         )
     split = random_split(len(rows), seed)
     reasons = [factor.untestable or missing(factor, split) for factor in known]
-    _check_testable(known, reasons, chosen=only is not None)
-    return ProbePlan(rows, known, reasons, split)
-
-
-def _check_testable(
-    known: Sequence[Factor], reasons: Sequence[str | None], *, chosen: bool
-) -> None:
     constant = [factor for factor in known if len(factor.levels) == 1]
-    if chosen and constant:
+    if only is not None and constant:
         raise DemixError(
             f"Expected a factor that varies, but {constant[0].name!r} is {constant[0].levels[0]} "
             f"in all {len(constant[0].values)} rows; leave it out."
         )
-    if None in reasons:
-        return
-    few = zip(known[:5], reasons[:5], strict=True)
-    listed = "; ".join(f"{factor.name}: {reason}" for factor, reason in few)
-    more = "; ..." if len(known) > 5 else ""
-    raise DemixError(f"Expected a factor that can be tested, but there is none ({listed}{more}).")
+    if None not in reasons:
+        few = [f"{known[i].name}: {reason}" for i, reason in enumerate(reasons[:5])]
+        listed = "; ".join([*few, "..."] if len(known) > 5 else few)
+        raise DemixError(f"Expected a factor that can be tested, but there is none ({listed}).")
+    return rows, known, reasons, split

@@ -20,14 +20,7 @@ class ProbeSplit(NamedTuple):
 
 
 def random_split(rows: int, seed: int) -> ProbeSplit:
-    """Split row numbers at random: half fit, a fifth chooses the penalty, the others score.
-
-    Examples
-    --------
-    >>> from demix.metrics.probes.result import random_split
-    >>> [len(part) for part in random_split(100, seed=0)]
-    [50, 20, 30]
-    """
+    """Split row numbers at random: half fit, a fifth chooses the penalty, the others score."""
     order = np.random.default_rng([seed, 3]).permutation(rows)
     first, second = int(_TRAIN * rows), int((_TRAIN + _VALIDATION) * rows)
     return ProbeSplit(order[:first], order[first:second], order[second:])
@@ -45,19 +38,10 @@ class Estimate(NamedTuple):
 class ReadOut:
     """How well one factor is read out of features by a linear map.
 
-    Attributes
-    ----------
-    kind : str
-        The kind of the factor.
-    scores : dict of str to Estimate
-        Of numbers ``r`` (Pearson's) and ``r2``; of two categories ``auc``, ``balanced_accuracy``
-        and ``accuracy``; of more the latter two. The first is the one that is tested.
-    null : ndarray (B,)
-        The first score with the factor shuffled over the held-out rows, B times.
-    penalty : float
-        The penalty that predicts the validation rows best.
-    split : ProbeSplit
-        Which rows were used for what.
+    ``scores`` are of numbers ``r`` (Pearson's) and ``r2``; of two categories ``auc``,
+    ``balanced_accuracy`` and ``accuracy``; of more the latter two. The first is the one that is
+    tested: ``null`` ``(B,)`` is this score with the factor shuffled over the held-out rows, B
+    times. ``penalty`` predicts the validation rows best.
     """
 
     kind: str
