@@ -11,9 +11,9 @@ from demix._support.errors import DemixError
 
 
 def check_seed(seed: int) -> int:
-    """Return ``seed`` if seeds of held-out draws can be derived from it."""
-    if not 0 <= seed < 2**40:
-        raise DemixError(f"A seed must be a whole number from 0 to 2^40 - 1, but got {seed}.")
+    """Return ``seed`` if all its bits count: torch ignores those above the 32nd on a CPU."""
+    if not 0 <= seed < 2**32:
+        raise DemixError(f"A seed must be a whole number from 0 to 2^32 - 1, but got {seed}.")
     return seed
 
 

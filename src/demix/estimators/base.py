@@ -31,8 +31,8 @@ from demix.theory.setting import Setting, Supervision
 from demix.training.loop import Record
 from demix.training.recipe import Recipe
 
-# An encoder for more would not fit into the memory of any machine.
-_MOST_LATENTS = 10**6
+# A fit of more would take days.
+_MOST_LATENTS = 10_000
 
 
 class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):

@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
 from demix.metrics.score import Meaning, Score
-from demix.metrics.statistic import Statistic, halves, mean_of, over, scored
+from demix.metrics.statistic import Statistic, halves, mean_of, over, scored, unit_columns
 from demix.theory.setting import UP_TO
 
 Method = Literal["pearson", "spearman"]
@@ -108,8 +108,5 @@ def _standardise(x: np.ndarray, method: Method) -> np.ndarray:
     if method not in ("pearson", "spearman"):
         raise DemixError(f'method must be "pearson" or "spearman", but got {method!r}.')
     ranked = rankdata(x, axis=0) if method == "spearman" else x
-    centred = ranked - ranked.mean(axis=0)
-    size = np.linalg.norm(centred, axis=0)
-    # A latent that varies by rounding only is constant: its correlation means nothing.
-    flat = size <= 1e-12 * np.abs(ranked).max(axis=0) * len(x) ** 0.5
-    return np.where(flat, 0.0, centred / np.where(flat, 1.0, size))
+    moved = unit_columns(ranked)
+    return over(moved, np.broadcast_to(np.linalg.norm(moved, axis=0), moved.shape))

@@ -10,7 +10,16 @@ from scipy.stats import norm, rankdata
 
 from demix.metrics.factors import Factors, check_factors
 from demix.metrics.score import ANY_MIXING, Meaning, Score
-from demix.metrics.statistic import Statistic, Values, halves, mean_of, over, r2_of, scored_each
+from demix.metrics.statistic import (
+    Statistic,
+    Values,
+    halves,
+    mean_of,
+    over,
+    r2_of,
+    scored_each,
+    unit_columns,
+)
 
 _TREES = 30
 _LEAF = 5
@@ -141,7 +150,7 @@ class _Forest:
             maker, target = ExtraTreesClassifier, factors.classes[:, column]
             self.target = np.eye(factors.classes_of(column))[target[test]]
         else:
-            maker, target = ExtraTreesRegressor, factors.values[:, column]
+            maker, target = ExtraTreesRegressor, unit_columns(factors.values[:, column])
             self.target = target[test, None]
         self.model = maker(
             n_estimators=_TREES,

@@ -10,7 +10,16 @@ import numpy as np
 from demix.metrics.factors import Factors, check_factors
 from demix.metrics.information import binned_information
 from demix.metrics.score import Meaning, Score
-from demix.metrics.statistic import Statistic, Values, halves, mean_of, over, r2_of, scored
+from demix.metrics.statistic import (
+    Statistic,
+    Values,
+    halves,
+    mean_of,
+    over,
+    r2_of,
+    scored,
+    unit_columns,
+)
 
 
 def mutual_information_gap(
@@ -82,6 +91,7 @@ def separated_predictability(
     0.0
     """
     latents, true = check_factors(latents, factors, categorical)
+    latents = unit_columns(latents)
     fit, test = halves(len(latents), seed)
 
     def measure(z: np.ndarray) -> Statistic:
@@ -115,10 +125,10 @@ def _number_scores(
     latents: np.ndarray, factors: Factors, column: int, fit: np.ndarray, test: np.ndarray
 ) -> Callable[[np.ndarray], np.ndarray]:
     """Return how each latent alone predicts a number, ``(B, m)`` under weights."""
-    target = factors.values[:, [column]]
+    target = unit_columns(factors.values[:, [column]])
     z_mean, s_mean = latents[fit].mean(axis=0), target[fit].mean()
-    centred = latents[fit] - z_mean
-    slope = over(centred.T @ (target[fit, 0] - s_mean), np.square(centred).sum(axis=0))
+    moved = latents[fit] - z_mean
+    slope = over(moved.T @ (target[fit, 0] - s_mean), np.square(moved).sum(axis=0))
     error = target[test] - s_mean - (latents[test] - z_mean) * slope
     return r2_of(error, np.broadcast_to(target[test], error.shape))
 

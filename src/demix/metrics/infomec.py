@@ -12,7 +12,16 @@ from demix.metrics.factors import Factors, check_factors
 from demix.metrics.information import ONE_FACTOR_EACH, nearest_information
 from demix.metrics.readout import class_shares
 from demix.metrics.score import ANY_MIXING, Meaning, Score
-from demix.metrics.statistic import Statistic, Values, halves, mean_of, over, r2_of, scored_each
+from demix.metrics.statistic import (
+    Statistic,
+    Values,
+    halves,
+    mean_of,
+    over,
+    r2_of,
+    scored_each,
+    unit_columns,
+)
 
 
 class InfoMEC(NamedTuple):
@@ -123,8 +132,8 @@ def _explicit(
     parts = []
     numbers = np.flatnonzero(~factors.categorical)
     if len(numbers):
-        target = factors.values[:, numbers]
-        predicted = LinearRegression().fit(latents[fit], target[fit]).predict(latents[test])
+        z, target = unit_columns(latents), unit_columns(factors.values[:, numbers])
+        predicted = LinearRegression().fit(z[fit], target[fit]).predict(z[test])
         parts.append(r2_of(target[test] - predicted, target[test]))
     categories = np.flatnonzero(factors.categorical)
     if len(categories):

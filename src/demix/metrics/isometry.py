@@ -10,7 +10,7 @@ import numpy as np
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
 from demix.metrics.score import Meaning, Score
-from demix.metrics.statistic import Statistic, Values, over, scored
+from demix.metrics.statistic import Statistic, Values, over, scored, units_of
 
 
 def isometry_error(
@@ -49,7 +49,8 @@ def isometry_error(
     >>> bool(isometry_error(z * [1.0, 2.0, 3.0], z) > 0.2)
     True
     """
-    latents, factors = check_pair(latents, factors)
+    # One unit for all columns, which the constant takes up.
+    latents, factors = (x / units_of(x).max() for x in check_pair(latents, factors))
     number = isinstance(similarity, int | float) and not isinstance(similarity, bool)
     if similarity != "dot" and not (number and 0 < float(similarity) < math.inf):
         raise DemixError(f'similarity must be "dot" or a number p > 0, but got {similarity!r}.')

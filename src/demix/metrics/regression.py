@@ -11,7 +11,16 @@ from sklearn.linear_model import LinearRegression
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
 from demix.metrics.score import ANY_MIXING, Meaning, Score
-from demix.metrics.statistic import Statistic, Values, halves, mean_of, over, r2_of, scored
+from demix.metrics.statistic import (
+    Statistic,
+    Values,
+    halves,
+    mean_of,
+    over,
+    r2_of,
+    scored,
+    unit_columns,
+)
 from demix.theory.setting import UP_TO
 
 
@@ -47,7 +56,7 @@ def affine_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
     >>> bool(affine_r2(z**8, z) < 0.9)
     True
     """
-    latents, factors = check_pair(latents, factors)
+    latents, factors = map(unit_columns, check_pair(latents, factors))
     fit, test = halves(len(latents), seed)
 
     def measure(z: np.ndarray) -> Statistic:

@@ -131,6 +131,24 @@ def _weights(samples: int, seed: int) -> Iterator[np.ndarray]:
         yield counts.reshape(number, samples) / samples
 
 
+def units_of(x: np.ndarray) -> np.ndarray:
+    """Return a power of 2 about as large as the range of each column; 1 for a constant one.
+
+    Dividing by it is exact, and keeps squares of the smallest and largest numbers from being lost.
+    """
+    reach = x.max(axis=0).astype(np.float64) - x.min(axis=0)
+    return np.asarray(np.ldexp(1.0, np.frexp(reach)[1]))
+
+
+def unit_columns(x: np.ndarray) -> np.ndarray:
+    """Return columns of mean 0 and of size about 1, for scores that ignore scale and shift.
+
+    Columns that vary by rounding only are zeros: what they correlate with means nothing.
+    """
+    flat = np.ptp(x, axis=0) <= 8 * np.finfo(float).eps * np.abs(x).max(axis=0)
+    return np.where(flat, 0.0, (x - x.mean(axis=0)) / units_of(x))
+
+
 def over(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     """Divide, with 0 where there is nothing to divide by."""
     safe = np.where(denominator > 0, denominator, 1.0)

@@ -18,7 +18,7 @@ import numpy as np
 from demix.metrics.factors import Factors, check_factors
 from demix.metrics.readout import class_shares
 from demix.metrics.score import Meaning, Score
-from demix.metrics.statistic import Statistic, halves, mean_of, over, scored
+from demix.metrics.statistic import Statistic, halves, mean_of, over, scored, unit_columns
 
 _RUN = 64
 
@@ -106,9 +106,9 @@ def _guessed(
 ) -> Score:
     """Return the accuracy of guesses from the runs of one half for those of the other."""
     latents, true = check_factors(latents, factors, categorical)
-    spread = latents.std(axis=0)
-    varies = spread > 1e-12 * np.abs(latents).max(axis=0)
-    scaled = (latents / np.where(varies, spread, 1.0))[:, varies]
+    moved = unit_columns(latents)
+    moved = moved[:, moved.any(axis=0)]
+    scaled = moved / moved.std(axis=0)
     parts = [_runs(true, rows, seed) for rows in halves(len(latents), seed)]
     fixed = np.concatenate([factor for _, factor in parts])
     known = len(parts[0][1])

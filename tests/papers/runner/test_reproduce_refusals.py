@@ -73,8 +73,8 @@ def test_an_unknown_row_is_refused_before_anything_is_written(tmp_path, rows):
     assert snapshot(tmp_path) == {}
 
 
-@pytest.mark.parametrize("seed", [-1, 2**40, 10**20])
-def test_a_seed_that_meets_held_out_draws_is_refused_before_anything_is_written(tmp_path, seed):
+@pytest.mark.parametrize("seed", [-1, 2**32, 2**40, 10**20])
+def test_a_seed_that_repeats_another_is_refused_before_anything_is_written(tmp_path, seed):
     with pytest.raises(DemixError, match=f"from 0 to .* but got {seed}"):
         run(tmp_path / "new", seeds=[0, seed])
     assert snapshot(tmp_path) == {}

@@ -14,6 +14,7 @@ from demix._support.memory import check_memory
 from demix._support.validation import as_numpy
 from demix.data.factors import KnownFactors
 from demix.metrics.factors import are_few_whole_numbers
+from demix.metrics.statistic import units_of
 
 KINDS = ("continuous", "ordinal", "periodic", "categorical", "binary")
 _LEAST = 20  # rows that must have a value, or have another one, for a factor to be tested
@@ -84,12 +85,15 @@ class Factor:
 
     @cached_property
     def targets(self) -> np.ndarray:
-        """What a read-out of numbers is fitted to ``(N, k)``; sine and cosine of a period."""
+        """What a read-out is fitted to ``(N, k)``: numbers in units of about their range.
+
+        Of a period, sine and cosine.
+        """
         if self.period is not None:
             angle = 2 * np.pi * self.values.astype(float) / self.period
             return np.stack([np.sin(angle), np.cos(angle)], axis=1)
         number = self.codes if self.kind == "ordinal" else self.values
-        return number.astype(float)[:, None]
+        return (number / units_of(number))[:, None]
 
     @cached_property
     def counted(self) -> np.ndarray:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from demix.metrics.statistic import units_of
+
 PENALTIES = tuple(10.0**power for power in range(3, -9, -1))
 """Penalties that are tried, in units of the variance of one feature, strongest first."""
 
@@ -28,6 +30,7 @@ class Basis:
     """
 
     mean: np.ndarray  # (d,), of the training features
+    units: np.ndarray  # (d,), powers of 2 that features are divided by: float32 holds the axes
     axes: np.ndarray  # (d, q), with the scale of each feature; q is the rank
     variances: np.ndarray  # (q,), along the axes
 
@@ -36,24 +39,25 @@ class Basis:
         """Return the axes of training features ``(n, d)``, in the smaller of both dimensions."""
         rows, width = train.shape
         mean = train.mean(axis=0, dtype=np.float64)
-        spread = _spread(train, mean)
+        units = units_of(train)
+        spread = _spread(train, mean, units)
         # A column that never changes has no scale.
         scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
         if width <= rows:
             gram = np.zeros((width, width))
             for block in _blocks(train):
-                part = (block - mean) * scale
+                part = (block - mean) / units * scale
                 gram += part.T @ part
             variances, axes = np.linalg.eigh(gram / rows)
             kept = variances > _FLAT * max(variances[-1], 0.0)
             axes, variances = axes[:, kept], variances[kept]
         else:
-            standard = (train - mean) * scale
+            standard = (train - mean) / units * scale
             variances, sides = np.linalg.eigh(standard @ standard.T / rows)
             kept = variances > _FLAT * max(variances[-1], 0.0)
             variances = variances[kept]
             axes = standard.T @ (sides[:, kept] / np.sqrt(rows * variances))
-        return cls(mean, scale[:, None] * axes, variances)
+        return cls(mean, units, scale[:, None] * axes, variances)
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """Return the coordinates ``(N, q)`` of features ``(N, d)``, in their precision."""
@@ -62,7 +66,8 @@ class Basis:
         for start in range(0, len(features), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
             # Centred first: in a product a large mean would cost digits.
-            coordinates[part] = (features[part] - self.mean).astype(features.dtype) @ axes
+            moved = (features[part] - self.mean) / self.units
+            coordinates[part] = moved.astype(features.dtype) @ axes
         return coordinates
 
 
@@ -96,10 +101,10 @@ def ridge(
     return fits
 
 
-def _spread(train: np.ndarray, mean: np.ndarray) -> np.ndarray:
-    """Return the standard deviations ``(d,)`` of columns, exactly 0 for a constant."""
-    squares = sum(np.square(block - mean).sum(axis=0) for block in _blocks(train))
-    return np.where(np.ptp(train, axis=0) > 0, np.sqrt(squares / len(train)), 0.0)
+def _spread(train: np.ndarray, mean: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Return the standard deviations ``(d,)`` of columns in units, exactly 0 for a constant."""
+    squares = sum(np.square((block - mean) / units).sum(axis=0) for block in _blocks(train))
+    return np.where(train.max(axis=0) > train.min(axis=0), np.sqrt(squares / len(train)), 0.0)
 
 
 def _blocks(rows: np.ndarray) -> list[np.ndarray]:

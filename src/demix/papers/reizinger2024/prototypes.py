@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression
 from demix._support.errors import DemixError
 from demix._support.validation import check_matrix
 from demix.metrics.score import Meaning, Score
-from demix.metrics.statistic import Statistic, mean_of, over, scored
+from demix.metrics.statistic import Statistic, mean_of, over, scored, unit_columns
 from demix.theory.setting import UP_TO
 
 
@@ -80,6 +80,7 @@ def prototypes_r2(
     random = np.random.default_rng(seed)
     part_of = np.zeros(len(vectors), dtype=int)
     part_of[random.permutation(present)] = np.arange(len(present)) % parts
+    rows = unit_columns(rows)
 
     def measure(target: np.ndarray) -> Statistic:
         predicted = np.empty_like(target)

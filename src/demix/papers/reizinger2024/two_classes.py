@@ -64,7 +64,7 @@ def two_classes(features: np.ndarray, second: np.ndarray) -> TwoClasses:
     # Where it begins is a step of Newton's from zero.
     start = np.append(places.T @ signs / (2 * rows) / bend, signs.mean())
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"gtol": 1e-5}).x
-    weights = basis.axes @ (found[:-1] / bend)
+    weights = basis.axes @ (found[:-1] / bend) / basis.units
     return TwoClasses(weights, float(2 * found[-1] - weights @ basis.mean), float(penalty))
 
 
