@@ -57,11 +57,6 @@ class Marginal(ABC):
 class Uniform(Marginal):
     r"""The uniform distribution :math:`p(z) = |Z|^{-1}` of the theorems (Eqs. 2, 5, 8).
 
-    Parameters
-    ----------
-    space : Space
-        A bounded space.
-
     Examples
     --------
     >>> from demix import Sphere, Uniform

@@ -17,17 +17,7 @@ def check_conditional(conditional: Conditional, *, samples: int = 4096, seed: in
     and that the mean of ``-log_prob`` over samples agrees with ``mean_entropy`` (four standard
     errors), which fails unless density and sampler agree and the density is normalised.
 
-    Parameters
-    ----------
-    conditional : Conditional
-        On a bounded space.
-    samples, seed : int
-        How many pairs are drawn, and their seed.
-
-    Raises
-    ------
-    DemixError
-        With the law that is broken.
+    Raises a :class:`demix.DemixError` that names the law that is broken. The space must be bounded.
 
     Examples
     --------

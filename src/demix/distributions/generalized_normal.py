@@ -178,14 +178,9 @@ class GeneralizedNormal(NoiseModel):
 
 
 class Normal(GeneralizedNormal):
-    """Normal noise of standard deviation ``sigma`` (a generalised normal with ``p = 2``).
+    """Normal noise: :class:`GeneralizedNormal` with ``p = 2``.
 
-    Parameters
-    ----------
-    space : Real, Box or Sphere
-        Where anchors and samples live.
-    sigma : float
-        The standard deviation before truncation or projection.
+    ``sigma`` is its standard deviation before truncation or projection.
 
     Examples
     --------
@@ -203,16 +198,10 @@ class Normal(GeneralizedNormal):
 
 
 class Laplace(GeneralizedNormal):
-    """Laplace noise of the given scale (a generalised normal with ``p = 1``).
+    """Laplace noise: :class:`GeneralizedNormal` with ``p = 1``.
 
-    Parameters
-    ----------
-    space : Real, Box or Sphere
-        Where anchors and samples live.
-    scale : float
-        ``lambda``, the mean absolute deviation before truncation or projection.
-    limit : float
-        Noise beyond it does not occur: the truncated Laplace of Reizinger et al. (2024), Fig. 5.
+    ``scale`` is its mean absolute deviation before truncation or projection; with a ``limit`` it is
+    the truncated Laplace of Reizinger et al. (2024), Fig. 5.
 
     Examples
     --------

@@ -112,13 +112,6 @@ class GeneralizedVonMisesFisher(NoiseModel):
 class VonMisesFisher(GeneralizedVonMisesFisher):
     r"""The density :math:`p(z~ | z) = C_p^{-1} e^{\kappa z^T z~}` on the unit sphere (Eq. 2).
 
-    Parameters
-    ----------
-    space : Sphere
-        The unit sphere.
-    kappa : float
-        The concentration.
-
     Examples
     --------
     >>> import torch

@@ -83,24 +83,12 @@ class Encoder(nn.Module):
                     f"components must be between 1 and the {numbers} dimensions of the input, but "
                     f"got {components!r}."
                 )
-            self.settings: dict[str, Any] = {
-                "dim_in": numbers,
-                "body": body,
-                "hidden": list(hidden),
-                "activation": activation,
-                "residual": residual,
-                "batch_norm": batch_norm,
-                "components": components,
-            }
+            layers: dict[str, Any] = {"activation": activation, "residual": residual}
+            layers["batch_norm"] = batch_norm
+            self.settings: dict[str, Any] = {"dim_in": numbers, "body": body}
+            self.settings |= {"hidden": list(hidden), **layers, "components": components}
             self.whitening = Whitening(numbers, components)
-            self.body = mlp(
-                numbers if components is None else components,
-                hidden,
-                space.dim,
-                activation=activation,
-                residual=residual,
-                batch_norm=batch_norm,
-            )
+            self.body = mlp(components or numbers, hidden, space.dim, **layers)
         else:
             shape, self.body = image_body(body, dim_in, space.dim)
             self.settings = {"dim_in": list(shape), "body": body}

@@ -47,7 +47,7 @@ def export_onnx(encoder: Encoder, path: str | Path) -> Path:
     The graph holds everything: whitening, body, the map to the space and the learnt size. It takes
     ``x`` ``(batch, dim_in)``, or images ``(batch, C, H, W)``, to ``z`` ``(batch, n)``, all
     float32, for a batch of any size. The same encoder gives the same bytes. Needs the extra
-    ``onnx``.
+    ``onnx``. A body, a space or an encoder class of your own has no ONNX form here.
 
     Parameters
     ----------
@@ -56,17 +56,6 @@ def export_onnx(encoder: Encoder, path: str | Path) -> Path:
         evaluation mode, whatever mode the encoder is in.
     path : path
         The file. An earlier export is replaced, any other file is refused.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    DemixError
-        If the extra is missing, or for a body, a space or an encoder class of your own, which have
-        no ONNX form here.
 
     Examples
     --------

@@ -114,6 +114,7 @@ class ChannelScaling(nn.Module):
     Whitening for images: a covariance of all pixels would be larger than the model.
     """
 
+    samples = 1024  # that a fit should see
     mean: Tensor
     deviation: Tensor
 
@@ -122,11 +123,6 @@ class ChannelScaling(nn.Module):
         self.shape = shape
         self.register_buffer("mean", torch.zeros(shape[0], 1, 1))
         self.register_buffer("deviation", torch.ones(shape[0], 1, 1))
-
-    @property
-    def samples(self) -> int:
-        """How many images a fit should see."""
-        return 1024
 
     @property
     def fit_bytes(self) -> int:

@@ -24,7 +24,7 @@ def contrast(
     include_positive: bool = True,
     group: dist.ProcessGroup | None = None,
 ) -> Tensor:
-    r"""Return the mean cross-entropy of telling each query's key from all other keys.
+    r"""Return the mean cross-entropy, in nats, of telling each query's key from all other keys.
 
     .. math:: -\frac{1}{B} \sum_i \log
               \frac{e^{s(q_i, k_{+(i)}) / \tau}}{\sum_j e^{s(q_i, k_j) / \tau}}
@@ -43,10 +43,8 @@ def contrast(
 
     Parameters
     ----------
-    queries : Tensor (B, d)
-        One row per query.
-    keys : Tensor (K, d)
-        One row per key.
+    queries, keys : Tensor (B, d), (K, d)
+        One row per query or key.
     positives : Tensor (B,) of int64, optional
         Index of each query's key; by default its own row. With a ``group`` keys are counted over
         all ranks, in their order; the row is that of the query's own rank.
@@ -60,11 +58,6 @@ def contrast(
         False leaves the positive out of the denominator, as in SimCLR.
     group : ProcessGroup, optional
         The ranks that queries and keys lie on; by default this process alone.
-
-    Returns
-    -------
-    Tensor ()
-        The loss in nats.
 
     Examples
     --------

@@ -128,12 +128,9 @@ def sampled_log_likelihood(matched: Tensor, others: Tensor, drawn: Tensor, total
 
     .. math:: e^{s_{i+}} + \frac{N - 1}{S - h_i} \sum_{j\ \mathrm{drawn},\ j \neq +(i)} e^{s_{ij}}
 
-    Given :math:`h_i`, each of the :math:`N - 1` other keys is among the :math:`S - h_i` other drawn
-    ones with probability :math:`(S - h_i) / (N - 1)`, so the estimate is unbiased. Its logarithm is
-    too low by :math:`O(1 / S)` on average (Jensen), and so is the loss. It is exact for ``S = N``.
-
-    ``matched`` are :math:`s_{i+}`, ``others`` the logarithms of the sums over drawn keys, and
-    ``drawn`` the numbers :math:`S - h_i` of their terms, ``(B,)`` each.
+    which is unbiased. Its logarithm is too low by :math:`O(1 / S)` on average (Jensen), and so is
+    the loss. ``matched`` are :math:`s_{i+}`, ``others`` the logarithms of the sums over drawn keys,
+    and ``drawn`` the numbers :math:`S - h_i` of their terms, ``(B,)`` each.
     """
     # In the type of the logits: float32 would cost a float64 loss its digits.
     represented = drawn.to(others).log()

@@ -15,23 +15,10 @@ _TOLERANCE = 1e-6
 def cluster_vectors(marginal: Marginal, count: int, *, seed: int, flat: bool = False) -> Tensor:
     """Draw ``count`` cluster vectors from a distribution on the sphere.
 
-    Parameters
-    ----------
-    marginal : Marginal
-        ``Uniform(sphere)``, or ``Normal(sphere, 1.0).at()`` and ``Laplace(sphere, 1.0).at()`` for
-        vectors around a pole (Table 5 of Reizinger et al. 2024).
-    count : int
-        How many.
-    seed : int
-        Seed of the draw.
-    flat : bool
-        Put all of them into one hyperplane: no affine generator system, so that Theorem 1 does not
-        apply.
-
-    Returns
-    -------
-    Tensor (count, d)
-        Points of the space; unless ``flat``, an affine generator system if ``count > d``.
+    The marginal is ``Uniform(sphere)``, or ``Normal(sphere, 1.0).at()`` and
+    ``Laplace(sphere, 1.0).at()`` for vectors around a pole (Table 5 of Reizinger et al. 2024). The
+    vectors ``(count, d)`` are an affine generator system if ``count > d``. With ``flat`` all of
+    them lie in one hyperplane, so that Theorem 1 does not apply.
 
     Examples
     --------

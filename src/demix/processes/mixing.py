@@ -15,13 +15,7 @@ from demix.spaces.base import Space
 
 
 class Mixing(ABC):
-    """An injective ``g: Z -> X`` that turns latents into observations.
-
-    Attributes
-    ----------
-    dim_in, dim_out : int
-        The dimensions of latents and observations.
-    """
+    """An injective ``g: Z -> X`` from ``dim_in`` latents to ``dim_out`` observed numbers."""
 
     dim_in: int
     dim_out: int

@@ -27,14 +27,7 @@ class Pairs(NamedTuple):
 class Process:
     """The generating process of Eqs. 2 and 5: ``z ~ p(z)``, ``z~ ~ p(z~ | z)``, ``x = g(z)``.
 
-    Parameters
-    ----------
-    marginal : Marginal
-        The distribution of the anchors.
-    conditional : Conditional
-        The distribution of the positives, on the same space.
-    mixing : Mixing
-        The injective map to observations.
+    Marginal, of the anchors, and conditional, of the positives, are distributions on one space.
 
     Examples
     --------

@@ -17,13 +17,6 @@ Bound = float | Sequence[float]
 class Box(Space):
     r"""The hyperrectangle :math:`[a_1, b_1] \times \dots \times [a_n, b_n]`.
 
-    Parameters
-    ----------
-    dim : int
-        The dimension ``n``.
-    low, high : float or sequence of n floats
-        The bounds.
-
     Examples
     --------
     >>> import torch

@@ -16,11 +16,7 @@ from demix.spaces.base import Space
 class Product(Space):
     r"""The product :math:`Z_1 \times \dots \times Z_k`; a latent is the parts side by side.
 
-    Parameters
-    ----------
-    parts : sequence of Space
-        The factors of the product, in the order of their coordinates (or what their ``to_dict``
-        returned).
+    A part may be given as what its ``to_dict`` returned.
 
     Examples
     --------

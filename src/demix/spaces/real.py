@@ -21,13 +21,10 @@ class Real(Space):
     False
     """
 
+    log_volume = math.inf
+
     def __init__(self, dim: int) -> None:
         self.dim = check_dim(dim)
-
-    @property
-    def log_volume(self) -> float:
-        """Infinite."""
-        return math.inf
 
     def uniform(self, size: int, *, generator: torch.Generator | None = None) -> Tensor:
         """Refuse: no uniform distribution exists on an unbounded space."""

@@ -121,11 +121,6 @@ def train(
         Plain facts that identify this training, e.g. the settings of its data. A checkpoint with
         other facts is refused.
 
-    Returns
-    -------
-    Training
-        The history.
-
     Examples
     --------
     >>> from demix import Encoder, InfoNCE, LeakyMixing, Process, Recipe, Sphere, Uniform

@@ -26,7 +26,6 @@ class Basis:
     and covariance :math:`\mathrm{diag}(v)`, so that ridge regression of a centred target
     :math:`y` with penalty :math:`\alpha` has the coefficients
     :math:`\mathrm{mean}(a_i y) / (v_i + \alpha)`. Made once, it serves all factors and penalties.
-
     """
 
     mean: np.ndarray  # (d,), of the training features
