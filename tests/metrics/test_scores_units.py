@@ -9,8 +9,8 @@ import pytest
 
 from demix import all_scores, probe
 from demix.metrics.isometry import isometry_error
-from demix.metrics.prototypes import prototypes_r2
 from demix.metrics.regression import orthogonal_r2, orthogonality_error
+from demix.papers.reizinger2024.prototypes import prototypes_r2
 
 # Scores that know one scale for all columns.
 COMMON = {"orthogonal_r2", "isometry_error"}
