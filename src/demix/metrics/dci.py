@@ -112,17 +112,12 @@ def dci(
 def disentanglement_of(importance: np.ndarray) -> Values:
     """Return disentanglement ``(B,)`` and that of each latent from ``R (B, n, m)``."""
     strength = importance.sum(axis=1)
-    parts = _certainty(np.moveaxis(importance, 1, 2))
+    parts = completeness_of(np.moveaxis(importance, 1, 2))
     return over((parts * strength).sum(axis=1), strength.sum(axis=1)), parts
 
 
 def completeness_of(importance: np.ndarray) -> np.ndarray:
-    """Return the completeness ``(B, n)`` of each factor from ``R (B, n, m)``."""
-    return _certainty(importance)
-
-
-def _certainty(importance: np.ndarray) -> np.ndarray:
-    """Return 1 less the entropy of shares along the last axis over its maximum, 0 without any."""
+    """Return the completeness ``(B, n)`` of each factor from ``R (B, n, m)``, 0 without any."""
     total = importance.sum(axis=-1, keepdims=True)
     shares = over(importance, total)
     entropy = -(shares * np.log(np.where(shares > 0, shares, 1.0))).sum(axis=-1)

@@ -54,14 +54,8 @@ def linear_accuracy(
     fit, test = halves(len(latents), seed)
 
     def measure(z: np.ndarray) -> Statistic:
-        right = np.stack(
-            [
-                class_shares(z, true.classes[:, i], fit, test).argmax(axis=1)
-                == true.classes[test, i]
-                for i in columns
-            ],
-            axis=1,
-        )
+        guessed = [class_shares(z, true.classes[:, i], fit, test).argmax(axis=1) for i in columns]
+        right = np.stack(guessed, axis=1) == true.classes[test][:, columns]
         return Statistic(len(test), lambda weights: mean_of(weights @ right))
 
     meaning = Meaning("categories that hyperplanes separate", _LEFT_OPEN)

@@ -37,7 +37,7 @@ def test_ridge_in_the_axes_is_ridge_of_standardised_features(rows, width):
     assert train.mean(axis=0) == pytest.approx(0, abs=1e-9)
     assert np.cov(train.T, bias=True) == pytest.approx(np.diag(basis.variances), abs=1e-7)
     parts = (target[split.train], target[split.validation])
-    ((slopes, intercept, penalty),) = ridge(basis, train, validation, [parts])
+    slopes, intercept, penalty = ridge(basis, train, validation, parts)
     inputs = standardised(features, split.train)
     other = Ridge(alpha=penalty * len(train)).fit(inputs[split.train], parts[0])
     expected = other.predict(inputs[split.test])

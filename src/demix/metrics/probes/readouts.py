@@ -145,21 +145,19 @@ def _fitted_together(factors: Sequence[Factor]) -> list[list[int]]:
 
 
 def predicted_numbers(
-    basis: Basis, parts: ProbeSplit, factors: Sequence[Factor], split: ProbeSplit
-) -> Iterator[tuple[np.ndarray, float]]:
-    """Yield the predictions of numbers for the test rows, and their penalty."""
-    targets = [
-        (factor.targets[split.train], factor.targets[split.validation]) for factor in factors
-    ]
-    for slopes, intercept, penalty in ridge(basis, parts.train, parts.validation, targets):
-        yield parts.test @ slopes.astype(parts.test.dtype) + intercept, penalty
+    basis: Basis, parts: ProbeSplit, factor: Factor, split: ProbeSplit
+) -> tuple[np.ndarray, float]:
+    """Return the predictions of numbers for the test rows, and their penalty."""
+    targets = factor.targets[split.train], factor.targets[split.validation]
+    slopes, intercept, penalty = ridge(basis, parts.train, parts.validation, targets)
+    return parts.test @ slopes.astype(parts.test.dtype) + intercept, penalty
 
 
 def _numbers(
     basis: Basis, parts: ProbeSplit, factors: Sequence[Factor], split: ProbeSplit
 ) -> Iterator[tuple[Measured, float]]:
-    fits = predicted_numbers(basis, parts, factors, split)
-    for factor, (predicted, penalty) in zip(factors, fits, strict=True):
+    for factor in factors:
+        predicted, penalty = predicted_numbers(basis, parts, factor, split)
         yield measured_numbers(predicted, factor.targets[split.test]), penalty
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,33 +70,28 @@ class Basis:
 
 
 def ridge(
-    basis: Basis,
-    train: np.ndarray,
-    validation: np.ndarray,
-    targets: Sequence[tuple[np.ndarray, np.ndarray]],
-) -> list[tuple[np.ndarray, np.ndarray, float]]:
+    basis: Basis, train: np.ndarray, validation: np.ndarray, targets: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, float]:
     r"""Fit :math:`y \approx b + w^\top a` with the penalty that predicts the validation rows best.
 
     .. math::
         \min_{w, b} \; \mathrm{mean}\, \|y - b - w^\top a\|^2 + \alpha \|w\|^2
 
-    ``train`` ``(n, q)`` and ``validation`` ``(m, q)`` are coordinates in the basis; each factor has
-    targets ``(n, k)`` and ``(m, k)``, whose ``k`` columns share a penalty. Returns coefficients
-    ``(q, k)``, intercept ``(k,)`` and penalty of each factor.
+    ``train`` ``(n, q)`` and ``validation`` ``(m, q)`` are coordinates in the basis; the ``k``
+    columns of the targets ``(n, k)`` and ``(m, k)`` share a penalty. Returns coefficients
+    ``(q, k)``, intercept ``(k,)`` and penalty.
     """
-    fits = []
-    for fitted, checked in targets:
-        intercept = fitted.mean(axis=0)
-        slopes = (train.T @ (fitted - intercept).astype(train.dtype)).astype(float) / len(train)
-        best = (np.inf, slopes, 0.0)
-        for penalty in PENALTIES:
-            coefficients = slopes / (basis.variances + penalty)[:, None]
-            predicted = validation @ coefficients.astype(validation.dtype) + intercept
-            error = float(np.square(checked - predicted).sum())
-            if error < best[0]:
-                best = (error, coefficients, penalty)
-        fits.append((best[1], intercept, best[2]))
-    return fits
+    fitted, checked = targets
+    intercept = fitted.mean(axis=0)
+    slopes = (train.T @ (fitted - intercept).astype(train.dtype)).astype(float) / len(train)
+    best = (np.inf, slopes, 0.0)
+    for penalty in PENALTIES:
+        coefficients = slopes / (basis.variances + penalty)[:, None]
+        predicted = validation @ coefficients.astype(validation.dtype) + intercept
+        error = float(np.square(checked - predicted).sum())
+        if error < best[0]:
+            best = (error, coefficients, penalty)
+    return best[1], intercept, best[2]
 
 
 def _spread(train: np.ndarray, mean: np.ndarray, units: np.ndarray) -> np.ndarray:

@@ -17,27 +17,15 @@ from demix.theory.setting import UP_TO
 def prototypes_r2(
     prototypes: Any, vectors: Any, clusters: Any = None, *, folds: int = 10, seed: int = 0
 ) -> Score:
-    r"""Return the held-out :math:`R^2` of a linear regression from prototypes to cluster vectors.
+    """Return the held-out :math:`R^2` of a linear regression from prototypes to cluster vectors.
 
-    By Theorem 1 of Reizinger et al. (2024) the prototypes of a classifier are an affine image of
-    the cluster vectors. Those of one cluster coincide, so that a split over prototypes would score
-    on vectors it was fitted on; here whole clusters are held out, and every vector is predicted by
-    a regression on the prototypes of others. Invariant to invertible affine maps of the prototypes;
-    for the baseline, vectors are shuffled over the clusters.
-
-    Parameters
-    ----------
-    prototypes : array (N, m)
-        E.g. ``Classification.prototypes()``.
-    vectors : array (C, d)
-        The cluster vectors.
-    clusters : array (N,) of int, optional
-        The cluster of each prototype, e.g. ``ClusterProcess.classes_of_labels``; by default
-        prototype ``i`` is of cluster ``i``.
-    folds : int
-        Into how many parts the clusters are split; with fewer clusters each is left out once.
-    seed : int
-        Seed of the split, of the shuffled baseline and of the interval.
+    By Theorem 1 of Reizinger et al. (2024) the prototypes ``(N, m)`` of a classifier are an affine
+    image of the cluster vectors ``(C, d)``. Those of one cluster coincide, so that a split over
+    prototypes would score on vectors it was fitted on; here whole clusters are held out, in so many
+    ``folds`` (with fewer clusters, one by one), and every vector is predicted by a regression on
+    the prototypes of others. Invariant to invertible affine maps of the prototypes; for the
+    baseline, vectors are shuffled over the clusters. By default prototype ``i`` is of cluster
+    ``i``, else as ``clusters`` ``(N,)`` says, e.g. ``ClusterProcess.classes_of_labels``.
 
     Examples
     --------

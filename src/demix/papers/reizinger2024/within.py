@@ -20,14 +20,7 @@ _LEAST = 4
 class Indicators(Factor):
     """A category that is read out as numbers, one indicator for each of its values.
 
-    Read-outs of categories and of numbers are then measured alike, by r and :math:`R^2`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.papers.reizinger2024.within import Indicators
-    >>> Indicators("shape", np.array(["cube", "ball", "cube"]), "categorical").targets.tolist()
-    [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]
+    Read-outs of categories and of numbers are then measured alike, by r and R².
     """
 
     @property
@@ -53,32 +46,8 @@ def read_out_within(
     """Read numbers out of features by a linear map for each block, and score all blocks together.
 
     For a factor that means something within a block only, such as the angle of objects that each
-    have another zero.
-
-    Parameters
-    ----------
-    features : ndarray (N, d)
-        Finite numbers.
-    factor : Factor
-        Read out as numbers.
-    blocks : ndarray (N,)
-        The block of each row. Blocks of which fewer than four rows fit, or none chooses the
-        penalty, are left out.
-    split, permutations, seed
-        As in :func:`read_out`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.metrics.probes.factor import Factor
-    >>> from demix.papers.reizinger2024.within import read_out_within
-    >>> from demix.metrics.probes.result import random_split
-    >>> size, blocks = np.random.default_rng(0).normal(size=200), np.arange(200) % 2
-    >>> features = np.where(blocks, size, -size)[:, None]  # the other sign in one block
-    >>> factor, split = Factor("size", size, "continuous"), random_split(200, 0)
-    >>> found = read_out_within(features, factor, blocks, split, permutations=10, seed=0)
-    >>> round(found.scores["r"].value, 3)
-    1.0
+    have another zero. Blocks of which fewer than four rows fit, or none chooses the penalty, are
+    left out. Options are those of :func:`demix.metrics.probes.readouts.read_out`.
     """
     places, predicted, penalties = [], [], []
     for block in np.unique(blocks[split.test]):
@@ -87,7 +56,7 @@ def read_out_within(
             continue
         basis = Basis.of(features[rows.train])
         parts = ProbeSplit(*(basis(features[part]) for part in rows))
-        [(prediction, penalty)] = predicted_numbers(basis, parts, [factor], rows)
+        prediction, penalty = predicted_numbers(basis, parts, factor, rows)
         places.append(rows.test)
         predicted.append(prediction)
         penalties.append(penalty)

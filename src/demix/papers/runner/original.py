@@ -23,13 +23,6 @@ def paper_encoder(
     """Build the papers' encoder: ``n*10, n*50 x 4, n*10`` LeakyReLU units (App. A.3).
 
     Reizinger et al. (2024) normalise each layer over the batch.
-
-    Examples
-    --------
-    >>> from demix import Sphere
-    >>> from demix.papers.runner.original import paper_encoder
-    >>> paper_encoder(10, Sphere(10)).settings["hidden"]
-    [100, 500, 500, 500, 500, 100]
     """
     n = space.dim
     hidden = (10 * n, *(4 * [50 * n]), 10 * n)
@@ -38,28 +31,14 @@ def paper_encoder(
 
 
 def plain_adam(*, steps: int, batch: int, rate: float) -> Recipe:
-    """Return the papers' kind of training: Adam at one rate, from torch's own initialisation.
-
-    Examples
-    --------
-    >>> from demix.papers.runner.original import plain_adam
-    >>> plain_adam(steps=300_000, batch=6144, rate=1e-4).rate_factor(0)
-    1.0
-    """
+    """Return the papers' kind of training: Adam at one rate, from torch's own initialisation."""
     plain: dict[str, Any] = {"warmup": 0.0, "decay": False, "whiten": False, "initialise": False}
     return Recipe(steps=steps, batch=batch, optimizer="adam", rate=rate, **plain)
 
 
 @dataclass(frozen=True)
 class LatentMSE(PairObjective[Pairs]):
-    """Mean squared error to the true latents: the upper bound of Tables 1 and 2.
-
-    Examples
-    --------
-    >>> from demix.papers.runner.original import LatentMSE
-    >>> LatentMSE()
-    LatentMSE()
-    """
+    """Mean squared error to the true latents: the upper bound of Tables 1 and 2."""
 
     def __call__(self, encoder: Encoder, pairs: Pairs) -> Tensor:
         """Compare ``f(g(z))`` with ``z`` for all latents of the batch."""

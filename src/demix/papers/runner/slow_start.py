@@ -25,19 +25,6 @@ def take_over(encoder: Encoder, other: Encoder, x: Tensor, x_tilde: Tensor) -> E
     variance, as a few thousand positive pairs ``(N, ...)`` show them (:func:`slow_directions`). In
     a box, whose latents are independent, they are turned to their axes (:func:`independent_axes`)
     and fill it.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix import Encoder, Real
-    >>> from demix.papers.runner.slow_start import take_over
-    >>> first, x = Encoder(4, Real(8), hidden=(16,)), torch.randn(100, 4)
-    >>> second = Encoder(4, Real(3), hidden=(16,))
-    >>> second = take_over(second, first, x, x + 0.1 * torch.randn(100, 4))
-    >>> torch.equal(second.body[0].weight, first.body[0].weight)
-    True
-    >>> second.body(second.whitening(x)).std(0).round(decimals=0)
-    tensor([1., 1., 1.], grad_fn=<RoundBackward1>)
     """
     if encoder.settings != other.settings:
         raise DemixError(
@@ -73,20 +60,6 @@ def slow_directions(y: Tensor, y_tilde: Tensor, count: int) -> tuple[Tensor, Ten
     Returns the mean ``(m,)`` of the outputs ``(N, m)`` for both sides of positive pairs, and
     ``count`` directions ``(count, m)``, the slowest first, along which outputs are uncorrelated
     and have unit variance.
-
-    References
-    ----------
-    L. Wiskott, T. J. Sejnowski (2002), Slow Feature Analysis: Unsupervised Learning of Invariances.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix.papers.runner.slow_start import slow_directions
-    >>> slow, fast = torch.randn(2, 5000, generator=torch.Generator().manual_seed(0))
-    >>> y = torch.stack([fast, slow + fast], dim=1)
-    >>> mean, found = slow_directions(y, torch.stack([-fast, slow - fast], dim=1), 1)
-    >>> abs(torch.corrcoef(torch.stack([(y - mean) @ found[0], slow]))[0, 1]) > 0.999
-    tensor(True)
     """
     outputs = y.shape[1]
     if not 1 <= count <= outputs:
@@ -108,27 +81,11 @@ def slow_directions(y: Tensor, y_tilde: Tensor, count: int) -> tuple[Tensor, Ten
 
 
 def independent_axes(white: Tensor) -> Tensor:
-    r"""Rotate white outputs so that they are as independent as possible (FastICA, Hyvärinen 1999).
+    """Rotate white outputs so that they are as independent as possible (FastICA, Hyvärinen 1999).
 
     Once a linear map of independent latents is known, of which at most one is normal, their axes
     are, up to order and sign (Comon 1994). Outputs ``(N, n)`` must be centred and uncorrelated, of
     unit variance or none. Returns the rotation ``(n, n)``, a row for each axis.
-
-    References
-    ----------
-    P. Comon (1994), Independent Component Analysis, a New Concept?
-
-    A. Hyvärinen (1999), Fast and Robust Fixed-Point Algorithms for Independent Component Analysis.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix.papers.runner.slow_start import independent_axes
-    >>> z = 12**0.5 * (torch.rand(5000, 2, generator=torch.Generator().manual_seed(0)) - 0.5)
-    >>> turn = torch.tensor([[0.8, 0.6], [-0.6, 0.8]])
-    >>> (independent_axes(z @ turn.T) @ turn).abs().round().sort(0).values
-    tensor([[0., 0.],
-            [1., 1.]])
     """
     from sklearn.decomposition import FastICA  # not on import: it takes a second
     from sklearn.exceptions import ConvergenceWarning
