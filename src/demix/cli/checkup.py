@@ -22,7 +22,6 @@ from demix.cli.options import (
     column_names,
 )
 
-_MARKER = "checkup.json"
 _COLOURS = {"pass": "green", "warn": "yellow", "fail": "red", "skipped": "dim"}
 
 
@@ -53,7 +52,7 @@ def checkup(
     from rich.text import Text
 
     from demix._support.provenance import provenance
-    from demix.cli.claims import begin, claimed, finish
+    from demix.cli.claims import claimed
     from demix.cli.console import console, print_json
     from demix.cli.models import open_fit, read_like
     from demix.cli.progress import counting_bar
@@ -74,15 +73,11 @@ def checkup(
         if demixer.supervision != "pairs":
             raise DemixError(f"{model} was not fitted to pairs, but got --pairs; leave it out.")
         targets["positives"] = read_pairs(pairs, len(rows))
-    claim = claimed(
-        out,
-        _MARKER,
-        command="demix checkup",
-        inputs=[model, data, pairs, labels],
-        overwrite=overwrite,
-        about={"data file": data.name, "data": rows.digest()},
-    )
-    with claim as (folder, origin), counting_bar(console(errors=True)) as count:
+    inputs, about = [model, data, pairs, labels], {"data file": data.name, "data": rows.digest()}
+    with (
+        claimed("checkup", out, "checkup.json", inputs, overwrite=overwrite, about=about) as claim,
+        counting_bar(console(errors=True)) as count,
+    ):
         begun: list[str] = []
 
         def count_check(what: str) -> None:
@@ -92,10 +87,11 @@ def checkup(
         found = check_assumptions(
             demixer, rows, refits=refits, seed=seed, callback=count_check, **targets
         )
-        begin(folder / _MARKER, origin)
-        found.report(folder / "checkup.html", title=f"Check-up of {model.name}", provenance=origin)
-        result = {**found.to_dict(), "provenance": {**origin, **provenance()}}
-        finish(folder / _MARKER, result)
+        claim.begin()
+        title, page = f"Check-up of {model.name}", claim.folder / "checkup.html"
+        found.report(page, title=title, provenance=claim.origin)
+        result = {**found.to_dict(), "provenance": {**claim.origin, **provenance()}}
+        claim.finish(result)
     if as_json:
         print_json(result)
         return
@@ -105,4 +101,4 @@ def checkup(
         table.add_row(check.name, verdict, check.sentence)
     console().print(table)
     typer.echo(f"Supported: {found.supported}. {found.sentence}")
-    typer.echo(f"Wrote {folder}/checkup.json and checkup.html")
+    typer.echo(f"Wrote {claim.folder}/checkup.json and checkup.html")

@@ -6,7 +6,8 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,38 +30,47 @@ _MARKS = {
 }
 
 
+@dataclass(frozen=True)
+class Claim:
+    """A folder that is locked for one result, the JSON file that marks it, and its origin."""
+
+    folder: Path
+    marker: str
+    origin: Mapping[str, str]
+
+    def begin(self) -> None:
+        """Mark the result as unfinished, before the first of its files is written.
+
+        An earlier result keeps its numbers until the new one is finished.
+        """
+        before = read_marker(self.folder / self.marker)
+        self.finish({"provenance": self.origin, **(before or {}), _UNFINISHED: True})
+
+    def finish(self, result: Mapping[str, Any]) -> None:
+        """Write the marker, after all other files."""
+        write_atomic(self.folder / self.marker, json.dumps(result, indent=2) + "\n")
+
+
 @contextmanager
 def claimed(
+    command: str,
     out: Path,
     marker: str,
-    *,
-    command: str,
     inputs: Sequence[Path | None],
+    *,
     overwrite: bool,
     about: Mapping[str, str] | None = None,
     leftovers: Sequence[str] = (),
     resumes: bool = False,
-) -> Iterator[tuple[Path, dict[str, str]]]:
-    """Lock a folder for one result; yield it and the origin that its marker names.
+) -> Iterator[Claim]:
+    """Lock a folder for the result of a command.
 
     A finished result is replaced only with ``overwrite``, and never if an input lies in the folder.
-    Refused input leaves everything unchanged. Ctrl-C, a lost rank and a full disk leave files from
-    which a second try continues.
-
-    Parameters
-    ----------
-    out, inputs : Path, sequence of Path
-        The folder, and the files that are read; None for an input that is not given.
-    marker : str
-        The JSON file that identifies the folder: :func:`begin` marks it before the first file of
-        the result is written, and :func:`finish` writes it after the last.
-    about : mapping, optional
-        Entries of the origin besides the command.
-    leftovers : sequence of str
-        Files that may exist when input is refused.
-    resumes : bool
-        Whether the same command continues an interrupted one.
+    Refused input leaves everything unchanged, without ``leftovers`` that may exist by then. Ctrl-C,
+    a lost rank and a full disk leave files from which a second try continues; after Ctrl-C only
+    that of a command that ``resumes``. ``about`` is what the origin tells besides the command.
     """
+    command = f"demix {command}"
     given = [place for place in inputs if place is not None]
     with tidied(out):
         folder = claim_folder(out, marker, command=command, inputs=given)
@@ -70,11 +80,11 @@ def claimed(
                 for name, mark in _MARKS.items():
                     refuse_other(place / name, mark)
             new = [name for name in (marker, *leftovers) if not (folder / name).exists()]
-            origin = origin_of(about or {})
+            claim = Claim(folder, marker, origin_of(about or {}))
             if before is None:
-                begin(folder / marker, origin)
+                claim.begin()
             try:
-                yield folder, origin
+                yield claim
             except KeyboardInterrupt:
                 if not resumes:
                     _restore(folder, marker, before, new)
@@ -89,35 +99,16 @@ def claimed(
                 raise
 
 
-@contextmanager
 def claimed_if(
-    out: Path | None, marker: str, *, about: Mapping[str, str], **rest: Any
-) -> Iterator[tuple[Path | None, dict[str, str]]]:
-    """Yield what :func:`claimed` yields, or None and the origin if there is no folder."""
-    if out is None:
-        yield None, origin_of(about)
-        return
-    with claimed(out, marker, about=about, **rest) as found:
-        yield found
+    command: str, out: Path | None, *rest: Any, **more: Any
+) -> AbstractContextManager[Claim | None]:
+    """Return what :func:`claimed` does, or a context of None if there is no folder."""
+    return nullcontext() if out is None else claimed(command, out, *rest, **more)
 
 
 def origin_of(about: Mapping[str, str]) -> dict[str, str]:
     """Return the command line, and what else is known about the origin of a result."""
     return {"command": shlex.join(["demix", *sys.argv[1:]]), **about}
-
-
-def begin(marker: Path, origin: Mapping[str, str]) -> None:
-    """Mark a result as unfinished, before the first of its files is written.
-
-    An earlier result keeps its numbers until the new one is finished.
-    """
-    before = read_marker(marker)
-    finish(marker, {"provenance": origin, **(before or {}), _UNFINISHED: True})
-
-
-def finish(marker: Path, data: Mapping[str, Any]) -> None:
-    """Write the marker of a folder, after all its other files."""
-    write_atomic(marker, json.dumps(data, indent=2) + "\n")
 
 
 def _before(folder: Path, marker: str, command: str, overwrite: bool) -> bytes | None:

@@ -11,9 +11,6 @@ from demix._support.errors import DemixError
 from demix.cli.app import app
 from demix.cli.options import Overwrite, check_given
 
-# Not report.html: the page of a fit must not be lost.
-_MARKER = "compare.json"
-
 
 @app.command(epilog="Example:  demix compare model-a model-b --out comparison")
 def compare(
@@ -26,7 +23,7 @@ def compare(
     if len(runs) < 2:
         raise DemixError("A comparison needs at least 2 runs; name several folders of 'demix fit'.")
     from demix._support.provenance import provenance
-    from demix.cli.claims import begin, claimed, finish
+    from demix.cli.claims import claimed
     from demix.cli.models import latents_of, open_fit
     from demix.estimators.facts import facts_in_words
     from demix.report.compare import agreement_of, compare_page
@@ -37,8 +34,8 @@ def compare(
         [latents_of(run, model) for run, model in zip(runs, models, strict=True)]
     )
     names = [run.name if [r.name for r in runs].count(run.name) == 1 else str(run) for run in runs]
-    claim = claimed(out, _MARKER, command="demix compare", inputs=runs, overwrite=overwrite)
-    with claim as (folder, origin):
+    # Marked by another file than report.html: the page of a fit must not be lost.
+    with claimed("compare", out, "compare.json", runs, overwrite=overwrite) as claim:
         page = compare_page(
             [
                 {
@@ -50,9 +47,9 @@ def compare(
                 for name, model in zip(names, models, strict=True)
             ],
             agreement=agreement,
-            provenance={**origin, **provenance()},
+            provenance={**claim.origin, **provenance()},
         )
-        begin(folder / _MARKER, origin)
-        write_page(page, folder / "report.html")
-        finish(folder / _MARKER, {"provenance": origin})
-    typer.echo(f"Wrote {folder / 'report.html'}")
+        claim.begin()
+        written = write_page(page, claim.folder / "report.html")
+        claim.finish({"provenance": claim.origin})
+    typer.echo(f"Wrote {written}")

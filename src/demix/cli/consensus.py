@@ -11,7 +11,6 @@ from demix._support.errors import DemixError
 from demix.cli.app import app
 from demix.cli.options import AsJson, FitOptions, Overwrite, with_fit_options
 
-_MARKER = "consensus.json"
 _MOST_SEEDS = 1000
 
 
@@ -46,7 +45,7 @@ def consensus(
         raise DemixError(f"--seeds must be from 2 to {_MOST_SEEDS}, but got {seeds}.")
     from demix._support.outputs import check_folder
     from demix._support.provenance import provenance
-    from demix.cli.claims import begin, claimed, finish
+    from demix.cli.claims import claimed
     from demix.cli.console import console, print_json
     from demix.cli.models import LATENTS
     from demix.cli.progress import TrainingTask, training_bar
@@ -57,18 +56,18 @@ def consensus(
     setup, first = set_up(options, rows), options.seed
     checkpoints = [f"seed-{first + run}.safetensors" for run in range(seeds)]
     leftovers = [file.name for name in checkpoints for file in checkpoint_files(name)]
-    claim = claimed(
+    with claimed(
+        "consensus",
         out,
-        _MARKER,
-        command="demix consensus",
-        inputs=options.inputs,
+        "consensus.json",
+        options.inputs,
         overwrite=overwrite,
         about={"data file": options.data.name},
         leftovers=[*leftovers, LATENTS],
         resumes=True,
-    )
-    with claim as (folder, origin):
-        begin(folder / _MARKER, origin)
+    ) as claim:
+        claim.begin()
+        folder, origin, marker = claim.folder, claim.origin, claim.marker
         for run in range(first, first + seeds):
             check_folder(folder / f"seed-{run}")
         with training_bar(console(errors=True)) as progress:
@@ -91,7 +90,7 @@ def consensus(
             model.save(folder / f"seed-{number}", about=facts)
         agreed.report(folder / "report.html", rows, time_order=setup.in_time, provenance=origin)
         found = {**agreed.to_dict(), "provenance": {**origin, **provenance()}}
-        finish(folder / _MARKER, found)
+        claim.finish(found)
         for name in checkpoints:
             remove_checkpoint(folder / name)
     if as_json:
@@ -102,6 +101,6 @@ def consensus(
     ):
         typer.echo(f"dimension {j}: R² {r2:.3f} (95 % interval {low:.3f} to {high:.3f})")
     typer.echo(
-        f"{agreed.verdict}\nOpen {folder / 'report.html'}; {LATENTS}, {_MARKER} and the runs are "
+        f"{agreed.verdict}\nOpen {folder / 'report.html'}; {LATENTS}, {marker} and the runs are "
         "in the same folder."
     )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from demix.cli.app import app
 from demix.cli.options import AsJson, Overwrite
 
-_MARKER = "scores.json"
+if TYPE_CHECKING:
+    from demix.cli.claims import Claim
+
 _LATENTS = 5
 _SIMILARITY = 1.0
 _SAMPLES = 20_000
@@ -32,56 +34,45 @@ def demo(
     from demix.cli.claims import claimed
 
     check_seed(seed)
-    claim = claimed(out, _MARKER, command="demix demo", inputs=[], overwrite=overwrite)
-    with claim as (folder, origin):
-        check_folder(folder / "model")
-        _recover(folder, origin, seed=seed, as_json=as_json)
+    with claimed("demo", out, "scores.json", [], overwrite=overwrite) as claim:
+        check_folder(claim.folder / "model")
+        _recover(claim, seed=seed, as_json=as_json)
 
 
-def _recover(folder: Path, origin: dict[str, str], *, seed: int, as_json: bool) -> None:
+def _recover(claim: Claim, *, seed: int, as_json: bool) -> None:
     import numpy as np
     import torch
 
+    import demix
     from demix._support.provenance import provenance
-    from demix.cli.claims import begin, finish
     from demix.cli.console import console, print_json
     from demix.cli.evaluate import scores_as_data
     from demix.cli.progress import TrainingTask, training_bar
-    from demix.distributions.base import Uniform
-    from demix.distributions.generalized_normal import Laplace
-    from demix.encoders.encoder import Encoder
-    from demix.encoders.files import save_encoder
-    from demix.losses.contrast import contrast
-    from demix.losses.pairs import InfoNCE
-    from demix.metrics.registry import RECOVERY, all_scores
-    from demix.metrics.regression import affine_r2
-    from demix.processes.mixing import LeakyMixing
-    from demix.processes.process import Process
+    from demix.metrics.registry import RECOVERY
     from demix.report.page import write_page
     from demix.report.recovery import recovery_page
-    from demix.spaces.box import Box
     from demix.theory.optimum import latent_loss
     from demix.theory.setting import Setting, identified
-    from demix.training.loop import Record, train
-    from demix.training.recipe import Recipe
 
     terminal = console(errors=as_json)
-    box = Box(_LATENTS)
-    process = Process(Uniform(box), Laplace(box, 0.05), LeakyMixing(_LATENTS, seed=seed))
+    box = demix.Box(_LATENTS)
+    process = demix.Process(
+        demix.Uniform(box), demix.Laplace(box, 0.05), demix.LeakyMixing(_LATENTS, seed=seed)
+    )
     promise = identified(Setting("pairs", box, "laplace"))
-    encoder = Encoder(process.mixing.dim_out, box, scale=8.0)
-    recipe = Recipe(steps=1500)
+    encoder = demix.Encoder(process.mixing.dim_out, box, scale=8.0)
+    recipe = demix.Recipe(steps=1500)
     held_out = torch.Generator().manual_seed(2**40 + seed)
     test = process.sample(4096, generator=held_out)
     batches = [process.sample(recipe.batch, generator=held_out) for _ in range(16)]
     best = [float(latent_loss(process, batch, _SIMILARITY)) for batch in batches]
     batch, optimum = batches[0], sum(best) / len(best)
 
-    def evaluate(encoder: Encoder) -> Record:
-        found = contrast(
+    def evaluate(encoder: Any) -> dict[str, float]:
+        found = demix.contrast(
             encoder(batch.x), encoder(batch.x_tilde), similarity=_SIMILARITY, two_sided=True
         )
-        score = affine_r2(encoder(test.x), test.z)
+        score = demix.affine_r2(encoder(test.x), test.z)
         above = float(found) - best[0]  # on the same pairs, so that their noise cancels
         return {"score": 100 * score, "nats_above_optimum": above, "optimum": optimum}
 
@@ -92,10 +83,10 @@ def _recover(folder: Path, origin: dict[str, str], *, seed: int, as_json: bool) 
     )
     with training_bar(terminal) as progress:
         bar = TrainingTask(progress, "training", "R²")
-        training = train(
+        training = demix.train(
             encoder,
             process.sample,
-            InfoNCE(_SIMILARITY),
+            demix.InfoNCE(_SIMILARITY),
             recipe,
             seed=seed,
             evaluate=evaluate,
@@ -105,8 +96,8 @@ def _recover(folder: Path, origin: dict[str, str], *, seed: int, as_json: bool) 
     with torch.no_grad():
         latents = encoder(pairs.x).numpy()
     factors = pairs.z.numpy()
-    scores = all_scores(latents, factors, categorical=[], only=RECOVERY)
-    identity = affine_r2(pairs.x, pairs.z)
+    scores = demix.all_scores(latents, factors, categorical=[], only=RECOVERY)
+    identity = demix.affine_r2(pairs.x, pairs.z)
     facts: dict[str, Any] = {
         "r2": float(scores["affine_r2"]),
         "mcc": float(scores["mean_correlation"]),
@@ -137,15 +128,15 @@ def _recover(folder: Path, origin: dict[str, str], *, seed: int, as_json: bool) 
         seconds=training.seconds,
         provenance=facts["provenance"] | {"seed": seed, "recipe": repr(recipe)},
     )
-    begin(folder / _MARKER, origin)
-    save_encoder(encoder, folder / "model", about={"seed": seed, "r2": facts["r2"]})
-    write_page(page, folder / "report.html")
-    finish(folder / _MARKER, facts)
+    claim.begin()
+    demix.save_encoder(encoder, claim.folder / "model", about={"seed": seed, "r2": facts["r2"]})
+    written = write_page(page, claim.folder / "report.html")
+    claim.finish(facts)
     if as_json:
         print_json(facts)
         return
     typer.echo(
         f"Held-out R² {100 * facts['r2']:.2f} % (raw observations {100 * identity:.2f} %), "
         f"MCC {100 * facts['mcc']:.2f} %, in {training.seconds:.0f} s of training.\n"
-        f"Open {folder / 'report.html'}; scores and model are in the same folder."
+        f"Open {written}; scores and model are in the same folder."
     )

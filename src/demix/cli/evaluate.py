@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from demix.metrics.score import Score
 
-_MARKER = "scores.json"
 _WIDE = 220
 
 
@@ -46,18 +45,19 @@ def evaluate(
     """
     check_given(latents, factors)
     import numpy as np
+    from rich.table import Table
 
     from demix._support.files import file_digest
     from demix._support.provenance import provenance
-    from demix.cli.claims import begin, claimed_if, finish
-    from demix.cli.console import console, print_json
+    from demix.cli.claims import claimed_if, origin_of
+    from demix.cli.console import console, print_json, print_table
     from demix.cli.progress import counting_bar
     from demix.data.factors import read_factors
     from demix.data.reading import read_data
     from demix.metrics.factors import check_factors
     from demix.metrics.registry import all_scores
     from demix.report.page import write_page
-    from demix.report.recovery import recovery_page
+    from demix.report.recovery import certified, recovery_page
 
     known = read_factors(factors, header=header)
     width = known.values.shape[1] if known.values.ndim == 2 else 0
@@ -69,18 +69,14 @@ def evaluate(
     )
     categories = np.flatnonzero(true.categorical).tolist()
     numbers = np.flatnonzero(~true.categorical).tolist()
-    claim = claimed_if(
-        out,
-        _MARKER,
-        command="demix evaluate",
-        inputs=[latents, factors],
-        overwrite=overwrite,
-        about={
-            "latents": f"{latents.name} sha256 {file_digest(latents)[:16]}",
-            "factors": f"{factors.name} sha256 {file_digest(factors)[:16]}",
-        },
-    )
-    with claim as (folder, origin), counting_bar(console(errors=True)) as count:
+    inputs = {"latents": latents, "factors": factors}
+    about = {name: f"{x.name} sha256 {file_digest(x)[:16]}" for name, x in inputs.items()}
+    with (
+        claimed_if(
+            "evaluate", out, "scores.json", [*inputs.values()], overwrite=overwrite, about=about
+        ) as claim,
+        counting_bar(console(errors=True)) as count,
+    ):
         scores = all_scores(found, true.values, categorical=categories, callback=count)
         result: dict[str, Any] = {
             key: float(scores[name]) if name in scores else None
@@ -94,9 +90,9 @@ def evaluate(
             "samples": len(found),
             "categorical": [names[i] for i in categories],
             "scores": scores_as_data(scores, names, true.categorical),
-            "provenance": {**origin, **provenance()},
+            "provenance": {**origin_of(about), **provenance()},
         }
-        if folder is not None:
+        if claim is not None:
             page = recovery_page(
                 "Scores of a representation",
                 f"{found.shape[1]} latents against {len(numbers)} continuous and "
@@ -108,15 +104,19 @@ def evaluate(
                 provenance=result["provenance"],
                 names=[names[i] for i in numbers],
             )
-            begin(folder / _MARKER, origin)
-            write_page(page, folder / "report.html")
-            finish(folder / _MARKER, result)
+            claim.begin()
+            write_page(page, claim.folder / "report.html")
+            claim.finish(result)
     if as_json:
         print_json(result)
         return
-    _print(scores)
-    if folder is not None:
-        typer.echo(f"Wrote {folder}/scores.json and report.html")
+    shown = certified(scores)
+    table = Table(*(name.lower() for name in shown.header))
+    for row in shown.rows:
+        table.add_row(*row)
+    print_table(table, _WIDE)
+    if claim is not None:
+        typer.echo(f"Wrote {claim.folder}/scores.json and report.html")
 
 
 def scores_as_data(
@@ -143,26 +143,6 @@ def scores_as_data(
             "leaves_open": score.leaves_open,
         }
     return data
-
-
-def _print(scores: Mapping[str, Score]) -> None:
-    from rich.table import Table
-
-    from demix.cli.console import print_table
-    from demix.metrics.registry import label
-    from demix.report.recovery import meaning
-
-    table = Table("score", "value", "95 % interval", "chance", "certifies", "leaves open")
-    for name, score in scores.items():
-        table.add_row(
-            label(name),
-            f"{score:.4f}",
-            f"{score.low:.4f} to {score.high:.4f}",
-            f"{score.baseline:.4f}",
-            meaning(name, score),
-            score.leaves_open,
-        )
-    print_table(table, _WIDE)
 
 
 def _columns(text: str | None, names: tuple[str, ...] | None, width: int) -> list[int] | None:

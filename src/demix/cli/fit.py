@@ -15,7 +15,7 @@ from demix.cli.options import AsJson, FitOptions, Overwrite, with_fit_options
 if TYPE_CHECKING:
     from demix.cli.sources import FitSetup
 
-_MARKER, _CHECKPOINT = "fit.json", "checkpoint.safetensors"
+_CHECKPOINT = "checkpoint.safetensors"
 # What --json prints of a model folder.
 _KEYS = ("estimator", "parameters", "gain", "steps", "best_step", "seconds", "rows", "notes")
 
@@ -53,7 +53,7 @@ def _fit(
     options: FitOptions, setup: FitSetup, out: Path, *, overwrite: bool, as_json: bool
 ) -> None:
     from demix._support.files import new_array
-    from demix.cli.claims import begin, claimed, finish
+    from demix.cli.claims import claimed
     from demix.cli.console import console, print_json
     from demix.cli.models import LATENTS, open_fit, write_fit_page
     from demix.cli.progress import TrainingTask, training_bar
@@ -61,28 +61,27 @@ def _fit(
     from demix.training.checkpoints import checkpoint_files, remove_checkpoint
 
     demixer, data = setup.demixer, setup.data
-    claim = claimed(
+    with claimed(
+        "fit",
         out,
-        _MARKER,
-        command="demix fit",
-        inputs=options.inputs,
+        "fit.json",
+        options.inputs,
         overwrite=overwrite,
         about={"data file": options.data.name},
         leftovers=[file.name for file in checkpoint_files(_CHECKPOINT)],
         resumes=True,
-    )
-    with claim as (folder, origin):
-        checkpoint = folder / _CHECKPOINT
+    ) as claim:
+        folder, checkpoint = claim.folder, claim.folder / _CHECKPOINT
         with training_bar(console(errors=True)) as progress:
             bar = TrainingTask(progress, "training")
             demixer.fit(data, **setup.targets, callback=bar.step, checkpoint=checkpoint)
-        begin(folder / _MARKER, origin)
+        claim.begin()
         with new_array(folder / LATENTS, (len(data), options.n_latents)) as latents:
             encode(demixer.encoder_, data, latents)
-        facts = {"origin": origin, "rows": len(data), "time_order": setup.in_time}
+        facts = {"origin": claim.origin, "rows": len(data), "time_order": setup.in_time}
         demixer.save(folder, about=facts)
         write_fit_page(folder, folder, data=data, unfinished=True)
-        finish(folder / _MARKER, {"provenance": origin})
+        claim.finish({"provenance": claim.origin})
         # Last: a second try after an error need not train again.
         remove_checkpoint(checkpoint)
     if as_json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,17 +17,8 @@ if TYPE_CHECKING:
     from demix.data.data import Data
     from demix.data.factors import KnownFactors
 
-_MARKER = "probe.json"
 _WIDE = 200
 _COLOURS = {"surely": "green", "mostly": "yellow", "no": "dim"}
-
-
-class JoinedRows(NamedTuple):
-    """Features and factors row by row, and sentences about rows that were left out."""
-
-    data: Data
-    columns: dict[str, np.ndarray]
-    unmatched: list[str]
 
 
 @app.command(
@@ -77,7 +68,7 @@ def probe(
     check_given(features, factors, names)
     from demix._support.files import file_digest
     from demix._support.provenance import provenance
-    from demix.cli.claims import begin, claimed_if, finish
+    from demix.cli.claims import claimed_if, origin_of
     from demix.cli.console import console, print_json, print_warning
     from demix.cli.progress import counting_bar
     from demix.metrics.probes.probe import LEVEL, plan
@@ -87,71 +78,64 @@ def probe(
     from demix.report.probe import probe_bars, probe_page
 
     terminal = console(errors=True)
-    joined = _joined(features, factors, join=join, names=names, key=key, header=header)
-    known = list(joined.columns)
+    data, columns, unmatched = _joined(features, factors, join, names, key, header)
+    known = list(columns)
     chosen = None if only is None else [_name(text, known) for text in only.split(",")]
     given_kinds, periods = _kinds(kinds or [], known)
     given: dict[str, Any] = {"only": chosen, "kinds": given_kinds, "periods": periods, "seed": seed}
-    rows = joined.data.array().reshape(len(joined.data), -1)  # those of images are their pixels
+    rows = data.array().reshape(len(data), -1)  # those of images are their pixels
     # What cannot be probed is refused before anything is written.
-    plan(rows, joined.columns, **given)
-    claim = claimed_if(
-        out,
-        _MARKER,
-        command="demix probe",
-        inputs=[features, factors, names],
-        overwrite=overwrite,
-        about={
-            "features": f"{features.name} sha256 {joined.data.digest()[:16]}",
-            "factors": f"{factors.name} sha256 {file_digest(factors)[:16]}",
-        },
-    )
-    with claim as (folder, origin):
-        for sentence in joined.unmatched:
+    plan(rows, columns, **given)
+    about = {
+        "features": f"{features.name} sha256 {data.digest()[:16]}",
+        "factors": f"{factors.name} sha256 {file_digest(factors)[:16]}",
+    }
+    inputs = [features, factors, names]
+    with claimed_if("probe", out, "probe.json", inputs, overwrite=overwrite, about=about) as claim:
+        for sentence in unmatched:
             print_warning(terminal, sentence)
         with counting_bar(terminal) as count:
-            found = probe_rows(rows, joined.columns, callback=count, **given)
+            found = probe_rows(rows, columns, callback=count, **given)
         result = {
             "features": rows.shape[1],
             **found.to_dict(),
             "level": LEVEL,
-            "unmatched": joined.unmatched,
-            "provenance": {**origin, "seed": seed, **provenance()},
+            "unmatched": unmatched,
+            "provenance": {**origin_of(about), "seed": seed, **provenance()},
         }
-        if folder is not None:
-            begin(folder / _MARKER, origin)
-            write_bars(probe_bars(result["factors"], LEVEL), folder)
+        if claim is not None:
+            claim.begin()
+            write_bars(probe_bars(result["factors"], LEVEL), claim.folder)
             page = probe_page(
                 result,
                 features=features.name,
                 factors=factors.name,
                 provenance=result["provenance"],
             )
-            write_page(page, folder / "report.html")
-            finish(folder / _MARKER, result)
+            write_page(page, claim.folder / "report.html")
+            claim.finish(result)
     if as_json:
         print_json(result)
         return
     _print(result)
-    if folder is not None:
-        typer.echo(f"Wrote {folder}/{_MARKER}, figure.svg, figure.png and report.html")
+    if claim is not None:
+        typer.echo(f"Wrote {claim.folder}/{claim.marker}, figure.svg, figure.png and report.html")
 
 
 def _joined(
     features: Path,
     factors: Path,
-    *,
     join: str | None,
     names: Path | None,
     key: str | None,
     header: str,
-) -> JoinedRows:
-    """Read features and factors, and match their rows by number or by name."""
+) -> tuple[Data, dict[str, np.ndarray], list[str]]:
+    """Return features and factors, matched by number or name, and what is to be said of others."""
     import torch
 
     from demix._support.errors import listed
     from demix.data.factors import read_factors
-    from demix.data.names import match_rows
+    from demix.data.names import match_rows, read_names
     from demix.data.reading import read_data
     from demix.metrics.probes.factor import columns_of
 
@@ -169,11 +153,14 @@ def _joined(
                 f"{features} has {len(data)} rows, but {factors} has {len(table.values)}; join "
                 "them by a column of names with --join."
             )
-        return JoinedRows(data, columns_of(table), [])
+        return data, columns_of(table), []
     data, called = _named_rows(features, join, names, key, header)
-    matched = match_rows(
-        called, _names_of(factors, table, join), called=(str(features), str(factors))
-    )
+    if table.names is None:
+        raise DemixError(
+            f"Rows are joined by the column {join!r}, but the columns of {factors} have no names."
+        )
+    others = read_names(factors, join)
+    matched = match_rows(called, others, called=(str(features), str(factors)))
     unmatched = [
         f"{len(left)} of the {total} rows of {one} are not in {other}: {listed(left)}."
         for left, total, one, other in (
@@ -184,7 +171,7 @@ def _joined(
     ]
     columns = {name: column[matched.second] for name, column in columns_of(table).items()}
     columns.pop(join)
-    return JoinedRows(data.only(torch.from_numpy(matched.first)), columns, unmatched)
+    return data.only(torch.from_numpy(matched.first)), columns, unmatched
 
 
 def _check_shared(features: Path, factors: Path, table: KnownFactors, header: str) -> None:
@@ -225,16 +212,6 @@ def _named_rows(
             "names; give one for each row."
         )
     return data, called
-
-
-def _names_of(factors: Path, table: KnownFactors, join: str) -> list[str]:
-    from demix.data.names import read_names
-
-    if table.names is None:
-        raise DemixError(
-            f"Rows are joined by the column {join!r}, but the columns of {factors} have no names."
-        )
-    return read_names(factors, join)
 
 
 def _kinds(texts: list[str], known: list[str]) -> tuple[dict[str, str], dict[str, float]]:

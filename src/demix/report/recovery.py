@@ -114,13 +114,8 @@ def recovery_sections(
             ),
         ]
     if scores:
-        sections.append(Section("What is certified, and what is not", [_certified(scores)]))
+        sections.append(Section("What is certified, and what is not", [certified(scores)]))
     return sections
-
-
-def meaning(name: str, score: Score) -> str:
-    """Return what the best value of a score would certify."""
-    return f"{best(name)}: {score.certifies}"
 
 
 def _percent(value: float) -> str:
@@ -180,7 +175,8 @@ def _matching(
     ]
 
 
-def _certified(scores: Mapping[str, Score]) -> Table:
+def certified(scores: Mapping[str, Score]) -> Table:
+    """Return each score with what its best value certifies."""
     return Table(
         ["Score", "Value", "95 % interval", "Chance", "Certifies", "Leaves open"],
         [
@@ -189,7 +185,7 @@ def _certified(scores: Mapping[str, Score]) -> Table:
                 shown(float(score), ".4f"),
                 f"{shown(score.low, '.4f')} to {shown(score.high, '.4f')}",
                 shown(score.baseline, ".4f"),
-                meaning(name, score),
+                f"{best(name)}: {score.certifies}",
                 score.leaves_open,
             ]
             for name, score in scores.items()
