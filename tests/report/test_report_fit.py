@@ -14,9 +14,9 @@ from demix._support.errors import DemixError
 from demix.report.blocks import Example, Facts, Figure, Gallery, Table, Text, Verdict
 from demix.report.examples import nearest_examples
 from demix.report.fit import fit_page
-from demix.report.gains import gain_of
 from demix.report.latents import pair_plot, time_courses
 from demix.report.page import render
+from demix.report.records import gain_of
 from demix.report.training import training_curve
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(1)'>"

@@ -49,14 +49,7 @@ class ScoreBar:
 
 
 def bars_svg(panels: Mapping[str, Sequence[ScoreBar]]) -> str:
-    """Return the SVG of panels of bars, by what they measure; the best bar is on top.
-
-    Examples
-    --------
-    >>> svg = bars_svg({"r": [ScoreBar("size", 0.8, (0.7, 0.9), 0.0, (-0.1, 0.1), "surely")]})
-    >>> "size" in svg, "shuffled rows" in svg
-    (True, True)
-    """
+    """Return the SVG of panels of bars, by what they measure; the best bar is on top."""
     return figure_svg(lambda: _drawn(panels))
 
 

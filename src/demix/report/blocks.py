@@ -24,9 +24,8 @@ _NUMBER = re.compile(r"[+−-]?\d[\d,. ]*(e[+−-]?\d+)?( ?± ?\d[\d.]*)? ?%?|[�
 
 
 class Block:
-    """A part of a page; ``macro`` in ``template/blocks.html`` is its HTML."""
+    """A part of a page; the macro of its name in ``template/blocks.html`` is its HTML."""
 
-    macro: ClassVar[str]
     counted_as: ClassVar[str] = ""
     """Blocks of one word are numbered together."""
     needs_plotly: ClassVar[bool] = False
@@ -34,21 +33,14 @@ class Block:
     def html(self, number: int) -> Markup:
         """Return the HTML of the block, the ``number``-th of its kind on the page."""
         macros = templates().get_template("blocks.html").module
-        return Markup(getattr(macros, self.macro)(self, number))
+        return Markup(getattr(macros, type(self).__name__.lower())(self, number))
 
 
 @dataclass(frozen=True)
 class Text(Block):
-    r"""Prose. A blank line starts a new paragraph; markup is escaped.
-
-    Examples
-    --------
-    >>> Text("First.\n\nSecond & last.").html(1)
-    Markup('\n<p>First.</p>\n<p>Second &amp; last.</p>')
-    """
+    """Prose. A blank line starts a new paragraph; markup is escaped."""
 
     text: str
-    macro: ClassVar[str] = "text"
 
 
 @dataclass(frozen=True)
@@ -62,24 +54,8 @@ class Figure(Block):
     caption: str
     alt: str
     half: bool = False
-    macro: ClassVar[str] = "figure"
     counted_as: ClassVar[str] = "figure"
     needs_plotly: ClassVar[bool] = True
-
-    @property
-    def json(self) -> Markup:
-        """The figure for a ``script`` element."""
-        return script_json(self.figure.to_json())
-
-    @property
-    def height(self) -> int:
-        """Height in pixels."""
-        return int(self.figure.layout.height or 420)
-
-    @property
-    def min_width(self) -> int:
-        """Width in pixels below which a screen scrolls."""
-        return int((self.figure.layout.meta or {}).get("min_width", 300))
 
 
 @dataclass(frozen=True)
@@ -93,7 +69,6 @@ class Picture(Block):
     svg: str
     caption: str
     alt: str
-    macro: ClassVar[str] = "picture"
     counted_as: ClassVar[str] = "figure"
 
     def __post_init__(self) -> None:
@@ -122,27 +97,13 @@ class Example:
                 f"{self.png[:8]!r}; encode the image as PNG first"
             )
 
-    @property
-    def base64(self) -> str:
-        """The image for an address."""
-        return b64encode(self.png).decode("ascii")
-
 
 @dataclass(frozen=True)
 class Gallery(Block):
-    r"""Images in named rows, with one caption for all.
-
-    Examples
-    --------
-    >>> png = b"\x89PNG\r\n\x1a\n..."
-    >>> gallery = Gallery({"size": [Example(png, "small", alt="A small circle.")]}, "Circles.")
-    >>> "<span>small</span>" in gallery.html(1)
-    True
-    """
+    """Images in named rows, with one caption for all."""
 
     rows: Mapping[str, Sequence[Example]]
     caption: str
-    macro: ClassVar[str] = "gallery"
     counted_as: ClassVar[str] = "figure"
 
 
@@ -151,17 +112,11 @@ class Table(Block):
     """A table of strings: every row has one entry per ``header`` cell.
 
     The first cell of a row names the row. Columns of numbers are set flush right.
-
-    Examples
-    --------
-    >>> Table(["space", "R2"], [["box", "99.1"]], "Scores.").numeric
-    [False, True]
     """
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str
-    macro: ClassVar[str] = "table"
     counted_as: ClassVar[str] = "table"
 
     def __post_init__(self) -> None:
@@ -186,7 +141,6 @@ class Facts(Block):
     """Headline numbers by name, shown as a row of tiles."""
 
     facts: Mapping[str, str]
-    macro: ClassVar[str] = "facts"
 
 
 @dataclass(frozen=True)
@@ -195,7 +149,6 @@ class Verdict(Block):
 
     kind: VerdictKind
     text: str
-    macro: ClassVar[str] = "verdict"
 
     def __post_init__(self) -> None:
         kinds = get_args(VerdictKind)
@@ -215,14 +168,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report: title, one paragraph of summary, sections, provenance.
-
-    Examples
-    --------
-    >>> page = Page("Demo", "What happened.", [Section("Result", [Text("It works.")])])
-    >>> page.title
-    'Demo'
-    """
+    """A whole report: title, one paragraph of summary, sections, provenance."""
 
     title: str
     summary: str
@@ -250,7 +196,11 @@ def templates() -> Environment:
         undefined=StrictUndefined,
         loader=FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8")),
     )
-    environment.filters["paragraphs"] = _paragraphs
+    environment.filters["base64"] = lambda data: b64encode(data).decode("ascii")
+    environment.filters["paragraphs"] = lambda text: [
+        part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()
+    ]
+    environment.filters["script"] = script_json
     return environment
 
 
@@ -260,7 +210,3 @@ def script_json(text: str) -> Markup:
     What could end the element or open a comment becomes a JSON escape.
     """
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
-
-
-def _paragraphs(text: str) -> list[str]:
-    return [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]

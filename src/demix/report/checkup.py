@@ -17,20 +17,7 @@ _MARKS = {"pass": "✓ pass", "warn": "! warn", "fail": "✗ fail", "skipped": "
 def checkup_page(
     found: Mapping[str, Any], *, title: str = "Check-up", provenance: Mapping[str, object]
 ) -> Page:
-    """Return the page of a check-up, ``found`` as in ``checkup.json``.
-
-    Examples
-    --------
-    >>> check = {
-    ...     **{"name": "shape", "verdict": "pass", "statistic": 0.1, "unit": "|log p|"},
-    ...     **{"allowed": 0.3, "margin": 0.2, "null": [0.0, 0.1]},
-    ...     "sentence": "The noise is normal.",
-    ... }
-    >>> found = {"supported": "affine", "theorem": "Theorem 5", "sentence": "It holds."}
-    >>> page = checkup_page(found | {"checks": [check]}, provenance={})
-    >>> [section.title for section in page.sections]
-    ['What may be claimed', 'Checks', 'Each check against chance']
-    """
+    """Return the page of a check-up, ``found`` as in ``checkup.json``."""
     checks = found["checks"]
     kind: VerdictKind = "bad" if found["supported"] == "none" else "good"
     if kind == "good" and any(check["verdict"] == "warn" for check in checks):

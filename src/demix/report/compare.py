@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 
 from demix._support.errors import DemixError
 from demix.metrics.regression import affine_r2
 from demix.report.blocks import Block, Figure, Page, Section, Table, Text
-from demix.report.figures import correlation_heatmap
-from demix.report.gains import gain_curves, gain_dots, gain_of
-from demix.report.records import numbers_of
-from demix.report.style import interval, number, shown
+from demix.report.figures import correlation_heatmap, interval_dots
+from demix.report.records import column, gain_of, numbers_of, thinned
+from demix.report.style import (
+    LEGEND_ABOVE,
+    axis,
+    axis_title,
+    base_layout,
+    colour,
+    interval,
+    number,
+    plain,
+    shown,
+)
+from demix.report.training import MOST_STEPS
 
 # Beyond so many rows the agreement gains no digit that matters.
 _ROWS = 20_000
+_COLOURS = ("accent", "second", "third", "fourth", "fifth", "sixth")
+_DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 def compare_page(
@@ -28,40 +42,19 @@ def compare_page(
 ) -> Page:
     """Return the page of several runs: gains, what differs, held-out curves, agreement.
 
-    Parameters
-    ----------
-    runs : sequence of dict
-        At least two, each with a ``name`` of its own and a ``gain``, and possibly ``facts`` and
-        ``history``; see `fit_page`.
-    agreement : array_like, shape (R, R), optional
-        See `agreement_of`.
-    provenance : dict, optional
-        What is needed to make the page again.
-
-    Examples
-    --------
-    >>> gain = {"bits": 1.5, "low": 1.2, "high": 1.7, "loss": 5.2, "null": 6.24}
-    >>> page = compare_page(
-    ...     [
-    ...         {"name": "first", "gain": gain, "facts": {"space": "box", "seed": 0}},
-    ...         {"name": "second", "gain": gain, "facts": {"space": "sphere", "seed": 0}},
-    ...     ],
-    ... )
-    >>> page.sections[0].body[0].text
-    'The same for all runs: seed 0.'
-    >>> page.sections[0].body[1].header[:2]
-    ['Run', 'space']
+    ``runs`` are at least two, each with a ``name`` of its own and a ``gain``, and possibly
+    ``facts`` and ``history``; see `fit_page`. For ``agreement`` ``(R, R)`` see `agreement_of`.
     """
     names = _checked_names(runs)
     gains = [gain_of(run.get("gain") or {}) for run in runs]
     dots = Figure(
-        gain_dots(names, gains),
+        _gain_dots(names, gains),
         "Gain of each run over the null with its interval; the dashed line is the null. Gains are "
         "comparable if the runs were scored on the same held-out pairs.",
         alt=f"Dot plot of the gains of {len(runs)} runs with their intervals.",
     )
     sections = [Section("Side by side", [*_numbers(runs, names, gains), dots])]
-    curves = gain_curves(names, [run.get("history") or () for run in runs])
+    curves = _gain_curves(names, [run.get("history") or () for run in runs])
     if curves is not None:
         figure = Figure(
             curves,
@@ -152,3 +145,49 @@ def _agreement(agreement: ArrayLike, names: Sequence[str]) -> Figure:
         "single latents on which independent runs disagree.",
         alt=f"Heat map of the agreement of {len(names)} runs.",
     )
+
+
+def _gain_dots(names: Sequence[str], gains: Sequence[Mapping[str, float]]) -> go.Figure:
+    """Draw the gain of each run as a dot with its interval, and the null as a line at zero."""
+    figure = interval_dots(
+        names,
+        *([gain[key] for gain in gains] for key in ("bits", "low", "high")),
+        title="gain over the null (bits per sample)",
+        unit=" bits",
+    )
+    figure.add_vline(x=0, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
+    figure.update_layout(showlegend=False)
+    return figure
+
+
+def _gain_curves(
+    names: Sequence[str], histories: Sequence[Sequence[Mapping[str, Any]]]
+) -> go.Figure | None:
+    """Draw the held-out gain of each run over its steps; None if no history has a held-out loss."""
+    figure = go.Figure()
+    for index, (name, history) in enumerate(zip(names, histories, strict=True)):
+        steps, held_out = column(history, "step"), column(history, "validation")
+        null = column(history, "null")
+        known = np.flatnonzero(np.isfinite(steps) & np.isfinite(held_out) & np.isfinite(null))
+        if known.size == 0:
+            continue
+        known = known[thinned(held_out[known], MOST_STEPS)]
+        dash = _DASHES[index // len(_COLOURS) % len(_DASHES)]
+        shade = colour(_COLOURS[index % len(_COLOURS)])
+        figure.add_scatter(
+            x=steps[known],
+            y=(null - held_out)[known] / math.log(2),
+            name=plain(name),
+            mode="lines" if known.size > 1 else "markers",
+            line={"color": shade, "width": 1.8, "dash": dash},
+            hovertemplate=f"{plain(name)}<br>%{{y:.3f}} bits, step %{{x:,}}<extra></extra>",
+        )
+    if not figure.data:
+        return None
+    figure.add_hline(y=0, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
+    step = axis_title("step")
+    figure.update_xaxes(axis(exponentformat="none", separatethousands=True, title=step))
+    figure.update_yaxes(axis(title=axis_title("held-out gain (bits per sample)"), nticks=6))
+    figure.update_layout(**base_layout(height=400, min_width=420))
+    figure.update_layout(showlegend=True, legend=LEGEND_ABOVE)
+    return figure

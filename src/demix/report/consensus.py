@@ -24,8 +24,7 @@ from demix.report.blocks import (
 )
 from demix.report.figures import interval_dots, recovered_scatter
 from demix.report.fit import latent_sections
-from demix.report.gains import gain_of
-from demix.report.records import matrix_of, names_of, numbers_of
+from demix.report.records import gain_of, matrix_of, names_of, numbers_of
 from demix.report.style import LEGEND_ABOVE, colour, interval, number, plain
 
 # More panels of one dimension each would be too small to see anything in.
@@ -45,22 +44,11 @@ def consensus_page(
 ) -> Page:
     """Return the page of a consensus: stability of each dimension, two runs compared, latents.
 
-    Parameters
-    ----------
-    found : dict
-        What ``consensus.json`` holds.
-    latents : array_like, shape (N, n)
-        Consensus latents of all rows; ``in_time`` if their order means something.
-    facts : dict
-        Assumptions and settings by name, among them ``estimator`` and ``runs may differ by``.
-    threshold : float
-        The R² from which on a dimension counts as stable.
-    runs : array_like, shape (R, K, n), optional
-        Latents of each run for the same held-out rows, in the coordinates of the consensus.
-    notes : sequence of str
-        Warnings, one sentence or paragraph each.
-    provenance : dict, optional
-        What is needed to make the page again.
+    ``found`` is what ``consensus.json`` holds; ``latents`` ``(N, n)`` are those of all rows,
+    ``in_time`` if their order means something. ``facts`` are assumptions and settings by name,
+    among them ``estimator`` and ``runs may differ by``. A dimension counts as stable from an R² of
+    ``threshold`` on. ``runs`` ``(R, K, n)`` are latents of each run for the same held-out rows, in
+    the coordinates of the consensus; ``notes`` are warnings.
     """
     values = np.asarray(latents)
     labels = names_of(None, values.shape[1], "dimension")
@@ -93,14 +81,7 @@ def stability_dots(
     *,
     threshold: float,
 ) -> go.Figure:
-    """Draw the R² of each dimension as a dot with its interval, and that of shuffled rows.
-
-    Examples
-    --------
-    >>> figure = stability_dots(["a"], [0.9], [0.8], [0.95], [0.1], threshold=0.8)
-    >>> [trace.name for trace in figure.data]
-    ['runs', 'shuffled rows']
-    """
+    """Draw the R² of each dimension as a dot with its interval, and that of shuffled rows."""
     figure = interval_dots(names, values, low, high, title="held-out R²", legend="runs")
     chance = numbers_of(null, "null")
     figure.add_scatter(

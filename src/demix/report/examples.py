@@ -34,14 +34,6 @@ def nearest_examples(
 
     Images ``(M, C, H, W)`` hold brightness from 0 to 1 in one channel (grey) or three; the first
     8 columns of their latents ``(M, n)`` get a strip.
-
-    Examples
-    --------
-    >>> brightness = np.linspace(0, 1, 51)
-    >>> images = np.broadcast_to(brightness[:, None, None, None], (51, 1, 8, 8))
-    >>> gallery = nearest_examples(images, brightness[:, None], names=["light"])
-    >>> [example.label for example in gallery.rows["light"]]
-    ['0.02', '0.18', '0.34', '0.50', '0.66', '0.82', '0.98']
     """
     values = matrix_of(latents, "latents of the images")
     pixels = _checked(images, len(values))

@@ -42,13 +42,6 @@ def recovered_scatter(
 
     At most ``max_points`` points are drawn in a panel; the correlation in its title uses all.
     ``across`` and ``up`` name the axes.
-
-    Examples
-    --------
-    >>> z = np.random.default_rng(0).normal(size=(50, 2))
-    >>> figure = recovered_scatter(z, -2 * z)
-    >>> figure.layout.annotations[0].text
-    'factor 1<br>r = −1.000'
     """
     true, found = matrix_of(factors, "factors"), matrix_of(latents, "latents")
     if true.shape != found.shape:
@@ -107,12 +100,6 @@ def correlation_heatmap(
     """Draw correlations ``(n, m)`` as colours from -1 to 1, with numbers if there is room.
 
     A cell that is NaN (a constant column has no correlation) stays empty.
-
-    Examples
-    --------
-    >>> figure = correlation_heatmap([[1.0, -0.2]], ["z1"], ["h1", "h2"], "Correlation")
-    >>> figure.data[0].text.tolist()
-    [['1.00', '−0.20']]
     """
     table = np.asarray(corr, dtype=float)
     if table.ndim != 2 or table.shape != (len(row_names), len(col_names)):

@@ -22,9 +22,8 @@ from demix.report.blocks import (
     settings_table,
 )
 from demix.report.examples import MOST_STRIPS, nearest_examples
-from demix.report.gains import gain_of
 from demix.report.latents import MOST_COURSES, MOST_PAIRED, pair_plot, time_courses
-from demix.report.records import matrix_of, names_of
+from demix.report.records import gain_of, matrix_of, names_of
 from demix.report.style import interval, number
 from demix.report.training import training_section
 
@@ -48,38 +47,10 @@ def fit_page(
 ) -> Page:
     """Return the page of a fit: gain over the null, training, latents, images, known factors.
 
-    Parameters
-    ----------
-    about : dict
-        What ``model.json`` tells of a fit, with ``time_order`` if the order of its rows counts.
-    facts : dict
-        Assumptions and settings by name, among them ``space`` and ``latents``, their number.
-    latents : array_like, shape (N, n), optional
-        Latents of the fitted rows.
-    data : Data, optional
-        The fitted rows; images are shown along each latent.
-    factors : array_like, shape (N, k), optional
-        Known factors of the fitted rows, to compare with, called ``factor_names``.
-
-    Examples
-    --------
-    >>> page = fit_page(
-    ...     {
-    ...         "estimator": "InstanceDemixer",
-    ...         "gain": {"bits": 1.5, "low": 1.2, "high": 1.7, "loss": 5.2, "null": 6.24},
-    ...         "history": [{"step": 0, "seconds": 0.0, "loss": 6.2, "validation": 6.3}],
-    ...         "best_step": 0,
-    ...         "notes": [],
-    ...         "data": "12ab",
-    ...         "parameters": {"random_state": 0},
-    ...         "provenance": {},
-    ...         "time_order": True,
-    ...     },
-    ...     {"space": "Box(2)", "latents": 2},
-    ...     np.random.default_rng(0).normal(size=(40, 2)),
-    ... )
-    >>> [section.title for section in page.sections]
-    ['Result', 'Training', 'Latents', 'Time courses']
+    ``about`` is what ``model.json`` tells of a fit, with ``time_order`` if the order of its rows
+    counts. ``facts`` are assumptions and settings by name, among them ``space`` and ``latents``,
+    their number. ``latents`` ``(N, n)``, ``data`` and ``factors`` ``(N, k)``, called
+    ``factor_names``, are of the fitted rows; images are shown along each latent.
     """
     gain = gain_of(about["gain"])
     sections = [Section("Result", _result(gain, facts))]

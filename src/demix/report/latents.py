@@ -30,13 +30,6 @@ def pair_plot(
 
     The first 6 columns of ``latents`` ``(N, n)`` are drawn, with at most ``max_points`` points in a
     panel; correlations and histograms use all rows.
-
-    Examples
-    --------
-    >>> z = np.random.default_rng(0).normal(size=(50, 3))
-    >>> figure = pair_plot(z)
-    >>> [trace.type for trace in figure.data]
-    ['bar', 'scatter', 'bar', 'scatter', 'scatter', 'bar']
     """
     values = matrix_of(latents, "latents")
     labels = [_short(name) for name in names_of(names, values.shape[1], "latent")]
@@ -108,13 +101,6 @@ def time_courses(
     The first 12 columns of ``latents`` ``(N, n)`` are drawn: of at most ``max_points`` points the
     smallest and the largest value of every stretch of rows. ``time`` ``(N,)`` may not run back; a
     line stops at a gap.
-
-    Examples
-    --------
-    >>> time = np.arange(300)
-    >>> figure = time_courses(np.sin(time / 20)[:, None], time, names=["swing"])
-    >>> figure.layout.yaxis.title.text
-    'swing'
     """
     values = matrix_of(latents, "latents")
     labels = [_short(name) for name in names_of(names, values.shape[1], "latent")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from importlib.resources import files
 from pathlib import Path
 
 from markupsafe import Markup
@@ -12,19 +11,12 @@ from plotly.offline import get_plotlyjs
 
 from demix._support.files import write_atomic
 from demix._support.outputs import PAGE, refuse_other
-from demix.report.blocks import Page, script_json, templates
+from demix.report.blocks import Page, templates
 from demix.report.style import palette_css, palette_variables
 
 
 def render(page: Page) -> str:
-    r"""Return the HTML of a page; the same page gives the same text.
-
-    Examples
-    --------
-    >>> html = render(Page("a < b", "", []))
-    >>> "<h1>a &lt; b</h1>" in html
-    True
-    """
+    """Return the HTML of a page; the same page gives the same text."""
     counts: Counter[str] = Counter()
     sections = []
     for section in page.sections:
@@ -33,21 +25,15 @@ def render(page: Page) -> str:
             counts[block.counted_as] += 1
             body.append(block.html(counts[block.counted_as]))
         sections.append({"title": section.title, "body": body})
-    folder = files("demix.report") / "template"
     plots = any(block.needs_plotly for section in page.sections for block in section.body)
-    return (
-        templates()
-        .get_template("page.html")
-        .render(
-            page=page,
-            sections=sections,
-            css=Markup((folder / "page.css").read_text(encoding="utf-8")),
-            js=Markup((folder / "page.js").read_text(encoding="utf-8")),
-            palette_css=Markup(palette_css()),
-            palette_json=script_json(json.dumps(palette_variables())),
-            # A page without plotly figures does not carry 5 MB of plotting library.
-            plotly_js=Markup(get_plotlyjs()) if plots else "",
-        )
+    template = templates().get_template("page.html")
+    return template.render(
+        page=page,
+        sections=sections,
+        palette_css=Markup(palette_css()),
+        palette_json=json.dumps(palette_variables()),
+        # A page without plotly figures does not carry 5 MB of plotting library.
+        plotly_js=Markup(get_plotlyjs()) if plots else "",
     )
 
 
@@ -55,13 +41,6 @@ def write_page(page: Page, path: str | Path) -> Path:
     """Write a page to a file, completely or not at all, and return the path.
 
     Missing folders are made. An earlier page is replaced, any other file is refused.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_page(Page("Demo", "", []), Path(folder) / "demo.html").name
-    'demo.html'
     """
     refuse_other(Path(path), PAGE)
     return write_atomic(path, render(page))

@@ -48,23 +48,6 @@ def probe_page(
     """Return the page of a probe, ``found`` as in ``probe.json``.
 
     ``features`` and ``factors`` are the names of the two files.
-
-    Examples
-    --------
-    >>> ends = {"value": 0.8, "low": 0.7, "high": 0.9}
-    >>> factor = {
-    ...     **{"name": "size", "kind": "continuous", "testable": True, "measure": "r"},
-    ...     **ends,
-    ...     "chance": {"value": 0.0, "low": -0.1, "high": 0.1},
-    ...     **{"p": 0.001, "bonferroni": 0.001, "benjamini_hochberg": 0.001},
-    ...     "scores": {"r": ends},
-    ... }
-    >>> rows = {"train": 50, "validation": 20, "test": 30}
-    >>> found = {"features": 5, "rows": rows, "permutations": 999, "level": 0.05}
-    >>> found["factors"] = [factor]
-    >>> page = probe_page(found, features="x.npy", factors="f.csv", provenance={})
-    >>> [section.title for section in page.sections]
-    ['Result', 'Numbers', 'Method']
     """
     tested = [factor for factor in found["factors"] if factor["testable"]]
     others = [factor for factor in found["factors"] if not factor["testable"]]

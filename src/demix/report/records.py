@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from demix._support.errors import DemixError
 
+_NEEDED = ("bits", "low", "high", "loss", "null")
+_ENDS = {"low": -math.inf, "high": math.inf}
+
 
 def value_of(entry: Mapping[str, Any], key: str) -> float:
     """Return an entry of a record as a number, NaN if it is missing or None."""
@@ -23,18 +26,31 @@ def column(history: Sequence[Mapping[str, Any]], key: str) -> NDArray[np.float64
     return np.array([value_of(entry, key) for entry in history], dtype=float)
 
 
+def gain_of(record: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the numbers of a gain: bits with the ends of their interval, loss and null in nats.
+
+    An end that is None is infinite. Raise DemixError if a number is missing or not finite.
+    """
+    gain = {key: value_of(record, key) for key in _NEEDED}
+    gain |= {key: end for key, end in _ENDS.items() if key in record and record[key] is None}
+    missing = [k for k, v in gain.items() if math.isnan(v) or (math.isinf(v) and k not in _ENDS)]
+    if missing:
+        raise DemixError(
+            f"a gain needs finite numbers {', '.join(_NEEDED)}, but has none for "
+            f"{', '.join(missing)}; score the fit on held-out rows first"
+        )
+    if gain["low"] > gain["high"]:
+        raise DemixError(
+            f"the interval of a gain must reach from low to high, but {gain['low']:.4g} lies "
+            f"above {gain['high']:.4g}; exchange the two"
+        )
+    return gain
+
+
 def thinned(values: NDArray[np.float64], most: int) -> NDArray[np.intp]:
     """Return the places of at most ``most`` values whose line looks like that of all of them.
 
     The smallest and the largest value of every stretch are kept: every k-th value would lose peaks.
-
-    Examples
-    --------
-    >>> values = np.zeros(1000)
-    >>> values[333] = 1.0
-    >>> kept = thinned(values, 20)
-    >>> len(kept) <= 20, 333 in kept
-    (True, True)
     """
     if len(values) <= most:
         return np.arange(len(values))

@@ -32,27 +32,9 @@ def recovery_page(
 ) -> Page:
     """Return the page of one run: true against recovered, correlations, scores, training.
 
-    Parameters
-    ----------
-    title, summary : str
-        Heading and opening paragraph.
-    latents, factors : array_like, shapes (N, m) and (N, n)
-        Recovered latents and true continuous factors, called ``names``; there may be none.
-    scores : dict of str to Score
-        See :func:`demix.all_scores`.
-    provenance : dict
-        What is needed to make the page again: versions, seed, settings.
-    history : sequence of dict
-        Training history, see `training_curve`; it took ``seconds``.
-
-    Examples
-    --------
-    >>> from demix import all_scores
-    >>> z = np.random.default_rng(0).normal(size=(40, 2))
-    >>> scores = all_scores(z[:, ::-1], z, only=["affine_r2", "mean_correlation"])
-    >>> page = recovery_page("Demo", "Two factors.", z[:, ::-1], z, scores, provenance={})
-    >>> [section.title for section in page.sections][:2]
-    ['Result', 'True against recovered']
+    Recovered latents ``(N, m)`` and true continuous factors ``(N, n)``, called ``names``, have
+    ``scores``, see :func:`demix.all_scores`; there may be no factors. For the ``history`` of
+    training, which took ``seconds``, see `training_curve`.
     """
     headline: dict[str, str] = {}
     if "affine_r2" in scores:

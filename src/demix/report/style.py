@@ -74,13 +74,7 @@ def plain(text: object) -> str:
 
 
 def number(value: float, digits: int = 2) -> str:
-    """Write a number with fixed digits and a typographic minus, never a negative zero.
-
-    Examples
-    --------
-    >>> number(-0.5), number(-0.001), number(float("nan"))
-    ('−0.50', '0.00', '–')
-    """
+    """Write a number with fixed digits and a typographic minus, never a negative zero."""
     if value != value:
         return "–"
     text = f"{value:.{digits}f}"
@@ -95,13 +89,7 @@ def interval(low: float, high: float) -> str:
 
 
 def shown(value: object, form: str = ".4g") -> str:
-    """Write a float in the given form with a typographic minus, None as a dash.
-
-    Examples
-    --------
-    >>> shown(-0.5), shown(12), shown(None), shown(99.3125, ".2f")
-    ('−0.5', '12', '–', '99.31')
-    """
+    """Write a float in the given form with a typographic minus, None as a dash."""
     if value is None:
         return "–"
     if isinstance(value, float | np.floating):

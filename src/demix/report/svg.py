@@ -38,11 +38,6 @@ def inline_svg(svg: str, prefix: str) -> tuple[str, str]:
 
     Ids begin with ``prefix``, so that those of two pictures on one page differ. Colours of the
     palette become its CSS variables, so that the picture follows the page into dark mode.
-
-    Examples
-    --------
-    >>> inline_svg('<svg viewBox="0 0 9 5"><rect id="a" style="fill: #ffffff"/></svg>', "one-")
-    ('0 0 9 5', '<rect id="one-a" style="fill: var(--paper)" />')
     """
     root = parse_svg(svg)
     variables = palette_variables()

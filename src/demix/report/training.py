@@ -25,20 +25,10 @@ def training_curve(
 ) -> go.Figure:
     """Draw loss, held-out loss and score over the steps of training, where they were measured.
 
-    Parameters
-    ----------
-    history : sequence of dict
-        Entries with ``step``, ``seconds`` and ``loss``, and possibly ``validation`` (the held-out
-        loss), ``null`` (that of permuted positives), ``score`` (R² in percent) and ``optimum``
-        (the lowest possible loss); a value that is missing, None or not finite is left out.
-    best_step : int, optional
-        The step whose encoder was kept, marked by a vertical line.
-
-    Examples
-    --------
-    >>> history = [{"step": 0, "seconds": 0.0, "loss": 6.2, "validation": 6.3, "null": 6.9}]
-    >>> [trace.name for trace in training_curve(history).data]
-    ['null', 'training loss', 'held-out loss']
+    Entries of ``history`` have ``step``, ``seconds`` and ``loss``, and possibly ``validation`` (the
+    held-out loss), ``null`` (that of permuted positives), ``score`` (R² in percent) and ``optimum``
+    (the lowest possible loss); a value that is missing, None or not finite is left out. A vertical
+    line marks ``best_step``, whose encoder was kept.
     """
     steps = column(history, "step")
     seconds = column(history, "seconds")

@@ -1,0 +1,147 @@
+"""Small parts of pages, each on one example."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from fits import GAIN, titles
+
+from demix import all_scores
+from demix.report.bars import ScoreBar, bars_svg
+from demix.report.blocks import Example, Gallery, Page, Section, Table, Text
+from demix.report.checkup import checkup_page
+from demix.report.compare import compare_page
+from demix.report.consensus import stability_dots
+from demix.report.examples import nearest_examples
+from demix.report.figures import correlation_heatmap, recovered_scatter
+from demix.report.fit import fit_page
+from demix.report.latents import pair_plot, time_courses
+from demix.report.page import render, write_page
+from demix.report.probe import probe_page
+from demix.report.records import gain_of, thinned
+from demix.report.recovery import recovery_page
+from demix.report.style import number, shown
+from demix.report.svg import inline_svg
+from demix.report.training import training_curve
+
+
+def test_numbers_in_words():
+    assert [number(x) for x in (-0.5, -0.001, math.nan)] == ["−0.50", "0.00", "–"]
+    written = [shown(-0.5), shown(12), shown(None), shown(99.3125, ".2f")]
+    assert written == ["−0.5", "12", "–", "99.31"]
+
+
+def test_a_thinned_line_keeps_its_peaks():
+    values = np.zeros(1000)
+    values[333] = 1.0
+    kept = thinned(values, 20)
+    assert len(kept) <= 20
+    assert 333 in kept
+
+
+def test_an_end_that_is_none_is_infinite():
+    assert gain_of({**GAIN, "high": None})["high"] == math.inf
+
+
+def test_blocks_render_themselves(tmp_path):
+    assert Text("First.\n\nSecond & last.").html(1) == "\n<p>First.</p>\n<p>Second &amp; last.</p>"
+    assert Table(["space", "R2"], [["box", "99.1"]], "Scores.").numeric == [False, True]
+    png = b"\x89PNG\r\n\x1a\n..."
+    gallery = Gallery({"size": [Example(png, "small", alt="A small circle.")]}, "Circles.")
+    assert "<span>small</span>" in gallery.html(1)
+    page = Page("a < b", "What happened.", [Section("Result", [Text("It works.")])])
+    assert page.title == "a < b"
+    assert "<h1>a &lt; b</h1>" in render(page)
+    assert write_page(page, tmp_path / "demo.html").name == "demo.html"
+
+
+def test_a_picture_takes_the_colours_and_ids_of_its_page():
+    svg = '<svg viewBox="0 0 9 5"><rect id="a" style="fill: #ffffff"/></svg>'
+    contents = '<rect id="one-a" style="fill: var(--paper)" />'
+    assert inline_svg(svg, "one-") == ("0 0 9 5", contents)
+    drawn = bars_svg({"r": [ScoreBar("size", 0.8, (0.7, 0.9), 0.0, (-0.1, 0.1), "surely")]})
+    assert "size" in drawn
+    assert "shuffled rows" in drawn
+
+
+def test_figures_of_latents():
+    z = np.random.default_rng(0).normal(size=(50, 3))
+    assert recovered_scatter(z, -2 * z).layout.annotations[0].text == "factor 1<br>r = −1.000"
+    kinds = [trace.type for trace in pair_plot(z).data]
+    assert kinds == ["bar", "scatter", "bar", "scatter", "scatter", "bar"]
+    time = np.arange(300)
+    courses = time_courses(np.sin(time / 20)[:, None], time, names=["swing"])
+    assert courses.layout.yaxis.title.text == "swing"
+    heatmap = correlation_heatmap([[1.0, -0.2]], ["z1"], ["h1", "h2"], "Correlation")
+    assert heatmap.data[0].text.tolist() == [["1.00", "−0.20"]]
+
+
+def test_images_stand_in_the_order_of_their_latent():
+    brightness = np.linspace(0, 1, 51)
+    images = np.broadcast_to(brightness[:, None, None, None], (51, 1, 8, 8))
+    gallery = nearest_examples(images, brightness[:, None], names=["light"])
+    labels = [example.label for example in gallery.rows["light"]]
+    assert labels == ["0.020", "0.180", "0.340", "0.500", "0.660", "0.820", "0.980"]
+
+
+def test_lines_and_dots_have_names():
+    dots = stability_dots(["a"], [0.9], [0.8], [0.95], [0.1], threshold=0.8)
+    assert [trace.name for trace in dots.data] == ["runs", "shuffled rows"]
+    history = [{"step": 0, "seconds": 0.0, "loss": 6.2, "validation": 6.3, "null": 6.9}]
+    names = [trace.name for trace in training_curve(history).data]
+    assert names == ["null", "training loss", "held-out loss"]
+
+
+def test_a_comparison_draws_held_out_gains_if_there_are_any():
+    flat = [{"step": 0, "validation": 6, "null": 6}]
+    runs = [{"name": name, "gain": GAIN, "history": flat} for name in "ab"]
+    assert compare_page(runs).sections[1].body[0].figure.data[0].y.tolist() == [0.0]
+    assert titles(compare_page([{**run, "history": []} for run in runs])) == ["Side by side"]
+    facts = [{"space": "box", "seed": 0}, {"space": "sphere", "seed": 0}]
+    told = [{**run, "facts": entry} for run, entry in zip(runs, facts, strict=True)]
+    text, table, _ = compare_page(told).sections[0].body
+    assert text.text == "The same for all runs: seed 0."
+    assert table.header[:2] == ["Run", "space"]
+
+
+def test_a_fit_and_a_recovery_have_their_sections():
+    about = {
+        **{"estimator": "InstanceDemixer", "gain": GAIN, "best_step": 0, "notes": []},
+        **{"data": "12ab", "parameters": {"random_state": 0}, "provenance": {}, "time_order": True},
+        "history": [{"step": 0, "seconds": 0.0, "loss": 6.2, "validation": 6.3}],
+    }
+    z = np.random.default_rng(0).normal(size=(40, 2))
+    page = fit_page(about, {"space": "Box(2)", "latents": 2}, z)
+    assert titles(page) == ["Result", "Training", "Latents", "Time courses"]
+    scores = all_scores(z[:, ::-1], z, only=["affine_r2", "mean_correlation"])
+    page = recovery_page("Demo", "Two factors.", z[:, ::-1], z, scores, provenance={})
+    assert titles(page)[:2] == ["Result", "True against recovered"]
+
+
+@pytest.mark.parametrize("verdict", ["pass", "warn", "fail"])
+def test_a_checkup_has_a_claim_and_checks(verdict):
+    check = {
+        **{"name": "shape", "verdict": verdict, "statistic": 0.1, "unit": "|log p|"},
+        **{"allowed": 0.3, "margin": 0.2, "null": [0.0, 0.1]},
+        "sentence": "The noise is normal.",
+    }
+    found = {"supported": "affine", "theorem": "Theorem 5", "sentence": "It holds."}
+    page = checkup_page(found | {"checks": [check]}, provenance={})
+    assert titles(page) == ["What may be claimed", "Checks", "Each check against chance"]
+
+
+def test_a_probe_has_a_result_numbers_and_a_method():
+    ends = {"value": 0.8, "low": 0.7, "high": 0.9}
+    factor = {
+        **{"name": "size", "kind": "continuous", "testable": True, "measure": "r"},
+        **ends,
+        "chance": {"value": 0.0, "low": -0.1, "high": 0.1},
+        **{"p": 0.001, "bonferroni": 0.001, "benjamini_hochberg": 0.001},
+        "scores": {"r": ends},
+    }
+    rows = {"train": 50, "validation": 20, "test": 30}
+    found = {"features": 5, "rows": rows, "permutations": 999, "level": 0.05, "factors": [factor]}
+    page = probe_page(found, features="x.npy", factors="f.csv", provenance={})
+    assert titles(page) == ["Result", "Numbers", "Method"]
