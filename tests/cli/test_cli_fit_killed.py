@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ def written(path: Path, times: int):
     before = len(seen)
 
     def moment() -> bool:
-        if path.exists():
+        with suppress(FileNotFoundError):  # for a moment, while the old one is put aside
             seen.add(path.stat().st_mtime_ns)
         return len(seen) >= before + times
 
