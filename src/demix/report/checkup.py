@@ -96,6 +96,5 @@ def check_figure(check: Mapping[str, Any]) -> go.Figure:
         axis(title=axis_title(plain(check["unit"])), range=[low - pad, high + pad], nticks=5)
     )
     figure.update_yaxes(axis(showticklabels=False, range=[0, 1], showgrid=False))
-    figure.update_layout(**base_layout(height=180, min_width=280))
-    figure.update_layout(showlegend=False)
+    figure.update_layout(**base_layout(height=180, min_width=280, showlegend=False))
     return figure

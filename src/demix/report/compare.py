@@ -103,9 +103,7 @@ def _checked_names(runs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _numbers(
-    runs: Sequence[Mapping[str, Any]],
-    names: Sequence[str],
-    gains: Sequence[Mapping[str, float]],
+    runs: Sequence[Mapping[str, Any]], names: Sequence[str], gains: Sequence[Mapping[str, float]]
 ) -> list[Block]:
     facts = [
         {str(key): shown(value) for key, value in (run.get("facts") or {}).items()} for run in runs
@@ -188,6 +186,5 @@ def _gain_curves(
     step = axis_title("step")
     figure.update_xaxes(axis(exponentformat="none", separatethousands=True, title=step))
     figure.update_yaxes(axis(title=axis_title("held-out gain (bits per sample)"), nticks=6))
-    figure.update_layout(**base_layout(height=400, min_width=420))
-    figure.update_layout(showlegend=True, legend=LEGEND_ABOVE)
+    figure.update_layout(**base_layout(400, 420, showlegend=True, legend=LEGEND_ABOVE))
     return figure

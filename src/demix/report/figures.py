@@ -85,17 +85,13 @@ def recovered_scatter(
         figure.update_xaxes(axis(nticks=4, title=x_title), row=row, col=column)
         figure.update_yaxes(axis(nticks=4, title=y_title), row=row, col=column)
     figure.update_annotations(font={"size": 12, "color": colour("ink")})
-    layout = base_layout(height=80 + rows * (300 if columns < 4 else 250), min_width=150 * columns)
-    figure.update_layout(**{**layout, "margin": {"l": 52, "r": 8, "t": 62, "b": 48}})
-    figure.update_layout(showlegend=False)
+    height, margin = 80 + rows * (300 if columns < 4 else 250), {"l": 52, "r": 8, "t": 62, "b": 48}
+    figure.update_layout(**base_layout(height, 150 * columns, margin=margin, showlegend=False))
     return figure
 
 
 def correlation_heatmap(
-    corr: ArrayLike,
-    row_names: Sequence[str],
-    col_names: Sequence[str],
-    title: str,
+    corr: ArrayLike, row_names: Sequence[str], col_names: Sequence[str], title: str
 ) -> go.Figure:
     """Draw correlations ``(n, m)`` as colours from -1 to 1, with numbers if there is room.
 
@@ -155,17 +151,14 @@ def correlation_heatmap(
     figure.update_yaxes(autorange="reversed")
     # Numbers in the cells need 33 pixels each; without them a heat map may shrink further.
     min_width = 120 + 33 * m if max(n, m) <= MOST_LABELLED else 300
-    layout = base_layout(height=int(np.clip(120 + 36 * n, 260, 560)), min_width=min_width)
-    figure.update_layout(**{**layout, "margin": {"l": 30, "r": 8, "t": 40, "b": 30}})
+    heading = {"text": plain(title), "font": {"size": 14, "color": colour("ink")}, "x": 0}
     figure.update_layout(
-        title={
-            "text": plain(title),
-            "font": {"size": 14, "color": colour("ink")},
-            "x": 0,
-            "xref": "container",
-            "y": 0.985,
-            "yanchor": "top",
-        }
+        **base_layout(
+            height=int(np.clip(120 + 36 * n, 260, 560)),
+            min_width=min_width,
+            margin={"l": 30, "r": 8, "t": 40, "b": 30},
+            title={**heading, "xref": "container", "y": 0.985, "yanchor": "top"},
+        )
     )
     return figure
 

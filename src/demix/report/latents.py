@@ -83,9 +83,8 @@ def pair_plot(
                 **place,
             )
     _write_correlations(figure, values)
-    layout = base_layout(height=80 + n * (170 if n > 2 else 240), min_width=120 * n)
-    figure.update_layout(**layout)
-    figure.update_layout(showlegend=False, bargap=0)
+    height = 80 + n * (170 if n > 2 else 240)
+    figure.update_layout(**base_layout(height, 120 * n, showlegend=False, bargap=0))
     return figure
 
 
@@ -139,8 +138,7 @@ def time_courses(
         figure.update_yaxes(axis(nticks=4, title=axis_title(labels[j])), row=j + 1)
     figure.update_xaxes(axis(exponentformat="none", separatethousands=True))
     figure.update_xaxes(title=axis_title(plain(time_label)), row=n)
-    figure.update_layout(**base_layout(height=70 + n * (110 if n > 1 else 220), min_width=420))
-    figure.update_layout(showlegend=False)
+    figure.update_layout(**base_layout(70 + n * (110 if n > 1 else 220), 420, showlegend=False))
     return figure
 
 

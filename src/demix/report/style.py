@@ -97,8 +97,8 @@ def shown(value: object, form: str = ".4g") -> str:
     return str(value)
 
 
-def base_layout(height: int, min_width: int) -> dict[str, Any]:
-    """Return the layout of all figures, in pixels.
+def base_layout(height: int, min_width: int, **extra: Any) -> dict[str, Any]:
+    """Return the layout of all figures, in pixels; keyword arguments override.
 
     A screen narrower than ``min_width`` scrolls the figure sideways.
     """
@@ -110,11 +110,7 @@ def base_layout(height: int, min_width: int) -> dict[str, Any]:
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": font,
-        "hoverlabel": {
-            "bgcolor": colour("paper"),
-            "bordercolor": colour("rule"),
-            "font": font,
-        },
+        "hoverlabel": {"bgcolor": colour("paper"), "bordercolor": colour("rule"), "font": font},
         "modebar": {
             "bgcolor": "rgba(0,0,0,0)",
             "color": colour("soft"),
@@ -123,6 +119,7 @@ def base_layout(height: int, min_width: int) -> dict[str, Any]:
         "margin": {"l": 56, "r": 12, "t": 34, "b": 46},
         # Redrawing in other colours must not undo the reader's zoom.
         "uirevision": "keep",
+        **extra,
     }
 
 

@@ -19,10 +19,7 @@ from demix.report.style import LEGEND_ABOVE, axis, axis_title, base_layout, colo
 MOST_STEPS = 1000
 
 
-def training_curve(
-    history: Sequence[Mapping[str, Any]],
-    best_step: int | None = None,
-) -> go.Figure:
+def training_curve(history: Sequence[Mapping[str, Any]], best_step: int | None = None) -> go.Figure:
     """Draw loss, held-out loss and score over the steps of training, where they were measured.
 
     Entries of ``history`` have ``step``, ``seconds`` and ``loss``, and possibly ``validation`` (the
@@ -92,13 +89,9 @@ def training_curve(
     figure.update_yaxes(axis(title=axis_title("loss (nats)"), nticks=6), row=1)
     if panels == 2:
         figure.update_yaxes(axis(title=axis_title("R² (percent)"), nticks=6), row=2)
-    alone = panels == 1 and held_out
-    figure.update_layout(**base_layout(height=340 if alone else 70 + 190 * panels, min_width=320))
-    figure.update_layout(
-        # One line needs no legend.
-        showlegend=len(figure.data) > panels,
-        legend=LEGEND_ABOVE,
-    )
+    height = 340 if panels == 1 and held_out else 70 + 190 * panels
+    several = len(figure.data) > panels  # one line needs no legend
+    figure.update_layout(**base_layout(height, 320, showlegend=several, legend=LEGEND_ABOVE))
     return figure
 
 
