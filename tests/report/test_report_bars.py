@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from demix._support.errors import DemixError
-from demix.report.bars import MOST, ScoreBar, bars_svg, write_bars
+from demix.report.bars import MOST, bars_svg, write_bars
 from demix.report.blocks import Page, Picture, Section
 from demix.report.page import render
 
+P = {"surely": (0.01, 0.01), "mostly": (0.1, 0.01), "no": (0.1, 0.1)}
 
-def bar(name: str, value: float, found: str = "surely") -> ScoreBar:
-    return ScoreBar(name, value, (value - 0.1, value + 0.05), 0.5, (0.45, 0.55), found)
+
+def bar(name: str, value: float, found: str = "surely") -> dict[str, Any]:
+    return {
+        **{"name": name, "testable": True, "measure": "auc", "value": value},
+        **{"low": value - 0.1, "high": value + 0.05},
+        "chance": {"value": 0.5, "low": 0.45, "high": 0.55},
+        **dict(zip(("bonferroni", "benjamini_hochberg"), P[found], strict=True)),
+    }
 
 
 def texts(svg: str) -> list[str]:
@@ -22,13 +30,14 @@ def texts(svg: str) -> list[str]:
 
 
 def test_the_best_come_first_and_dollars_are_dollars(tmp_path):
-    panels = {"AUC": [bar("low", 0.6, "no"), bar("$x$", 0.9), bar("middle", 0.7, "mostly")]}
-    svg = bars_svg(panels)
+    factors = [bar("low", 0.6, "no"), bar("$x$", 0.9), bar("middle", 0.7, "mostly")]
+    svg = bars_svg(factors, 0.05)
+    assert "Held-out AUC" in texts(svg)
     named = [word for word in texts(svg) if word in ("low", "$x$", "middle")]
     assert named == ["$x$", "middle", "low"]
     for words in ("Bonferroni", "Benjamini-Hochberg", "not above chance", "shuffled rows"):
         assert any(words in text for text in texts(svg))
-    vector, picture = write_bars(panels, tmp_path)
+    vector, picture = write_bars(factors, 0.05, tmp_path)
     assert vector.read_text(encoding="utf-8") == svg
     assert picture.read_bytes().startswith(b"\x89PNG")
     page = render(Page("Bars", "", [Section("One", [Picture(svg, "Bars.", alt="Bars.")])]))
@@ -36,7 +45,7 @@ def test_the_best_come_first_and_dollars_are_dollars(tmp_path):
 
 
 def test_only_the_best_of_very_many_are_drawn():
-    svg = bars_svg({"AUC": [bar(f"factor {i}", 0.5 + i / 200) for i in range(MOST + 5)]})
+    svg = bars_svg([bar(f"factor {i}", 0.5 + i / 200) for i in range(MOST + 5)], 0.05)
     named = [word for word in texts(svg) if word.startswith("factor ")]
     assert len(named) == MOST
     assert named[0] == f"factor {MOST + 4}"
@@ -45,4 +54,4 @@ def test_only_the_best_of_very_many_are_drawn():
 
 def test_a_figure_of_nothing_is_refused():
     with pytest.raises(DemixError, match="at least one bar"):
-        bars_svg({"AUC": []})
+        bars_svg([], 0.05)

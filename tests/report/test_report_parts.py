@@ -9,7 +9,7 @@ import pytest
 from fits import GAIN, titles
 
 from demix import all_scores
-from demix.report.bars import ScoreBar, bars_svg
+from demix.report.bars import bars_svg
 from demix.report.blocks import Example, Gallery, Page, Section, Table, Text
 from demix.report.checkup import checkup_page
 from demix.report.compare import compare_page
@@ -25,6 +25,15 @@ from demix.report.recovery import recovery_page
 from demix.report.style import number, shown
 from demix.report.svg import inline_svg
 from demix.report.training import training_curve
+
+ENDS = {"value": 0.8, "low": 0.7, "high": 0.9}
+FACTOR = {
+    **{"name": "size", "kind": "continuous", "testable": True, "measure": "r"},
+    **ENDS,
+    "chance": {"value": 0.0, "low": -0.1, "high": 0.1},
+    **{"p": 0.001, "bonferroni": 0.001, "benjamini_hochberg": 0.001},
+    "scores": {"r": ENDS},
+}
 
 
 def test_numbers_in_words():
@@ -61,7 +70,7 @@ def test_a_picture_takes_the_colours_and_ids_of_its_page():
     svg = '<svg viewBox="0 0 9 5"><rect id="a" style="fill: #ffffff"/></svg>'
     contents = '<rect id="one-a" style="fill: var(--paper)" />'
     assert inline_svg(svg, "one-") == ("0 0 9 5", contents)
-    drawn = bars_svg({"r": [ScoreBar("size", 0.8, (0.7, 0.9), 0.0, (-0.1, 0.1), "surely")]})
+    drawn = bars_svg([FACTOR], 0.05)
     assert "size" in drawn
     assert "shuffled rows" in drawn
 
@@ -133,15 +142,7 @@ def test_a_checkup_has_a_claim_and_checks(verdict):
 
 
 def test_a_probe_has_a_result_numbers_and_a_method():
-    ends = {"value": 0.8, "low": 0.7, "high": 0.9}
-    factor = {
-        **{"name": "size", "kind": "continuous", "testable": True, "measure": "r"},
-        **ends,
-        "chance": {"value": 0.0, "low": -0.1, "high": 0.1},
-        **{"p": 0.001, "bonferroni": 0.001, "benjamini_hochberg": 0.001},
-        "scores": {"r": ends},
-    }
     rows = {"train": 50, "validation": 20, "test": 30}
-    found = {"features": 5, "rows": rows, "permutations": 999, "level": 0.05, "factors": [factor]}
+    found = {"features": 5, "rows": rows, "permutations": 999, "level": 0.05, "factors": [FACTOR]}
     page = probe_page(found, features="x.npy", factors="f.csv", provenance={})
     assert titles(page) == ["Result", "Numbers", "Method"]

@@ -75,7 +75,7 @@ def probe(
     from demix.metrics.probes.probe import probe as probe_rows
     from demix.report.bars import write_bars
     from demix.report.page import write_page
-    from demix.report.probe import probe_bars, probe_page
+    from demix.report.probe import probe_page
 
     terminal = console(errors=True)
     data, columns, unmatched = _joined(features, factors, join, names, key, header)
@@ -105,7 +105,7 @@ def probe(
         }
         if claim is not None:
             claim.begin()
-            write_bars(probe_bars(result["factors"], LEVEL), claim.folder)
+            write_bars(result["factors"], LEVEL, claim.folder)
             page = probe_page(
                 result,
                 features=features.name,
@@ -251,7 +251,8 @@ def _print(found: dict[str, Any]) -> None:
     from rich.text import Text
 
     from demix.cli.console import print_table
-    from demix.report.probe import MEASURES, found_at, verdict_of
+    from demix.report.bars import MEASURES, found_at
+    from demix.report.probe import verdict_of
     from demix.report.style import interval, number
 
     table = Table("factor", "kind", "score", "value", "95 % interval", "chance", "p")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from demix._support.errors import DemixError
 from demix._support.outputs import refuse_other
@@ -17,9 +16,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Interval = tuple[float, float]
+Factor = Mapping[str, Any]
+"""A factor as in ``probe.json``."""
 Found = Literal["surely", "mostly", "no"]
 
+MEASURES = {
+    "r": "Pearson's r",
+    "r2": "R²",
+    "auc": "AUC",
+    "balanced_accuracy": "balanced accuracy",
+    "accuracy": "accuracy",
+}
+"""What tables and figures call each score."""
 MOST = 40
 """Bars of a panel; more could not be read."""
 
@@ -32,76 +40,69 @@ _NULL = "shuffled rows (95 % of them)"
 _WIDTH, _ROW, _AROUND = 6.4, 0.27, 0.75  # in inches
 
 
-@dataclass(frozen=True)
-class ScoreBar:
-    """A score with its interval; the bar begins at ``chance``, the mean score of shuffled rows.
+def found_at(factor: Factor, level: float) -> Found:
+    """Return whether a factor is above chance after control of all errors, of most, or not."""
+    if factor["bonferroni"] <= level:
+        return "surely"
+    return "mostly" if factor["benjamini_hochberg"] <= level else "no"
 
-    95 % of the scores of shuffled rows lie in ``null``. ``found`` says whether the score is above
-    chance after control of all errors (Bonferroni), of most (Benjamini-Hochberg), or not.
+
+def bars_svg(factors: Iterable[Factor], level: float) -> str:
+    """Return the SVG of a bar for each factor that was tested, the best on top.
+
+    A bar begins at the mean score of shuffled rows. There is a panel for each kind of score.
     """
-
-    name: str
-    value: float
-    interval: Interval
-    chance: float
-    null: Interval
-    found: Found
+    return figure_svg(lambda: _drawn(factors, level))
 
 
-def bars_svg(panels: Mapping[str, Sequence[ScoreBar]]) -> str:
-    """Return the SVG of panels of bars, by what they measure; the best bar is on top."""
-    return figure_svg(lambda: _drawn(panels))
-
-
-def write_bars(panels: Mapping[str, Sequence[ScoreBar]], folder: str | Path) -> tuple[Path, Path]:
+def write_bars(factors: Iterable[Factor], level: float, folder: Path) -> tuple[Path, Path]:
     """Write ``figure.svg`` and ``figure.png`` into a folder, which is made if missing."""
     for name in ("figure.svg", "figure.png"):
-        refuse_other(Path(folder) / name, FIGURE_MARK)
-    return write_figure(lambda: _drawn(panels), folder)
+        refuse_other(folder / name, FIGURE_MARK)
+    return write_figure(lambda: _drawn(factors, level), folder)
 
 
-def _drawn(panels: Mapping[str, Sequence[ScoreBar]]) -> Figure:
+def _drawn(factors: Iterable[Factor], level: float) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    if not panels or not all(panels.values()):
-        raise DemixError("a figure needs at least one bar in each panel; leave empty ones out")
+    panels: dict[str, list[Factor]] = {}
+    for factor in factors:
+        if factor["testable"]:
+            panels.setdefault(factor["measure"], []).append(factor)
+    if not panels:
+        raise DemixError("a figure needs at least one bar, but no factor was tested; leave it out")
     counts = [min(len(bars), MOST) for bars in panels.values()]
     height = _ROW * sum(counts) + _AROUND * len(counts) + 0.7
     figure = Figure(figsize=(_WIDTH, height), layout="constrained")
     grid = figure.add_gridspec(len(panels), 1, height_ratios=[count + 0.3 for count in counts])
-    for place, (title, bars) in enumerate(panels.items()):
-        _draw(figure.add_subplot(grid[place]), title, bars)
-    used = {bar.found for bars in panels.values() for bar in bars}
+    for place, (measure, bars) in enumerate(panels.items()):
+        _draw(figure.add_subplot(grid[place]), f"Held-out {MEASURES[measure]}", bars, level)
+    used = {found_at(bar, level) for bars in panels.values() for bar in bars}
     shades = [look for found, look in _LOOKS.items() if found in used] + [("second", _NULL)]
-    figure.legend(
-        handles=[Patch(color=colour(shade), label=words) for shade, words in shades],
-        loc="outside upper left",
-        ncols=1,
-        handlelength=1.2,
-    )
+    handles = [Patch(color=colour(shade), label=words) for shade, words in shades]
+    figure.legend(handles=handles, loc="outside upper left", ncols=1, handlelength=1.2)
     return figure
 
 
-def _draw(axes: Axes, title: str, bars: Sequence[ScoreBar]) -> None:
-    shown = sorted(bars, key=lambda bar: bar.value, reverse=True)[:MOST]
+def _draw(axes: Axes, title: str, bars: Sequence[Factor], level: float) -> None:
+    shown = sorted(bars, key=lambda bar: bar["value"], reverse=True)[:MOST]
     more = f" (the best {MOST} of {len(bars)})" if len(bars) > MOST else ""
     axes.set_title(f"{title}{more}")
     axes.set_axisbelow(True)
     axes.tick_params(length=0, pad=5)
     axes.grid(visible=False, axis="y")
+    ink = colour("ink")
     for place, bar in enumerate(shown):
-        shade = colour(_LOOKS[bar.found][0])
-        axes.barh(place, bar.value - bar.chance, 0.5, left=bar.chance, color=shade)
-        ends = [[max(0.0, bar.value - bar.interval[0])], [max(0.0, bar.interval[1] - bar.value)]]
-        axes.errorbar(
-            bar.value, place, xerr=ends, fmt="none", ecolor=colour("ink"), elinewidth=1, capsize=2.5
-        )
-        low, high = bar.null
+        value, chance, shade = bar["value"], bar["chance"], colour(_LOOKS[found_at(bar, level)][0])
+        axes.barh(place, value - chance["value"], 0.5, left=chance["value"], color=shade)
+        error = [[max(0.0, value - bar["low"])], [max(0.0, bar["high"] - value)]]
+        axes.errorbar(value, place, xerr=error, fmt="none", ecolor=ink, elinewidth=1, capsize=2.5)
+        low, high = chance["low"], chance["high"]
         axes.barh(place + 0.36, high - low, 0.13, left=low, color=colour("second"))
-    names = [shorten(bar.name, 40, placeholder="...") or bar.name[:40] for bar in shown]
+    names = [shorten(bar["name"], 40, placeholder="...") or bar["name"][:40] for bar in shown]
     axes.set_yticks(range(len(shown)), names)
-    axes.tick_params(axis="y", labelcolor=colour("ink"))
+    axes.tick_params(axis="y", labelcolor=ink)
     axes.set_ylim(len(shown) - 0.4, -0.6)
-    least = min(min(bar.interval[0], bar.null[0], bar.chance) for bar in shown)
-    axes.set_xlim(least - 0.03, 1.02)
+    ends = ((bar["low"], bar["chance"]["low"], bar["chance"]["value"]) for bar in shown)
+    axes.set_xlim(min(map(min, ends)) - 0.03, 1.02)

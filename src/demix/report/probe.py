@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from demix.report.bars import Found, ScoreBar, bars_svg
+from demix.report.bars import MEASURES, bars_svg, found_at
 from demix.report.blocks import (
     Block,
     Facts,
@@ -18,15 +18,6 @@ from demix.report.blocks import (
     VerdictKind,
 )
 from demix.report.style import interval, number, shown
-
-MEASURES = {
-    "r": "Pearson's r",
-    "r2": "R²",
-    "auc": "AUC",
-    "balanced_accuracy": "balanced accuracy",
-    "accuracy": "accuracy",
-}
-"""What tables and figures call each score."""
 
 _HOW = (
     "A linear map is fitted to half of the rows: ridge regression for numbers (of sine and cosine "
@@ -71,32 +62,6 @@ def probe_page(
     return Page(f"Factors of {factors} in {features}", summary, sections, provenance)
 
 
-def probe_bars(factors: Sequence[Mapping[str, Any]], level: float) -> dict[str, list[ScoreBar]]:
-    """Return the bars of all factors that were tested, by what they measure."""
-    panels: dict[str, list[ScoreBar]] = {}
-    for factor in factors:
-        if not factor["testable"]:
-            continue
-        chance = factor["chance"]
-        bar = ScoreBar(
-            factor["name"],
-            factor["value"],
-            (factor["low"], factor["high"]),
-            chance["value"],
-            (chance["low"], chance["high"]),
-            found_at(factor, level),
-        )
-        panels.setdefault(f"Held-out {MEASURES[factor['measure']]}", []).append(bar)
-    return panels
-
-
-def found_at(factor: Mapping[str, Any], level: float) -> Found:
-    """Return whether a factor is above chance after control of all errors, of most, or not."""
-    if factor["bonferroni"] <= level:
-        return "surely"
-    return "mostly" if factor["benjamini_hochberg"] <= level else "no"
-
-
 def verdict_of(factors: Sequence[Mapping[str, Any]], level: float) -> tuple[VerdictKind, str]:
     """Return the kind of verdict and one sentence about the factors that were tested."""
     kinds = [found_at(factor, level) for factor in factors]
@@ -116,7 +81,7 @@ def _result(
 ) -> list[Block]:
     level = float(found["level"])
     picture = Picture(
-        bars_svg(probe_bars(tested, level)),
+        bars_svg(tested, level),
         "How well each factor is predicted from the features, on rows used neither for fitting nor "
         "for selecting the penalty. A bar reaches from the mean score of shuffled rows to the "
         "score; the line at its end is the 95 % interval, the thin bar below it the range of "
