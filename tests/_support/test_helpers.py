@@ -15,6 +15,9 @@ from demix._support.errors import DemixError, DemixWarning, demix_errors, need, 
 from demix._support.files import kind_of, open_regular
 from demix._support.memory import check_memory, in_words
 from demix._support.outputs import claim_file, claim_folder
+from demix._support.process_group.group import Ranks, checked_group
+from demix._support.process_group.launch import under_torchrun
+from demix._support.process_group.sharding import Sharding, even_sharding, shardings
 from demix._support.provenance import cores, provenance
 from demix._support.validation import as_numpy, check_device, refuse_masked
 from demix.papers.workers.environment import process_environment
@@ -90,3 +93,13 @@ def test_processes_do_not_find_modules_of_this_folder():
 
 def test_a_serial_executor_calls_at_once():
     assert SerialExecutor().submit(abs, -1).result() == 1
+
+
+def test_a_process_alone_is_all_ranks():
+    alone = Ranks.current()
+    assert (alone.count, alone.leads, alone.broadcast("hello")) == (1, True, "hello")
+    assert not under_torchrun()
+    assert shardings(None, torch.zeros(3, 2)) == [Sharding((3,), rank=0, group=None)]
+    assert even_sharding(10, None).own == slice(0, 10)
+    with pytest.raises(DemixError, match=r"process group of torch.distributed, but got 256; "):
+        checked_group(256)

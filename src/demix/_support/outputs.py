@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -130,16 +129,6 @@ def check_folder(folder: Path) -> None:
                 f"Expected {folder} to be a folder of demix, but it is {kind}; remove it or choose "
                 "another folder."
             )
-
-
-def remove_only(folder: Path, names: str) -> None:
-    """Remove files whose names match a regular expression, and the folder if it is then empty."""
-    for file in folder.glob("*"):
-        with suppress(OSError):
-            if re.fullmatch(names, file.name):
-                file.unlink()
-    with suppress(OSError):
-        folder.rmdir()
 
 
 def read_marker(file: Path) -> Any:

@@ -14,8 +14,13 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from demix._support.errors import DemixError
-from demix._support.process_group.exchange import shared_gradient, summed
-from demix._support.process_group.sharding import Sharding, even_sharding, shardings
+from demix._support.process_group.sharding import (
+    Sharding,
+    even_sharding,
+    shardings,
+    shared_gradient,
+    summed,
+)
 from demix._support.validation import check_share
 from demix.encoders.encoder import Encoder
 from demix.losses.contrast import full, log_likelihood

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from demix._support.errors import DemixError
-from demix._support.process_group.exchange import log_summed, summed
-from demix._support.process_group.sharding import Sharding
+from demix._support.process_group.sharding import Sharding, log_summed, summed
 from demix.encoders.encoder import Encoder
 from demix.losses.objective import LabelBatch, Objective
 from demix.losses.similarities import similarity_named

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from demix._support.process_group.exchange import log_summed
-from demix._support.process_group.sharding import Sharding
+from demix._support.process_group.sharding import Sharding, log_summed
 from demix.losses.similarities import PairBlock, PairSimilarity
 from demix.losses.streaming import block_gradient, block_logsumexp, pairwise_logsumexp
 

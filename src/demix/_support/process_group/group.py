@@ -19,20 +19,7 @@ class LostRank(DemixError):
 
 @dataclass(frozen=True)
 class Ranks:
-    """The processes that train together, or this one alone.
-
-    Attributes
-    ----------
-    group : ProcessGroup or None
-        The ranks of `torch.distributed`; None for a process alone.
-
-    Examples
-    --------
-    >>> from demix._support.process_group.group import Ranks
-    >>> alone = Ranks.current()
-    >>> alone.count, alone.leads, alone.broadcast("hello")
-    (1, True, 'hello')
-    """
+    """The processes of `torch.distributed` that train together, or this one alone."""
 
     group: dist.ProcessGroup | None = None
 
@@ -99,15 +86,7 @@ class Ranks:
 
 
 def checked_group(group: dist.ProcessGroup | None) -> dist.ProcessGroup | None:
-    """Return the group, or None for a process alone; raise an error if it is no group.
-
-    Examples
-    --------
-    >>> from demix._support.process_group.group import checked_group
-    >>> checked_group(256)
-    Traceback (most recent call last):
-    demix.DemixError: group must be a process group of torch.distributed, but got 256; ...
-    """
+    """Return the group, or None for a process alone; raise an error if it is no group."""
     if group is None:
         return None
     if not isinstance(group, dist.ProcessGroup):

@@ -15,14 +15,7 @@ from demix._support.process_group.group import Ranks
 
 
 def under_torchrun() -> bool:
-    """Tell whether `torchrun` has started this process as one of several.
-
-    Examples
-    --------
-    >>> from demix._support.process_group.launch import under_torchrun
-    >>> under_torchrun()
-    False
-    """
+    """Tell whether `torchrun` has started this process as one of several."""
     if not {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"} <= set(os.environ):
         return False
     count = _number("WORLD_SIZE", 1, 2**31 - 1)

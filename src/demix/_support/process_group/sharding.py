@@ -1,17 +1,23 @@
-"""How rows are sharded over ranks."""
+"""How rows are sharded over ranks, and exchanged between them with gradients.
+
+Each rank calls ``backward`` on its own loss. A tensor then receives the gradient of the *sum* of
+all ranks' losses, so that the average over ranks, as `DistributedDataParallel` takes it, is the
+gradient of the average loss. Every rank has to call each of these functions, in the same order.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch import distributed as dist
 
 from demix._support.errors import DemixError
-from demix._support.process_group.exchange import collected, gathered
 from demix._support.process_group.group import checked_group
 
 
@@ -41,11 +47,17 @@ class Sharding:
 
     def gathered(self, x: Tensor) -> Tensor:
         """Return the rows ``(total, ...)`` of all ranks, with gradients."""
-        return x if self.group is None else gathered(x, self.sizes, self.group)
+        made: Tensor = x if self.group is None else _Gathered.apply(x, self.sizes, self.group)
+        return made
 
     def collected(self, x: Tensor) -> Tensor:
         """Return the rows ``(total, ...)`` of all ranks on rank 0, and ``x`` on the others."""
-        return x if self.group is None else collected(x, self.sizes, self.group)
+        if self.group is None:
+            return x
+        own = _padded(x.detach(), max(self.sizes))
+        parts = list(x.new_empty(len(self.sizes), *own.shape)) if self.rank == 0 else None
+        dist.gather(own, parts, group=self.group, group_dst=0)
+        return x if parts is None else _joined(parts, self.sizes)
 
     def mean(self, x: Tensor) -> Tensor:
         r"""Return the mean ``()`` of this rank's numbers ``(n,)``, weighted by its share of rows.
@@ -66,13 +78,6 @@ def shardings(group: dist.ProcessGroup | None, *arrays: Tensor) -> list[Sharding
     """Return how the rows of each array are sharded, after one exchange of a few numbers.
 
     Ranks may have different numbers of rows, but of the same shape.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix._support.process_group.sharding import shardings
-    >>> shardings(None, torch.zeros(3, 2))
-    [Sharding(sizes=(3,), rank=0, group=None)]
     """
     group = checked_group(group)
     if group is None:
@@ -92,17 +97,94 @@ def shardings(group: dist.ProcessGroup | None, *arrays: Tensor) -> list[Sharding
 
 
 def even_sharding(total: int, group: dist.ProcessGroup | None) -> Sharding:
-    """Return the most even sharding of ``total`` rows, without an exchange.
-
-    Examples
-    --------
-    >>> from demix._support.process_group.sharding import even_sharding
-    >>> even_sharding(10, None).own
-    slice(0, 10, None)
-    """
+    """Return the most even sharding of ``total`` rows, without an exchange."""
     group = checked_group(group)
     if group is None:
         return Sharding((total,))
     ranks = dist.get_world_size(group)
     edges = [total * rank // ranks for rank in range(ranks + 1)]
     return Sharding(tuple(b - a for a, b in pairwise(edges)), dist.get_rank(group), group)
+
+
+def summed(x: Tensor, group: dist.ProcessGroup | None) -> Tensor:
+    """Return the sum of what the ranks have."""
+    made: Tensor = x if group is None else _Summed.apply(x, group)
+    return made
+
+
+def log_summed(x: Tensor, group: dist.ProcessGroup | None) -> Tensor:
+    """Return ``log sum_r exp x_r`` over the ranks; a rank without a term has ``-inf``."""
+    made: Tensor = x if group is None else _LogSummed.apply(x, group)
+    return made
+
+
+def shared_gradient(x: Tensor, group: dist.ProcessGroup | None) -> Tensor:
+    """Return ``x``, which one rank holds alone, with the gradient of the average loss."""
+    if group is not None:
+        x, ranks = x.view_as(x), dist.get_world_size(group)
+        if x.requires_grad:
+            x.register_hook(lambda gradient: gradient / ranks)
+    return x
+
+
+class _Gathered(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, sizes: tuple[int, ...], group: dist.ProcessGroup) -> Tensor:
+        ctx.sizes, ctx.group = sizes, group
+        # All messages have one length, as some backends require.
+        parts = list(x.new_empty(len(sizes), max(sizes), *x.shape[1:]))
+        dist.all_gather(parts, _padded(x, max(sizes)), group=group)
+        return _joined(parts, sizes)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        sizes, (grad,) = ctx.sizes, grads
+        parts = [_padded(part, max(sizes)) for part in grad.split(sizes)]
+        own = torch.empty_like(parts[0])
+        dist.reduce_scatter(own, parts, group=ctx.group)
+        return own[: sizes[dist.get_rank(ctx.group)]], None, None
+
+
+class _Summed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: dist.ProcessGroup) -> Tensor:
+        ctx.group = group
+        return _total(x, group)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return _total(grads[0], ctx.group), None
+
+
+class _LogSummed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: dist.ProcessGroup) -> Tensor:
+        highest = x.clone()
+        dist.all_reduce(highest, dist.ReduceOp.MAX, group=group)
+        highest.masked_fill_(highest == -torch.inf, 0)
+        result = _total((x - highest).exp_(), group).log_().add_(highest)
+        ctx.group = group
+        ctx.save_for_backward(x, result)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        x, result = ctx.saved_tensors
+        weight = torch.where(x == -torch.inf, 0, (x - result).exp())
+        return weight.mul_(_total(grads[0], ctx.group)), None
+
+
+def _total(x: Tensor, group: dist.ProcessGroup) -> Tensor:
+    total = x.detach().clone(memory_format=torch.contiguous_format)
+    dist.all_reduce(total, group=group)
+    return total
+
+
+def _padded(x: Tensor, rows: int) -> Tensor:
+    if len(x) == rows:
+        return x.contiguous()
+    return torch.cat([x, x.new_zeros(rows - len(x), *x.shape[1:])])
+
+
+def _joined(parts: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
+    return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from demix._support.errors import DemixError
 from demix._support.files import is_os_error, open_own
-from demix._support.outputs import check_folder, read_marker, remove_only
+from demix._support.outputs import check_folder, read_marker
 from demix.training.loop import Record
 
 _EVERY = 0.25
@@ -63,6 +63,16 @@ def made_folder(parent: Path, name: str) -> Path:
             f"Cannot write to {parent}: {reason}; choose a folder you may write to."
         ) from error
     return folder
+
+
+def remove_only(folder: Path, names: str) -> None:
+    """Remove files whose names match a regular expression, and the folder if it is then empty."""
+    for file in folder.glob("*"):
+        with suppress(OSError):
+            if re.fullmatch(names, file.name):
+                file.unlink()
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def remove_boards(folder: Path) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 from demix._support.errors import DemixError, reason, shortened
 from demix._support.files import open_regular, write_atomic
-from demix._support.outputs import PAGE, check_folder, claim_folder, refuse_other, remove_only
+from demix._support.outputs import PAGE, check_folder, claim_folder, refuse_other
 from demix._support.validation import check_seed
 from demix.papers.runner.experiment import Experiment
-from demix.papers.runner.progress import made_folder
+from demix.papers.runner.progress import made_folder, remove_only
 from demix.papers.runner.scales import Scale
 from demix.report.static import FIGURE_MARK
 
