@@ -218,21 +218,20 @@ def _kinds(texts: list[str], known: list[str]) -> tuple[dict[str, str], dict[str
     """Read ``shape=categorical`` and ``angle=periodic:360``."""
     kinds, periods = {}, {}
     for text in texts:
-        name, equals, kind = text.rpartition("=")
+        given, equals, kind = text.rpartition("=")
+        name = _name(given, known)
         kind, colon, period = kind.partition(":")
         if not equals or (kind == "periodic") != bool(colon):
             raise DemixError(
                 "--kind takes a factor and its kind, such as shape=categorical or "
                 f"angle=periodic:360, but got {text!r}."
             )
-        if _name(name, known) in kinds:
-            raise DemixError(
-                f"--kind gives the kind of {_name(name, known)!r} twice; give it once."
-            )
-        kinds[_name(name, known)] = kind
+        if name in kinds:
+            raise DemixError(f"--kind gives the kind of {name!r} twice; give it once.")
+        kinds[name] = kind
         if colon:
             try:
-                periods[_name(name, known)] = float(period)
+                periods[name] = float(period)
             except ValueError:
                 raise DemixError(f"A period is a number, such as 360, but got {text!r}.") from None
     return kinds, periods
@@ -251,25 +250,15 @@ def _print(found: dict[str, Any]) -> None:
     from rich.text import Text
 
     from demix.cli.console import print_table
-    from demix.report.bars import MEASURES, found_at
-    from demix.report.probe import verdict_of
-    from demix.report.style import interval, number
+    from demix.report.bars import found_at
+    from demix.report.probe import cells_of, tested_of, verdict_of
 
-    table = Table("factor", "kind", "score", "value", "95 % interval", "chance", "p")
-    for heading in ("Bonferroni", "BH"):
-        table.add_column(heading)
-    tested = [factor for factor in found["factors"] if factor["testable"]]
-    for factor in sorted(tested, key=lambda factor: (factor["p"], -factor["value"])):
-        shade = _COLOURS[found_at(factor, found["level"])]
-        table.add_row(
-            factor["name"],
-            factor["kind"],
-            MEASURES[factor["measure"]],
-            Text(number(factor["value"], 3), style=shade),
-            interval(factor["low"], factor["high"]),
-            number(factor["chance"]["value"], 3),
-            *(f"{factor[name]:.2g}" for name in ("p", "bonferroni", "benjamini_hochberg")),
-        )
+    headings = ("factor", "kind", "score", "value", "95 % interval", "chance", "p")
+    table, tested = Table(*headings, "Bonferroni", "BH"), tested_of(found)
+    for factor in tested:
+        *names, value, ends, chance, p, bonferroni, hochberg = cells_of(factor)
+        shaded = Text(value, style=_COLOURS[found_at(factor, found["level"])])
+        table.add_row(*names, shaded, ends, chance, p, bonferroni, hochberg)
     print_table(table, _WIDE)
     for factor in found["factors"]:
         if not factor["testable"]:

@@ -21,24 +21,11 @@ _MOST = float(np.finfo(np.float32).max)
 class Findings:
     """What :func:`check_data` found in usable data; a column of images is a channel.
 
-    Parameters
-    ----------
-    source : str
-        Where the data came from.
-    rows : int
-        How many there are, N.
-    names : tuple of str
-        What the columns are called: their names, or their numbers from 0.
-    mean, std : ndarray (d,) of float64
-        Of each column, over all rows; ``std`` divides by N.
-    constant : tuple of str
-        Columns that never change.
-    duplicated : int
-        Rows that repeat an earlier one exactly.
-    ratio : float
-        Largest ``std`` over the smallest, among columns that change.
-    precise : bool
-        Whether some column lies so far from zero that float32 is too coarse.
+    The columns of ``source`` are called ``names``, by default their numbers from 0, and have
+    ``mean`` and ``std`` ``(d,)`` over all rows, which divides by their number. ``constant`` columns
+    never change, ``duplicated`` rows repeat an earlier one exactly, and ``ratio`` is the largest
+    ``std`` over the smallest among columns that change. It is ``precise`` to keep float64 if some
+    column lies so far from zero that float32 is too coarse.
     """
 
     source: str
@@ -98,27 +85,15 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
 
     ``m = m_a + d n_b / (n_a + n_b)``,  ``S = S_a + S_b + d^2 n_a n_b / (n_a + n_b)``.
 
-    Parameters
-    ----------
-    data : Data
-        Rows ``(N, d)``; of images ``(N, C, H, W)`` the C channels are the columns.
-    batch : int, optional
-        Rows of one step of training.
-
-    Returns
-    -------
-    Findings
-        Mean and std of each column, and what to warn of.
+    Of images ``(N, C, H, W)`` the C channels are the columns.
 
     Examples
     --------
     >>> from demix.data.data import as_data
     >>> from demix.data.checks import check_data
     >>> found = check_data(as_data([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]]))
-    >>> found.constant, found.duplicated
-    (('1',), 0)
-    >>> found.mean
-    array([2., 5.])
+    >>> found.constant, found.duplicated, found.mean
+    (('1',), 0, array([2., 5.]))
     """
     rows = len(data)
     if rows < 2:

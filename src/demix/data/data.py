@@ -34,18 +34,9 @@ class Data:
     Rows are read when they are asked for. They come as float32, or as float64 if ``precise``: a
     matrix as ``(N, d)``, images as ``(N, C, H, W)``.
 
-    Parameters
-    ----------
-    rows : Rows
-        Where the rows come from.
-    source : str
-        The path they were read from, or what they are, for messages.
-    names : tuple of str, optional
-        Names of the columns.
-    precise : bool
-        Return float64: columns may lie so far from zero that float32 is too coarse.
-    known : dict
-        What was found in a scan of all rows, so that one scan is enough.
+    ``source`` is the path they were read from, or what they are, for messages; ``names`` are those
+    of the columns. Columns may lie so far from zero that float32 is too coarse. What a scan of all
+    rows has found is ``known``, so that one scan is enough.
 
     Examples
     --------
@@ -121,19 +112,9 @@ class Data:
         self.rows.check_unchanged()
 
     def blocks(self, size: int | None = None) -> Iterator[tuple[int, Tensor]]:
-        """Yield all rows once, in order, in the memory of one block.
+        """Yield all rows once, in order: the number of the first of a block, and ``(B, ...)``.
 
-        Parameters
-        ----------
-        size : int, optional
-            Rows of a block; by default as many as fit into 16 MB.
-
-        Yields
-        ------
-        start : int
-            Number of the first row of the block.
-        block : Tensor (B, ...)
-            The rows; the last block may be smaller.
+        A block has ``size`` rows, by default as many as fit into 16 MB; the last may have fewer.
         """
         for start, rows in self.raw_blocks(size):
             yield start, self._floats(rows, copy=True)
@@ -191,18 +172,11 @@ class Data:
 
 
 def as_data(x: Any) -> Data:
-    """Return an array of any common library as :class:`Data`; what is on disk stays there.
+    """Return an array, memory map, tensor, frame, series, zarr array or list of lists as `Data`.
 
-    Parameters
-    ----------
-    x : array, np.memmap, Tensor, DataFrame, Series, zarr array, list of lists or Data
-        Rows ``(N, d)`` or images ``(N, C, H, W)`` of real numbers. Names of a frame's columns are
-        kept.
-
-    Returns
-    -------
-    Data
-        Arrays in memory are not copied (frames are), so they must not be changed while in use.
+    It holds rows ``(N, d)`` or images ``(N, C, H, W)`` of real numbers. Names of a frame's columns
+    are kept. What is on disk stays there. Arrays in memory are not copied (frames are), so they
+    must not be changed while in use.
 
     Examples
     --------

@@ -21,14 +21,9 @@ _BEGIN = 1000
 
 @dataclass(frozen=True, eq=False)
 class KnownFactors:
-    """Factors that are known, a row for each sample.
+    """Factors that are known, and the names of their columns if the file has any.
 
-    Parameters
-    ----------
-    values : ndarray (N, n)
-        Numbers; or objects, each column of which is numbers or text.
-    names : tuple of str, optional
-        Names of the columns, if the file has any.
+    ``values`` ``(N, n)`` are numbers; or objects, each column of which is numbers or text.
     """
 
     values: np.ndarray

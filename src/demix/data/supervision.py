@@ -21,14 +21,9 @@ _MOST = 2**63
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The class of each row.
+    """The class of each row, ``values`` ``(N,)`` of int64.
 
-    Parameters
-    ----------
-    values : ndarray (N,) of int64
-        Whole numbers; text is numbered from 0 in alphabetical order.
-    names : tuple of str, optional
-        The text behind each number, if labels were text.
+    Text is numbered from 0 in alphabetical order; ``names`` are the text behind each number.
     """
 
     values: np.ndarray
@@ -108,17 +103,11 @@ def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
 
 
 def check_pairs(pairs: Any, rows: int) -> Tensor:
-    """Return pairs of row numbers as an int64 Tensor ``(P, 2)``; raise if one cannot be used.
+    """Return pairs of row numbers from 0 as an int64 Tensor ``(P, 2)``; raise if one is of no use.
 
     A :class:`DemixWarning` says when more than 1 % of the pairs are a row with itself, from which
-    nothing can be learnt about the differences of positives; more than half are refused.
-
-    Parameters
-    ----------
-    pairs : array, list or Tensor (P, 2)
-        Two rows that belong together in each line, numbered from 0.
-    rows : int
-        How many rows the data have.
+    nothing can be learnt about the differences of positives; more than half are refused. ``rows``
+    is how many the data have.
 
     Examples
     --------
@@ -159,12 +148,9 @@ def check_pairs(pairs: Any, rows: int) -> Tensor:
 
 
 def check_time(time: Any) -> None:
-    """Raise :class:`DemixError` unless time is one finite moment for each row, in order.
+    """Raise :class:`DemixError` unless time ``(N,)`` is a finite moment for each row, in order.
 
-    Parameters
-    ----------
-    time : array, list or Tensor (N,)
-        Numbers or ``numpy.datetime64``; equal moments may follow each other.
+    Moments are numbers or ``numpy.datetime64``; equal ones may follow each other.
 
     Examples
     --------

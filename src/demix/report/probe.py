@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from demix.report.bars import MEASURES, bars_svg, found_at
+from demix.report.bars import MEASURES, Factor, bars_svg, found_at
 from demix.report.blocks import (
     Block,
     Facts,
@@ -40,11 +40,11 @@ def probe_page(
 
     ``features`` and ``factors`` are the names of the two files.
     """
-    tested = [factor for factor in found["factors"] if factor["testable"]]
+    tested = tested_of(found)
     others = [factor for factor in found["factors"] if not factor["testable"]]
     sections = [
         Section("Result", _result(found, tested, others)),
-        Section("Numbers", _numbers(tested)),
+        Section("Numbers", [_numbers(tested)]),
     ]
     if others:
         table = Table(
@@ -62,7 +62,13 @@ def probe_page(
     return Page(f"Factors of {factors} in {features}", summary, sections, provenance)
 
 
-def verdict_of(factors: Sequence[Mapping[str, Any]], level: float) -> tuple[VerdictKind, str]:
+def tested_of(found: Mapping[str, Any]) -> list[Factor]:
+    """Return the factors that were tested, the surest first."""
+    tested = (factor for factor in found["factors"] if factor["testable"])
+    return sorted(tested, key=lambda factor: (factor["p"], -factor["value"]))
+
+
+def verdict_of(factors: Sequence[Factor], level: float) -> tuple[VerdictKind, str]:
     """Return the kind of verdict and one sentence about the factors that were tested."""
     kinds = [found_at(factor, level) for factor in factors]
     sure, most = kinds.count("surely"), len(kinds) - kinds.count("no")
@@ -75,9 +81,7 @@ def verdict_of(factors: Sequence[Mapping[str, Any]], level: float) -> tuple[Verd
 
 
 def _result(
-    found: Mapping[str, Any],
-    tested: Sequence[Mapping[str, Any]],
-    others: Sequence[Mapping[str, Any]],
+    found: Mapping[str, Any], tested: Sequence[Factor], others: Sequence[Factor]
 ) -> list[Block]:
     level = float(found["level"])
     picture = Picture(
@@ -97,29 +101,30 @@ def _result(
     return [Verdict(*verdict_of(tested, level)), Facts(facts), picture]
 
 
-def _numbers(tested: Sequence[Mapping[str, Any]]) -> list[Block]:
+def cells_of(factor: Factor) -> list[str]:
+    """Return the row of a tested factor: names, value, interval, chance, p and adjusted p."""
+    return [
+        factor["name"],
+        factor["kind"],
+        MEASURES[factor["measure"]],
+        number(factor["value"], 3),
+        interval(factor["low"], factor["high"]),
+        number(factor["chance"]["value"], 3),
+        *(shown(float(factor[key]), ".2g") for key in ("p", "bonferroni", "benjamini_hochberg")),
+    ]
+
+
+def _numbers(tested: Sequence[Factor]) -> Table:
     header = ["Factor", "kind", "score", "value", "95 % interval", "chance", "p"]
     header += ["Bonferroni", "Benjamini-Hochberg", "other scores"]
-    rows = [
-        [
-            factor["name"],
-            factor["kind"],
-            MEASURES[factor["measure"]],
-            number(factor["value"], 3),
-            interval(factor["low"], factor["high"]),
-            number(factor["chance"]["value"], 3),
-            *(shown(float(factor[key]), ".2g") for key in ("p", "bonferroni")),
-            shown(float(factor["benjamini_hochberg"]), ".2g"),
-            ", ".join(
-                f"{MEASURES[name]} {number(score['value'], 3)}"
-                for name, score in factor["scores"].items()
-                if name != factor["measure"]
-            ),
-        ]
-        for factor in sorted(tested, key=lambda factor: (factor["p"], -factor["value"]))
-    ]
-    return [
-        Table(
-            header, rows, "The same in numbers; p is for one factor alone, then adjusted for all."
+    others = (
+        ", ".join(
+            f"{MEASURES[name]} {number(score['value'], 3)}"
+            for name, score in factor["scores"].items()
+            if name != factor["measure"]
         )
-    ]
+        for factor in tested
+    )
+    rows = [[*cells_of(factor), other] for factor, other in zip(tested, others, strict=True)]
+    caption = "The same in numbers; p is for one factor alone, then adjusted for all."
+    return Table(header, rows, caption)
