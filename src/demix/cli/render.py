@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from demix._support.errors import DemixError
 from demix.cli.app import app
 from demix.cli.options import Overwrite
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 
 @app.command(epilog="Example:  demix render 3dident --n 250000 --size 64 --out images")
@@ -43,18 +40,10 @@ def render(
     Writes images.npy, latents.npy and meta.json. An interrupted run continues where it stopped, and
     the bytes depend on the seed alone.
     """
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
     from demix._support.outputs import claim_file
     from demix.cli.claims import origin_of
     from demix.cli.console import console
-    from demix.cli.progress import title_column
+    from demix.cli.progress import training_bar
     from demix.papers.scenes.folder import render_folder
     from demix.papers.scenes.order import Order
     from demix.papers.scenes.registry import write_preview
@@ -68,17 +57,24 @@ def render(
         typer.echo(f"Wrote {write_preview(order.scene, preview)}")
     if out is None:
         return
-    bar = Progress(
-        title_column(),
-        BarColumn(bar_width=12),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        console=console(errors=True),
-    )
+    bar = training_bar(console(errors=True))
+    task = bar.add_task(scene, total=n, numbers="", start=False)
+    begun: list[tuple[float, int]] = []
+
+    def count(done: int) -> None:
+        if not begun:
+            begun.append((time.monotonic(), done))
+            # Not earlier: refused input shows no bar.
+            bar.start()
+            bar.start_task(task)
+        [(start, before)] = begun
+        rate = (done - before) / (time.monotonic() - start) if done > before else 0
+        bar.update(task, completed=done, numbers=f"{rate:.3g} images/s" if rate else "")
+        bar.refresh()
+
     command = origin_of({})["command"]
     try:
-        render_folder(order, out, jobs=jobs, command=command, callback=_ImageCount(bar, scene, n))
+        render_folder(order, out, jobs=jobs, command=command, callback=count)
     except KeyboardInterrupt:
         console(errors=True).print("Interrupted; the same command continues.")
         raise typer.Exit(130) from None
@@ -86,23 +82,3 @@ def render(
         bar.stop()
     files = " and ".join(f"{name}.npy" for name in order.files.values())
     typer.echo(f"Wrote {order.n} images of {order.size} x {order.size} to {out} ({files})")
-
-
-class _ImageCount:
-    """Images rendered so far on a bar, with the number per second."""
-
-    def __init__(self, bar: Progress, scene: str, n: int) -> None:
-        self.bar = bar
-        self.task = bar.add_task(scene, total=n, rate="", start=False)
-        self.begun: tuple[float, int] | None = None
-
-    def __call__(self, done: int) -> None:
-        now = time.monotonic()
-        if self.begun is None:
-            self.begun = now, done
-            # Not earlier: refused input shows no bar.
-            self.bar.start()
-            self.bar.start_task(self.task)
-        begun, before = self.begun
-        rate = f"{(done - before) / (now - begun):.3g} images/s" if done > before else ""
-        self.bar.update(self.task, completed=done, rate=rate)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import Executor
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -43,63 +41,46 @@ def reproduce(
     Writes results.json, table.md and table.html. An interrupted run continues where it stopped:
     finished jobs are never run twice.
     """
-    chosen = None if rows is None else numbers(rows, "--rows")
+    numbered = None if rows is None else numbers(rows, "--rows")
     counted = numbers(seeds, "--seeds")
+    from demix.cli.console import console, print_json, warnings_to
     from demix.papers.workers.executors import open_executor
 
     folder = out or Path(f"{experiment}-{scale}")
-    # Worker processes import what they need while this process does the same.
-    with nullcontext() if executor is None else open_executor(executor, preload=PRELOAD) as engine:
-        records = _reproduce(
-            experiment, folder, chosen, counted, scale, data or [], engine, as_json
-        )
-    if records is None:
-        return
-    if as_json:
-        from demix.cli.console import print_json
-
-        print_json(records, indent=1)
-    else:
-        figure = ", figure.svg, figure.png" if (folder / "figure.svg").is_file() else ""
-        typer.echo(f"Wrote {folder}/results.json{figure}, table.md and table.html")
-
-
-def _reproduce(
-    name: str,
-    folder: Path,
-    rows: Sequence[int] | None,
-    seeds: Sequence[int],
-    scale: str,
-    data: Sequence[Path],
-    executor: Executor | None,
-    as_json: bool,
-) -> list[dict[str, Any]] | None:
-    """Run an experiment with bars; return its records, or None on other ranks than 0."""
-    from demix._support.process_group.launch import joined
-    from demix.cli.console import console, warnings_to
-    from demix.cli.progress import training_bar
-    from demix.cli.table_bars import TableBars
-    from demix.papers.experiments import experiment_named
-    from demix.papers.runner.reproduce import reproduce
-    from demix.papers.runner.scales import scale_named
-
-    experiment, size = experiment_named(name), scale_named(scale)
     try:
-        # All ranks that torchrun has started train, and rank 0 does the rest.
-        with joined() as ranks:
-            terminal = console(errors=as_json, quiet=not ranks.leads)
-            with warnings_to(terminal), training_bar(terminal) as progress:
-                records = reproduce(
-                    experiment,
-                    folder,
-                    rows=rows,
-                    seeds=seeds,
-                    scale=size,
-                    data=data,
-                    executor=executor,
-                    callback=TableBars(progress, experiment.score),
-                )
-            return records if ranks.leads else None
+        # Worker processes import what they need while this process does the same.
+        with (
+            nullcontext()
+            if executor is None
+            else open_executor(executor, preload=PRELOAD) as engine
+        ):
+            from demix._support.process_group.launch import joined
+            from demix.cli.progress import training_bar
+            from demix.cli.table_bars import TableBars
+            from demix.papers.experiments import experiment_named
+            from demix.papers.runner.reproduce import reproduce as run
+            from demix.papers.runner.scales import scale_named
+
+            chosen, size = experiment_named(experiment), scale_named(scale)
+            # All ranks that torchrun has started train, and rank 0 does the rest.
+            with joined() as ranks:
+                terminal = console(errors=as_json, quiet=not ranks.leads)
+                with warnings_to(terminal), training_bar(terminal) as progress:
+                    records = run(
+                        chosen,
+                        folder,
+                        rows=numbered,
+                        seeds=counted,
+                        scale=size,
+                        data=data or [],
+                        executor=engine,
+                        callback=TableBars(progress, chosen.score),
+                    )
     except KeyboardInterrupt:
         console(errors=True).print("Interrupted; finished jobs are kept.")
         raise typer.Exit(130) from None
+    if as_json and ranks.leads:
+        print_json(records, indent=1)
+    elif ranks.leads:
+        figure = ", figure.svg, figure.png" if (folder / "figure.svg").is_file() else ""
+        typer.echo(f"Wrote {folder}/results.json{figure}, table.md and table.html")

@@ -37,14 +37,7 @@ def transform(
     from demix.estimators.facts import check_facts
     from demix.training.memory import encoding_bytes
 
-    claim_file(
-        out,
-        "--out",
-        suffix=".npy",
-        start=ARRAY,
-        inputs=[model, data],
-        overwrite=overwrite,
-    )
+    claim_file(out, "--out", suffix=".npy", start=ARRAY, inputs=[model, data], overwrite=overwrite)
     opened = open_model(model)
     check_facts(opened.about, model, complete=False)
     encoder = opened.encoder

@@ -91,8 +91,7 @@ def recovery_sections(
         sections = [
             Section("True against recovered", [scatter]),
             Section(
-                "Which latent is which factor",
-                _matching(rows, found, correlation, order.tolist()),
+                "Which latent is which factor", _matching(rows, found, correlation, order.tolist())
             ),
         ]
     if scores:
