@@ -102,11 +102,10 @@ def run(*arguments: object, **more) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "demix", *map(str, arguments)],
         env=environment,
-        capture_output=True,
         text=True,
         timeout=120,
         check=False,
-        **more,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more},
     )
 
 
@@ -134,11 +133,42 @@ def test_sizes_that_no_terminal_has_are_ignored(columns):
 def test_settings_of_libraries_that_are_no_numbers_are_ignored(tmp_path):
     np.save(tmp_path / "z.npy", np.random.default_rng(0).normal(size=(100, 2)))
     names = ["TERMINAL_WIDTH", "SOURCE_DATE_EPOCH", "JOBLIB_MULTIPROCESSING"]
-    odd = dict.fromkeys([*names, "SKLEARN_WORKING_MEMORY"], "abc")
+    names += ["SKLEARN_WORKING_MEMORY", "TORCH_LOGS", "TORCH_LOGS_OUT", "TORCHDYNAMO_REPRO_LEVEL"]
+    odd = dict.fromkeys([*names, "PYTORCH_JIT", "TORCH_DISTRIBUTED_DEBUG"], "/abc/abc")
     files = ["--latents", tmp_path / "z.npy", "--factors", tmp_path / "z.npy"]
     for arguments in (["--help"], ["evaluate", *files], ["probe", *files[1::2]]):
         done = run(*arguments, env=odd)
         assert done.returncode == 0, done.stderr
+    # Which imports all of torch that a fit does.
+    code = "import demix.cli; demix.cli._mend_environment(); import torch._dynamo"
+    done = subprocess.run([sys.executable, "-c", code], env=os.environ | odd, check=False)
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("stream", "place", "code"),
+    [("stderr", "pipe", 0), ("stderr", "/dev/full", 0), ("stdout", "pipe", 1)],
+)
+def test_a_fit_to_which_nobody_listens_is_finished(stream, place, code, x, tmp_path):
+    closed, heard = os.pipe()
+    os.close(closed)
+    if place != "pipe":
+        os.close(heard)
+        heard = os.open(place, os.O_WRONLY)
+    # Which is more than there are columns, and warned of.
+    command = ["fit", x, "--n-latents", 5, "--out", tmp_path / "out"]
+    done = run(*command, **{stream: heard})
+    os.close(heard)
+    assert done.returncode == code
+    assert json.loads((tmp_path / "out" / "fit.json").read_text())["provenance"]
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_names_of_results_cannot_control_the_terminal(demix, x, tmp_path):
+    demix.run("fit", x, "--n-latents", 2, "--out", tmp_path / "model")
+    done = demix.run("transform", tmp_path / "model", x, "--out", tmp_path / "\x1b[31m.npy")
+    assert "\\x1b[31m.npy: " in done.stdout
+    assert "\x1b" not in done.stdout
 
 
 def test_a_closed_output_ends_in_a_sentence():

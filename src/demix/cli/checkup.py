@@ -53,7 +53,7 @@ def checkup(
 
     from demix._support.provenance import provenance
     from demix.cli.claims import claimed
-    from demix.cli.console import console, print_json
+    from demix.cli.console import console, print_json, print_lines
     from demix.cli.models import open_fit, read_like
     from demix.cli.progress import counting_bar
     from demix.data.supervision import read_labels, read_pairs
@@ -100,5 +100,7 @@ def checkup(
         verdict = Text(check.verdict, style=_COLOURS[check.verdict])
         table.add_row(check.name, verdict, check.sentence)
     console().print(table)
-    typer.echo(f"Supported: {found.supported}. {found.sentence}")
-    typer.echo(f"Wrote {claim.folder}/checkup.json and checkup.html")
+    print_lines(
+        f"Supported: {found.supported}. {found.sentence}",
+        f"Wrote {claim.folder}/checkup.json and checkup.html",
+    )

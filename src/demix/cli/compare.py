@@ -24,6 +24,7 @@ def compare(
         raise DemixError("A comparison needs at least 2 runs; name several folders of 'demix fit'.")
     from demix._support.provenance import provenance
     from demix.cli.claims import claimed
+    from demix.cli.console import print_lines
     from demix.cli.models import latents_of, open_fit
     from demix.estimators.facts import facts_in_words
     from demix.report.compare import agreement_of, compare_page
@@ -52,4 +53,4 @@ def compare(
         claim.begin()
         written = write_page(page, claim.folder / "report.html")
         claim.finish({"provenance": claim.origin})
-    typer.echo(f"Wrote {written}")
+    print_lines(f"Wrote {written}")

@@ -46,7 +46,7 @@ def consensus(
     from demix._support.outputs import check_folder
     from demix._support.provenance import provenance
     from demix.cli.claims import claimed
-    from demix.cli.console import console, print_json
+    from demix.cli.console import console, print_json, print_lines
     from demix.cli.models import LATENTS
     from demix.cli.progress import TrainingTask, training_bar
     from demix.cli.sources import set_up
@@ -99,8 +99,8 @@ def consensus(
     for j, (r2, low, high) in enumerate(
         zip(agreed.stability, agreed.low, agreed.high, strict=True), start=1
     ):
-        typer.echo(f"dimension {j}: R² {r2:.3f} (95 % interval {low:.3f} to {high:.3f})")
-    typer.echo(
-        f"{agreed.verdict}\nOpen {folder / 'report.html'}; {LATENTS}, {marker} and the runs are "
-        "in the same folder."
+        print_lines(f"dimension {j}: R² {r2:.3f} (95 % interval {low:.3f} to {high:.3f})")
+    print_lines(
+        agreed.verdict,
+        f"Open {folder / 'report.html'}; {LATENTS}, {marker} and the runs are in the same folder.",
     )

@@ -8,7 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -37,8 +37,35 @@ def _printable(text: str, kept: str = "") -> str:
     )
 
 
+class _Errors:
+    """The standard error. That it is a closed pipe or a full disk does not end hours of work."""
+
+    def __init__(self) -> None:
+        # While a bar is drawn, rich puts a stream of its own in its place.
+        self._stream = getattr(sys.stderr, "rich_proxied_file", sys.stderr)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text, or nothing from now on."""
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError:
+            _discard(self._stream)
+        return len(text)
+
+
+def _discard(stream: Any) -> None:
+    """Throw away what is written from now on: Python would try again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def console(*, errors: bool = False, **settings: Any) -> Console:
     """Return a console without markup: ``[/red]`` and ``:warning:`` may be names of files."""
+    if errors and sys.stderr is not None:
+        settings = {"file": _Errors(), **settings}
     return _PrintableConsole(stderr=errors, markup=False, emoji=False, highlight=False, **settings)
 
 
@@ -47,16 +74,21 @@ def print_json(data: Any, **settings: Any) -> None:
     print(json.dumps(data, **{"indent": 2, **settings}))
 
 
+def print_lines(*lines: str) -> None:
+    """Print lines as they are, but for what controls a terminal: names of files may hold it."""
+    for line in lines:
+        print(_printable(line))
+
+
 def print_warning(place: Console, sentence: str) -> None:
     """Print a warning on a line of its own, without breaking paths."""
     place.print(Text.assemble(("warning", "yellow"), f"  {_printable(sentence)}"), soft_wrap=True)
 
 
 def print_error(sentence: str) -> None:
-    """Print why a command ends, if the stream can be written to."""
-    with suppress(OSError):
-        text = Text.assemble(("Error:", "bold red"), f" {_printable(sentence)}")
-        console(errors=True).print(text, soft_wrap=True)
+    """Print why a command ends."""
+    text = Text.assemble(("Error:", "bold red"), f" {_printable(sentence)}")
+    console(errors=True).print(text, soft_wrap=True)
 
 
 def print_table(table: Table, wide: int) -> None:
@@ -102,7 +134,6 @@ def flush_output() -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        # Python must not try again to write what cannot be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard(sys.stdout)
         if error.errno != errno.EPIPE:
             raise

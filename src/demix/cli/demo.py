@@ -45,7 +45,7 @@ def _recover(claim: Claim, *, seed: int, as_json: bool) -> None:
 
     import demix
     from demix._support.provenance import provenance
-    from demix.cli.console import console, print_json
+    from demix.cli.console import console, print_json, print_lines
     from demix.cli.evaluate import scores_as_data
     from demix.cli.progress import TrainingTask, training_bar
     from demix.metrics.registry import RECOVERY
@@ -135,8 +135,8 @@ def _recover(claim: Claim, *, seed: int, as_json: bool) -> None:
     if as_json:
         print_json(facts)
         return
-    typer.echo(
+    print_lines(
         f"Held-out R² {100 * facts['r2']:.2f} % (raw observations {100 * identity:.2f} %), "
-        f"MCC {100 * facts['mcc']:.2f} %, in {training.seconds:.0f} s of training.\n"
-        f"Open {written}; scores and model are in the same folder."
+        f"MCC {100 * facts['mcc']:.2f} %, in {training.seconds:.0f} s of training.",
+        f"Open {written}; scores and model are in the same folder.",
     )

@@ -50,7 +50,7 @@ def evaluate(
     from demix._support.files import file_digest
     from demix._support.provenance import provenance
     from demix.cli.claims import claimed_if, origin_of
-    from demix.cli.console import console, print_json, print_table
+    from demix.cli.console import console, print_json, print_lines, print_table
     from demix.cli.progress import counting_bar
     from demix.data.factors import read_factors
     from demix.data.reading import read_data
@@ -116,7 +116,7 @@ def evaluate(
         table.add_row(*row)
     print_table(table, _WIDE)
     if claim is not None:
-        typer.echo(f"Wrote {claim.folder}/scores.json and report.html")
+        print_lines(f"Wrote {claim.folder}/scores.json and report.html")
 
 
 def scores_as_data(

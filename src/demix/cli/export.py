@@ -24,7 +24,7 @@ def export(
     """
     check_given(model)
     from demix._support.outputs import claim_file
-    from demix.cli.console import print_json
+    from demix.cli.console import print_json, print_lines
     from demix.encoders.files import load_encoder
     from demix.encoders.onnx import MARK, export_onnx
 
@@ -43,7 +43,7 @@ def export(
             }
         )
         return
-    typer.echo(
+    print_lines(
         f"Wrote {onnx}: x (batch, {dim_in}) to z (batch, {n}) in {encoder.space!r}, in float32, "
         "for a batch of any size."
     )

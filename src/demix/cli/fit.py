@@ -54,7 +54,7 @@ def _fit(
 ) -> None:
     from demix._support.files import new_array
     from demix.cli.claims import claimed
-    from demix.cli.console import console, print_json
+    from demix.cli.console import console, print_json, print_lines
     from demix.cli.models import LATENTS, open_fit, write_fit_page
     from demix.cli.progress import TrainingTask, training_bar
     from demix.estimators.encoding import encode
@@ -88,8 +88,8 @@ def _fit(
         about = open_fit(folder).about
         print_json({key: about[key] for key in _KEYS if key in about})
         return
-    typer.echo(
+    print_lines(
         f"{options.n_latents} latents of {len(data)} rows in {demixer.seconds_:.0f} s of training. "
-        f"Held-out gain over permuted {demixer.targets}: {demixer.gain_}.\n"
-        f"Open {folder / 'report.html'}; the model and {LATENTS} are in the same folder."
+        f"Held-out gain over permuted {demixer.targets}: {demixer.gain_}.",
+        f"Open {folder / 'report.html'}; the model and {LATENTS} are in the same folder.",
     )

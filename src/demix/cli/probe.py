@@ -69,7 +69,7 @@ def probe(
     from demix._support.files import file_digest
     from demix._support.provenance import provenance
     from demix.cli.claims import claimed_if, origin_of
-    from demix.cli.console import console, print_json, print_warning
+    from demix.cli.console import console, print_json, print_lines, print_warning
     from demix.cli.progress import counting_bar
     from demix.metrics.probes.probe import LEVEL, plan
     from demix.metrics.probes.probe import probe as probe_rows
@@ -119,7 +119,7 @@ def probe(
         return
     _print(result)
     if claim is not None:
-        typer.echo(f"Wrote {claim.folder}/{claim.marker}, figure.svg, figure.png and report.html")
+        print_lines(f"Wrote {claim.folder}/{claim.marker}, figure.svg, figure.png and report.html")
 
 
 def _joined(
@@ -249,7 +249,7 @@ def _print(found: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from demix.cli.console import print_table
+    from demix.cli.console import print_lines, print_table
     from demix.report.bars import found_at
     from demix.report.probe import cells_of, tested_of, verdict_of
 
@@ -262,9 +262,9 @@ def _print(found: dict[str, Any]) -> None:
     print_table(table, _WIDE)
     for factor in found["factors"]:
         if not factor["testable"]:
-            typer.echo(f"Not testable: {factor['name']}, {factor['reason']}.")
+            print_lines(f"Not testable: {factor['name']}, {factor['reason']}.")
     rows = found["rows"]
-    typer.echo(
+    print_lines(
         f"{verdict_of(tested, found['level'])[1]} Maps were fitted on {rows['train']} rows, "
         f"penalties selected on {rows['validation']}, scores taken on {rows['test']}; chance is "
         f"the mean over {found['permutations']} permutations of the latter."

@@ -29,6 +29,7 @@ def report(
     check_given(model, factors, data)
     from demix._support.outputs import PAGE, claim_file
     from demix._support.validation import check_matrix
+    from demix.cli.console import print_lines
     from demix.cli.models import latents_of, open_fit, read_like, write_fit_page
     from demix.data.reading import read_data
 
@@ -57,4 +58,4 @@ def report(
         factors=None if known is None else check_matrix(known.array(), "factors"),
         factor_names=None if known is None else known.names,
     )
-    typer.echo(f"Wrote {written}")
+    print_lines(f"Wrote {written}")

@@ -29,7 +29,7 @@ def transform(
     from demix._support.files import new_array
     from demix._support.memory import check_memory
     from demix._support.outputs import ARRAY, claim_file
-    from demix.cli.console import console
+    from demix.cli.console import console, print_lines
     from demix.cli.models import read_like
     from demix.cli.progress import counting_bar
     from demix.encoders.files import open_model
@@ -60,4 +60,4 @@ def transform(
         counting_bar(console(errors=True)) as count,
     ):
         encode(encoder, rows, latents, callback=lambda done: count(done, len(rows), "transform"))
-    typer.echo(f"Wrote {out}: {len(rows)} rows of {encoder.space.dim} latents.")
+    print_lines(f"Wrote {out}: {len(rows)} rows of {encoder.space.dim} latents.")
