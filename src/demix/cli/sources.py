@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from demix._support.errors import DemixError
@@ -30,7 +29,12 @@ def set_up(options: FitOptions, data: Data) -> FitSetup:
     given = [name for name, x in named if x] + (["--instances"] if o.instances else [])
     if len(given) > 1:
         raise DemixError(f"Pairs come from one source, but got {' and '.join(given)}; choose one.")
-    _check_time(o.time, data)
+    moments = None if o.time is None else read_time(o.time)
+    if moments is not None and len(moments) != len(data):
+        raise DemixError(
+            f"{o.data} has {len(data)} rows, but {o.time} has {len(moments)} moments; give one for "
+            "each row."
+        )
     common: dict[str, Any] = {"n_latents": o.n_latents, "random_state": o.seed}
     common |= {} if o.space is None else {"space": o.space}
     targets: dict[str, Any] = {}
@@ -80,14 +84,3 @@ def _lag(text: str | None) -> int | tuple[int, int]:
         raise DemixError(
             f"--lag takes a number or a range such as 1:5, but got {text!r}."
         ) from None
-
-
-def _check_time(file: Path | None, data: Data) -> None:
-    if file is None:
-        return
-    moments = read_time(file)
-    if len(moments) != len(data):
-        raise DemixError(
-            f"{data.source} has {len(data)} rows, but {file} has {len(moments)} moments; give one "
-            "for each row."
-        )

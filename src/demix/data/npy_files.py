@@ -65,7 +65,9 @@ def read_npz(path: Path, key: str | None) -> np.ndarray:
             )
         arrays = [name.removesuffix(".npy") for name in names]
         name = names[arrays.index(choose_array(arrays, key, path))]
-        check_packing(archive.getinfo(name))
+        if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            # Others inflate before a part can be read.
+            raise ValueError(f"{shortened(name)} is packed in a way that numpy never uses")
         with archive.open(name) as file:
             size = read_header(file).size
         if size > min(archive.getinfo(name).file_size, DEFLATED * path.stat().st_size):
@@ -73,12 +75,6 @@ def read_npz(path: Path, key: str | None) -> np.ndarray:
         check_memory(2 * size, f"Reading {shortened(name)} of {path}", "save it as .npy")
         with archive.open(name) as file:
             return _checked_text(np.lib.format.read_array(file, allow_pickle=False))
-
-
-def check_packing(member: zipfile.ZipInfo) -> None:
-    """Raise ``ValueError`` over a compression that inflates before a part can be read."""
-    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ValueError(f"{shortened(member.filename)} is packed in a way that numpy never uses")
 
 
 def read_header(file: IO[bytes]) -> Header:

@@ -73,27 +73,27 @@ def read_data(
         raise DemixError(f"Columns are chosen from a .csv or .parquet file; {path} is neither.")
     if columns is not None and len(columns) == 0:
         raise DemixError(f"Expected at least one column of {path} to be chosen, but got none.")
-    if kind not in _TABLES:
-        return checked_data(_rows(path, kind, key), str(path))
-    if kind == ".parquet":
-        from demix.data.parquet_files import read_parquet
-
-        table, names = read_parquet(path, columns)
-        return checked_data(array_rows(narrowed(table)), str(path), names)
-    numbers, known = read_csv(path, columns, header=header)
-    return checked_data(array_rows(narrowed(numbers)), str(path), known)
-
-
-def _rows(path: Path, kind: str, key: str | None) -> Rows:
+    rows: Rows
+    names: tuple[str, ...] | None = None
     if kind == "folder":
         from demix.data.images import ImageRows
 
-        return ImageRows(path)
-    if kind == ".zarr":
+        rows = ImageRows(path)
+    elif kind == ".zarr":
         from demix.data.zarr_files import open_zarr
 
-        return open_zarr(path, key)
-    return array_rows(read_npy(path) if kind == ".npy" else read_npz(path, key))
+        rows = open_zarr(path, key)
+    elif kind == ".parquet":
+        from demix.data.parquet_files import read_parquet
+
+        table, names = read_parquet(path, columns)
+        rows = array_rows(narrowed(table))
+    elif kind in _TABLES:
+        table, names = read_csv(path, columns, header=header)
+        rows = array_rows(narrowed(table))
+    else:
+        rows = array_rows(read_npy(path) if kind == ".npy" else read_npz(path, key))
+    return checked_data(rows, str(path), names)
 
 
 def _kind(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -39,20 +39,7 @@ def checkup_page(
     )
     claim = Section("What may be claimed", [Verdict(kind, found["sentence"])])
     sections = [claim, Section("Checks", [table])]
-    drawn = [check for check in checks if check["statistic"] is not None]
-    if drawn:
-        sections.append(Section("Each check against chance", _figures(drawn)))
-    summary = f"Supported class: {found['supported']}."
-    if found["theorem"] is not None:
-        summary += (
-            f" The model relies on {found['theorem']}, whose conclusion holds for these data only "
-            "if its assumptions do."
-        )
-    return Page(title, summary, sections, provenance)
-
-
-def _figures(checks: Sequence[Mapping[str, Any]]) -> list[Block]:
-    return [
+    figures: list[Block] = [
         Figure(
             check_figure(check),
             f"{check['name'].capitalize()}: {check['sentence']}",
@@ -61,7 +48,17 @@ def _figures(checks: Sequence[Mapping[str, Any]]) -> list[Block]:
             half=True,
         )
         for check in checks
+        if check["statistic"] is not None
     ]
+    if figures:
+        sections.append(Section("Each check against chance", figures))
+    summary = f"Supported class: {found['supported']}."
+    if found["theorem"] is not None:
+        summary += (
+            f" The model relies on {found['theorem']}, whose conclusion holds for these data only "
+            "if its assumptions do."
+        )
+    return Page(title, summary, sections, provenance)
 
 
 def check_figure(check: Mapping[str, Any]) -> go.Figure:

@@ -47,8 +47,16 @@ def compare_page(
     """
     names = _checked_names(runs)
     gains = [gain_of(run.get("gain") or {}) for run in runs]
+    drawn = interval_dots(
+        names,
+        *([gain[key] for gain in gains] for key in ("bits", "low", "high")),
+        title="gain over the null (bits per sample)",
+        unit=" bits",
+    )
+    drawn.add_vline(x=0, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
+    drawn.update_layout(showlegend=False)
     dots = Figure(
-        _gain_dots(names, gains),
+        drawn,
         "Gain of each run over the null with its interval; the dashed line is the null. Gains are "
         "comparable if the runs were scored on the same held-out pairs.",
         alt=f"Dot plot of the gains of {len(runs)} runs with their intervals.",
@@ -143,19 +151,6 @@ def _agreement(agreement: ArrayLike, names: Sequence[str]) -> Figure:
         "single latents on which independent runs disagree.",
         alt=f"Heat map of the agreement of {len(names)} runs.",
     )
-
-
-def _gain_dots(names: Sequence[str], gains: Sequence[Mapping[str, float]]) -> go.Figure:
-    """Draw the gain of each run as a dot with its interval, and the null as a line at zero."""
-    figure = interval_dots(
-        names,
-        *([gain[key] for gain in gains] for key in ("bits", "low", "high")),
-        title="gain over the null (bits per sample)",
-        unit=" bits",
-    )
-    figure.add_vline(x=0, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
-    figure.update_layout(showlegend=False)
-    return figure
 
 
 def _gain_curves(

@@ -79,7 +79,13 @@ def fit_page(
         "seed": about["parameters"].get("random_state"),
         **about["provenance"],
     }
-    return Page(title, _summary(about, facts, gain), sections, provenance)
+    summary = (
+        f"{about['estimator']} learnt {facts['latents']} latents in {facts['space']} from "
+        f"{LEARNT_FROM.get(about['estimator'], 'data')}. On data used neither for training nor for "
+        f"choosing the weights, the loss is {gain['loss']:.3f} nats; with positives or labels "
+        f"exchanged at random (the null) it is {gain['null']:.3f} nats."
+    )
+    return Page(title, summary, sections, provenance)
 
 
 def latent_sections(latents: NDArray[Any], kind: str, *, in_time: bool) -> list[Section]:
@@ -114,18 +120,12 @@ def latent_sections(latents: NDArray[Any], kind: str, *, in_time: bool) -> list[
 
 
 def _result(gain: Mapping[str, float], facts: Mapping[str, object]) -> list[Block]:
-    words = (
-        f"{gain['bits']:.3f} bits per sample (95 % interval {gain['low']:.3f} to "
-        f"{gain['high']:.3f})"
-    )
-    if gain["low"] > 0:
-        verdict = Verdict("good", f"Better than chance on held-out data: the gain is {words}.")
-    else:
-        verdict = Verdict(
-            "bad",
-            f"Not better than chance on held-out data: the gain is {words}. The latents carry no "
-            "information about new data.",
-        )
+    ends = f"95 % interval {gain['low']:.3f} to {gain['high']:.3f}"
+    words = f"chance on held-out data: the gain is {gain['bits']:.3f} bits per sample ({ends})."
+    verdict = Verdict("good", f"Better than {words}")
+    if gain["low"] <= 0:
+        more = "The latents carry no information about new data."
+        verdict = Verdict("bad", f"Not better than {words} {more}")
     tiles = Facts(
         {
             "gain over the null, bits per sample": number(gain["bits"], 3),
@@ -135,18 +135,6 @@ def _result(gain: Mapping[str, float], facts: Mapping[str, object]) -> list[Bloc
         }
     )
     return [verdict, tiles, *settings_table(facts)]
-
-
-def _summary(
-    about: Mapping[str, Any], facts: Mapping[str, object], gain: Mapping[str, float]
-) -> str:
-    name = about["estimator"]
-    return (
-        f"{name} learnt {facts['latents']} latents in {facts['space']} from "
-        f"{LEARNT_FROM.get(name, 'data')}. On data used neither for training nor for choosing the "
-        f"weights, the loss is {gain['loss']:.3f} nats; with positives or labels exchanged at "
-        f"random (the null) it is {gain['null']:.3f} nats."
-    )
 
 
 def _examples(data: Data, latents: NDArray[Any]) -> Section:
