@@ -1,7 +1,5 @@
 """The one exception and the one warning of the package, and helpers for their messages."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Reading regular files only, and writing them so that a crash never leaves half of one."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

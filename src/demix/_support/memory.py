@@ -1,7 +1,5 @@
 """How much memory is available, and a refusal before work begins that needs more."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Where results may be written: never over an input, over a result only if that is asked for."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Sequence

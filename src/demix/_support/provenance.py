@@ -1,7 +1,5 @@
 """Where a result comes from: versions, machine and commit."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

@@ -1,7 +1,5 @@
 """Checks of arrays, seeds and shares at the border of the package."""
 
-from __future__ import annotations
-
 from numbers import Real
 from typing import Any
 

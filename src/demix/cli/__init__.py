@@ -1,7 +1,5 @@
 """The command line. Only typer and rich are imported before a command runs."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """The application; every other module named as a command adds that command to it."""
 
-from __future__ import annotations
-
 import os
 from typing import Annotated
 

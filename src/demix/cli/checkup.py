@@ -1,7 +1,5 @@
 """``demix checkup``: the assumptions behind a model, checked on data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Output folders: locked while a command writes, and restored if its input is refused."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """``demix compare``: one page about several fits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

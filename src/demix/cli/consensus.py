@@ -1,7 +1,5 @@
 """``demix consensus``: several fits of one file, and what they agree on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """The terminal: text is printed literally, whatever a path or a name in it looks like."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """``demix download``: the official files of a data set."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``demix export``: an encoder as an ONNX file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """``demix list``: the experiments that can be reproduced."""
 
-from __future__ import annotations
-
 from demix.cli.app import app
 from demix.cli.options import AsJson
 

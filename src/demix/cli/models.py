@@ -1,7 +1,5 @@
 """Model folders that ``demix fit`` wrote, and rows and latents that belong to them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Progress bars for training and scoring."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

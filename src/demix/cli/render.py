@@ -1,7 +1,5 @@
 """``demix render``: images from known latents."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Annotated

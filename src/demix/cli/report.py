@@ -1,7 +1,5 @@
 """``demix report``: the page of a fit, compared with known factors if they are given."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

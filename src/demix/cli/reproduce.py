@@ -1,7 +1,5 @@
 """``demix reproduce``: a table or figure of a paper, with its published numbers."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """The estimator for the pairs, labels or time order that a user gives."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

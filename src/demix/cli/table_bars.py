@@ -1,7 +1,5 @@
 """Progress bars for the jobs of a table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

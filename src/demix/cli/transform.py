@@ -1,7 +1,5 @@
 """``demix transform``: latents of a file, by a model folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """What is wrong with data, found in one pass before anything is trained on it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

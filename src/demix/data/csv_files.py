@@ -4,8 +4,6 @@ They are read with the standard library: pyarrow is no faster once lines are che
 gigabyte of address space, and reads on over quotes that are not closed.
 """
 
-from __future__ import annotations
-
 import csv
 import itertools
 from array import array

@@ -1,7 +1,5 @@
 """Known factors from files: numbers, and in tables text as well."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Images of any origin, and a folder of images as rows ``(N, C, H, W)``."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext

@@ -1,7 +1,5 @@
 """Names of columns and of rows, and rows of the same name in two files."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath

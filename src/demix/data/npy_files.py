@@ -1,7 +1,5 @@
 """Arrays from numpy's own files, without pickle."""
 
-from __future__ import annotations
-
 import math
 import zipfile
 from io import BytesIO

@@ -1,7 +1,5 @@
 """Numbers and text from parquet files."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Sequence

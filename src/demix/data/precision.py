@@ -1,7 +1,5 @@
 """Numbers as float32, unless that is too coarse for a column."""
 
-from __future__ import annotations
-
 import numpy as np
 
 # Steps of float32 above this share of the standard deviation show in what is learnt.

@@ -1,7 +1,5 @@
 """Files of any supported format as :class:`Data`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

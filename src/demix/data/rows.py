@@ -1,7 +1,5 @@
 """The contract of all readers, rows that can be sliced; and rows of arrays and mapped files."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import weakref

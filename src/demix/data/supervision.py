@@ -1,7 +1,5 @@
 """Pairs, time and labels of rows: what supervises a fit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a report page is made of: blocks that are checked when made and render themselves."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence

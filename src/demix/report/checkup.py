@@ -1,7 +1,5 @@
 """The page about a check-up: which assumptions hold, and what may be claimed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

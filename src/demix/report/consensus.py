@@ -1,7 +1,5 @@
 """The page about what several runs agree on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

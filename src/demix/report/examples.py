@@ -1,7 +1,5 @@
 """Images along each latent: what changes while one latent grows and the others stay similar."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from io import BytesIO

@@ -1,7 +1,5 @@
 """Plotly figures that several pages share: scatter plots, heat maps, dots with intervals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The page about a fit to data whose factors are usually not known."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

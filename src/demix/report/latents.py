@@ -1,7 +1,5 @@
 """Figures of latents alone, where no factors are known: every pair, and the course over time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A page as one HTML file that needs nothing but itself."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

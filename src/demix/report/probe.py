@@ -1,7 +1,5 @@
 """The page about a probe: which factors a linear map reads out of features."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Arrays and records as figures need them: checked, named, few enough to draw."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any

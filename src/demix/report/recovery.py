@@ -1,7 +1,5 @@
 """The page about a recovery: true factors against the latents that training found."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

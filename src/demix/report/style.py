@@ -5,8 +5,6 @@ shown anywhere. In a page a small script exchanges each light colour for its dar
 the reader's system asks for dark mode.
 """
 
-from __future__ import annotations
-
 from html import escape
 from typing import Any
 

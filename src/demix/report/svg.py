@@ -1,7 +1,5 @@
 """An SVG as part of a page: checked, without reach beyond itself, in the colours of the page."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element

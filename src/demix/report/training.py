@@ -1,7 +1,5 @@
 """The section about training: losses and scores over its steps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

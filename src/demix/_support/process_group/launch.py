@@ -1,7 +1,5 @@
 """Joining the ranks that `torchrun` has started."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator
