@@ -1,5 +1,6 @@
 """``demix checkup``: the assumptions behind a model, checked on data."""
 
+import itertools
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -60,30 +61,29 @@ def checkup(
 
     demixer = load_model(model)
     rows = read_like(open_fit(model), data, key=key, columns=column_names(columns), header=header)
+    for kind, file in (("labels", labels), ("pairs", pairs)):
+        if file is not None and demixer.supervision != kind:
+            raise DemixError(f"{model} was not fitted to {kind}, but got --{kind}; leave it out.")
     targets: dict[str, Any] = {}
-    if demixer.supervision == "labels":
-        if labels is None:
-            raise DemixError(f"{model} was fitted to labels; give those of {data} with --labels.")
+    if labels is not None:
         targets["y"] = read_labels(labels).as_given()
-    elif labels is not None:
-        raise DemixError(f"{model} was not fitted to labels, but got --labels; leave it out.")
+    elif demixer.supervision == "labels":
+        raise DemixError(f"{model} was fitted to labels; give those of {data} with --labels.")
     if pairs is not None:
-        if demixer.supervision != "pairs":
-            raise DemixError(f"{model} was not fitted to pairs, but got --pairs; leave it out.")
         targets["positives"] = read_pairs(pairs, len(rows))
     inputs, about = [model, data, pairs, labels], {"data file": data.name, "data": rows.digest()}
     with (
         claimed("checkup", out, "checkup.json", inputs, overwrite=overwrite, about=about) as claim,
         counting_bar(console(errors=True)) as count,
     ):
-        begun: list[str] = []
-
-        def count_check(what: str) -> None:
-            count(len(begun), 4 if refits else 1, what)
-            begun.append(what)
-
+        begun, total = itertools.count(), 4 if refits else 1
         found = check_assumptions(
-            demixer, rows, refits=refits, seed=seed, callback=count_check, **targets
+            demixer,
+            rows,
+            refits=refits,
+            seed=seed,
+            callback=lambda what: count(next(begun), total, what),
+            **targets,
         )
         claim.begin()
         title, page = f"Check-up of {model.name}", claim.folder / "checkup.html"

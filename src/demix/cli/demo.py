@@ -77,9 +77,9 @@ def _recover(claim: Claim, *, seed: int, as_json: bool) -> None:
         return {"score": 100 * score, "nats_above_optimum": above, "optimum": optimum}
 
     terminal.print(
-        f"{_LATENTS} independent factors in a box, mixed by a random invertible network; "
-        "pairs of observations differ by Laplace noise of the factors.\n"
-        "Recovering the factors from such pairs alone:"
+        f"{_LATENTS} independent factors in a box, mixed by a random invertible network; pairs of "
+        "observations differ by Laplace noise of the factors.\nRecovering the factors from such "
+        "pairs alone:"
     )
     with training_bar(terminal) as progress:
         bar = TrainingTask(progress, "training", "R²")
@@ -105,9 +105,7 @@ def _recover(claim: Claim, *, seed: int, as_json: bool) -> None:
         "steps": training.steps,
         "interrupted": training.interrupted,
         "identity_r2": float(identity),
-        "nats_above_optimum": training.history[-1]["nats_above_optimum"]
-        if training.history
-        else None,
+        "nats_above_optimum": (training.history or [{}])[-1].get("nats_above_optimum"),
         "scores": scores_as_data(
             scores, [f"factor {i + 1}" for i in range(_LATENTS)], np.zeros(_LATENTS, dtype=bool)
         ),

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from demix.metrics.score import Score
 
 _WIDE = 220
+_HEADLINE = {"r2": "affine_r2", "mcc": "mean_correlation", "accuracy": "linear_accuracy"}
+_ARRAYS = ("per_factor", "per_latent", "assignment")
 
 
 @app.command(epilog="Example:  demix evaluate --latents Z.npy --factors F.npy --out scores")
@@ -79,14 +81,7 @@ def evaluate(
     ):
         scores = all_scores(found, true.values, categorical=categories, callback=count)
         result: dict[str, Any] = {
-            key: float(scores[name]) if name in scores else None
-            for key, name in (
-                ("r2", "affine_r2"),
-                ("mcc", "mean_correlation"),
-                ("accuracy", "linear_accuracy"),
-            )
-        }
-        result |= {
+            **{key: float(scores[x]) if x in scores else None for key, x in _HEADLINE.items()},
             "samples": len(found),
             "categorical": [names[i] for i in categories],
             "scores": scores_as_data(scores, names, true.categorical),
@@ -125,24 +120,16 @@ def scores_as_data(
     """Return scores as plain data for JSON, with the names of the factors they are of."""
     from demix.metrics.registry import scored_columns
 
-    data = {}
-    for name, score in scores.items():
-        arrays = {
-            "per_factor": score.per_factor,
-            "per_latent": score.per_latent,
-            "assignment": score.assignment,
-        }
-        data[name] = {
+    return {
+        name: {
             "value": float(score),
-            "low": score.low,
-            "high": score.high,
-            "baseline": score.baseline,
+            **{key: getattr(score, key) for key in ("low", "high", "baseline")},
             "factors": [names[i] for i in scored_columns(name, categorical)],
-            **{key: array.tolist() for key, array in arrays.items() if array is not None},
-            "certifies": score.certifies,
-            "leaves_open": score.leaves_open,
+            **{key: x.tolist() for key in _ARRAYS if (x := getattr(score, key)) is not None},
+            **{key: getattr(score, key) for key in ("certifies", "leaves_open")},
         }
-    return data
+        for name, score in scores.items()
+    }
 
 
 def _columns(text: str | None, names: tuple[str, ...] | None, width: int) -> list[int] | None:

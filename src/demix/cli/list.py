@@ -35,12 +35,10 @@ def list_experiments(as_json: AsJson = False) -> None:
         for name in ("row", *shown, "paper [%]"):
             table.add_column(name, justify="right" if name in ("row", "paper [%]") else "left")
         for row in experiment.rows:
-            figures = [row.published(model, experiment.score) for model in row.main]
-            several = len(row.main) > 1
             published = [
-                f"{figure[0]:.2f} {model if several else ''}".strip()
-                for model, figure in zip(row.main, figures, strict=True)
-                if figure is not None
+                f"{figure[0]:.2f} {model if len(row.main) > 1 else ''}".strip()
+                for model in row.main
+                if (figure := row.published(model, experiment.score)) is not None
             ]
             described = [row.columns()[name] for name in shown]
             table.add_row(str(row.number), *described, ", ".join(published) or "–")
