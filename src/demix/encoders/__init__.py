@@ -1,1 +1,1 @@
-"""Encoders: whitening, body and output space, and their files; features of photographs."""
+"""Encoders: whitening, body and output space, and their files."""

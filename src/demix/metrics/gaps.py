@@ -140,19 +140,13 @@ def _class_scores(
     classes = factors.classes[:, column]
     kinds = np.unique(classes[fit])
     means = np.stack([latents[fit][classes[fit] == kind].mean(axis=0) for kind in kinds])
-    here, counts = np.unique(classes[test], return_counts=True)
+    _, place, counts = np.unique(classes[test], return_inverse=True, return_counts=True)
     # Each class counts the same, however many samples it has.
-    rarity = np.zeros(int(classes.max()) + 1)
-    rarity[here] = 1 / counts
-    weight = rarity[classes[test]][:, None]
-    right = np.stack(
-        [
-            kinds[np.abs(latents[test, j, None] - means[:, j]).argmin(axis=1)] == classes[test]
-            for j in range(latents.shape[1])
-        ],
-        axis=1,
-    )
-    chance = 1 / max(len(here), 2)
+    weight = (1 / counts)[place][:, None]
+    columns = zip(latents[test].T, means.T, strict=True)
+    nearest = [np.abs(z[:, None] - mean).argmin(axis=1) for z, mean in columns]
+    right = kinds[np.stack(nearest, axis=1)] == classes[test][:, None]
+    chance = 1 / max(len(counts), 2)
 
     def balanced(weights: np.ndarray) -> np.ndarray:
         accuracy = over(weights @ (weight * right), weights @ weight)

@@ -7,14 +7,14 @@ import json
 import struct
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, uint8
 
-from demix._support.errors import DemixError, reason, warn
+from demix._support.errors import DemixError, demix_errors, warn
 from demix._support.files import open_regular, refused, write_atomic
 
 if TYPE_CHECKING:
@@ -55,12 +55,10 @@ class Checkpoints:
                 f"{self.path} is the checkpoint of another training; remove it to start anew, or "
                 "give the settings, data and seed that it was started with."
             )
-        try:
+        with _damaged(self.path):
             if facts["state"]["step"] > steps:
                 raise ValueError(f"it is of step {facts['state']['step']} of {steps}")
             state.restore(tensors, facts["state"])
-        except ValueError as error:
-            raise _damaged(self.path, error) from error
         self._kept, self._begun = state.step, state.seconds
 
     def save(self, state: State, *, last: bool = False) -> None:
@@ -116,7 +114,7 @@ def _newest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return tensors and facts of a checkpoint whose checksum is right."""
-    try:
+    with _damaged(path):
         with open_regular(path) as file:
             raw = file.read()
         (length,) = struct.unpack("<Q", raw[:8])
@@ -126,25 +124,11 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             raise ValueError("its checksum is another")
         if type(facts["state"]["step"]) is not int or not {"schema", "about"} <= facts.keys():
             raise ValueError("it holds other facts")
-    except DemixError:
-        raise
-    except (
-        OSError,
-        SafetensorError,
-        struct.error,
-        KeyError,
-        TypeError,
-        ValueError,
-        RuntimeError,  # RecursionError among them
-    ) as error:
-        raise _damaged(path, error) from error
     return tensors, facts
 
 
-def _damaged(path: Path, error: Exception) -> DemixError:
-    return DemixError(
-        f"{path} is damaged or no checkpoint of demix ({reason(error)}); remove it to start anew."
-    )
+def _damaged(path: Path) -> AbstractContextManager[None]:
+    return demix_errors(f"{path} is damaged or no checkpoint of demix", "remove it to start anew")
 
 
 def _sealed(tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> bytes:
