@@ -33,12 +33,13 @@ help:
 
 setup: $(STAMP)
 
-# The lock file holds the build backend too, so that installing demix itself downloads nothing.
-# pip check then fails if the lock no longer satisfies pyproject.toml.
+# The lock file holds everything, the build backend too: pip has nothing to resolve, and installing
+# demix itself downloads nothing. Two at a time unpack a quarter of it each, from the end, where
+# torch is. pip check then fails if the lock no longer satisfies pyproject.toml.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("demix needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
-	$(PIP) -r constraints.txt
+	grep -v '^#' constraints.txt | sort -r | xargs -P 2 -n 32 $(PIP) --no-deps
 	$(PIP) --no-deps --no-build-isolation -e .
 	$(BIN)/python -m pip check
 	@touch $@
@@ -49,10 +50,13 @@ demo: setup
 # Each worker keeps to one thread: workers with a thread per core each would only wait for one
 # another. One more than there are cores fills the time in which tests wait for other processes.
 # Tests of one file share what they set up, so one worker runs them all; short doctests come last.
+# Types are checked meanwhile, and told at the end, where they are seen.
 test:
 	@$(MAKE) --no-print-directory -j2 setup chromium
-	@$(MAKE) --no-print-directory -j2 types style kernel
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
+	@$(MAKE) --no-print-directory -j2 style kernel
+	@$(BIN)/mypy >.venv/types.txt 2>&1 & types=$$!; \
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder; \
+	failed=$$?; wait $$types || failed=1; cat .venv/types.txt; exit $$failed
 
 chromium:
 	@scripts/ensure_chromium.sh

@@ -57,7 +57,9 @@ def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
 # once. Its peak of memory is another: it maps the libraries anew when it uses them.
 SERVER = """
 import contextlib, gc, io, json, os, sys, traceback
-import plotly.subplots, torch._dynamo  # which torch's optimisers import when they are first used
+import filelock, plotly.subplots, sklearn.ensemble
+import matplotlib.backends.backend_agg, matplotlib.backends.backend_svg, matplotlib.figure
+import torch._dynamo  # which torch's optimisers import when they are first used
 import demix.cli.models, demix.cli.progress, demix.cli.sources, demix.cli.table_bars
 import demix.diagnostics.consensus, demix.papers.experiments, demix.papers.runner.reproduce
 import demix.report.consensus, demix.report.recovery
@@ -71,6 +73,8 @@ for arguments in (["transform", "nowhere", "nowhere", "--out", "nowhere"], ["fit
             demix.cli.main()
 figure = plotly.subplots.make_subplots(rows=2, cols=2)
 figure.add_scatter(x=[0], y=[0]).add_heatmap(z=[[0]]).to_json()
+axes = matplotlib.figure.Figure().add_subplot()
+axes.figure.savefig(io.BytesIO(), format="svg")
 
 # Else the collector would visit in each child, and so copy, all that was imported.
 gc.collect()

@@ -17,10 +17,16 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Keep the collector from visiting thousands of tests and all of torch again and again, while they
+# are imported and after that.
+gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Keep the collector from visiting thousands of tests and all of torch again and again."""
+    """Leave what is there by now alone, and collect from here on."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

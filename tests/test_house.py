@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -17,24 +18,33 @@ import demix
 
 SRC = Path(__file__).resolve().parents[1] / "src"
 FILES = sorted(SRC.rglob("*.py"))
-TREES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in FILES}
-CLASSES = Counter(
-    node.name for tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef)
-)
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """Return what each file says; only the worker that runs these tests takes the time."""
+    return {file: ast.parse(file.read_text(encoding="utf-8")) for file in FILES}
+
+
+def classes() -> Counter[str]:
+    """Count the definitions of each class."""
+    nodes = (node for tree in trees().values() for node in tree.body)
+    return Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
 
 
 def type_tests() -> Iterator[str]:
     """Yield each place that asks whether something is of one of our own classes."""
-    for file, tree in TREES.items():
+    own = set(classes()) - {"DemixError"}
+    for file, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
                 names = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
-                if names & set(CLASSES) - {"DemixError"}:
+                if names & own:
                     yield f"{file.relative_to(SRC)}:{node.lineno} {names}"
 
 
 def test_a_class_name_is_defined_once():
-    assert [name for name, count in CLASSES.items() if count > 1] == []
+    assert [name for name, count in classes().items() if count > 1] == []
 
 
 def test_objects_are_asked_rather_than_their_types():
@@ -56,7 +66,7 @@ def test_the_public_face_is_small_and_every_name_is_there():
 
 def test_nothing_in_the_library_names_the_papers():
     """Neither in an import nor in a string; the commands alone load them."""
-    for file, tree in TREES.items():
+    for file, tree in trees().items():
         if file.relative_to(SRC / "demix").parts[0] not in ("papers", "cli"):
             texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]
             assert not any("demix.papers" in text for text in texts if isinstance(text, str)), file

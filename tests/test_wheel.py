@@ -8,6 +8,7 @@ import subprocess
 import sys
 import venv
 from importlib.metadata import Distribution, distribution
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,11 @@ def clean(tmp_path_factory) -> Path:
                 copy = target / file
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 os.link(file.locate(), copy)
+                # Byte code of the same file, where there is some, need not be made again.
+                code = Path(cache_from_source(str(file.locate())))
+                if file.suffix == ".py" and code.exists():
+                    (copy.parent / code.parent.name).mkdir(exist_ok=True)
+                    os.link(code, copy.parent / code.parent.name / code.name)
     install = ["install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
     pip = [sys.executable, "-m", "pip", "--python", str(place / "bin" / "python"), *install]
     subprocess.run([*pip, str(wheel)], check=True, capture_output=True, timeout=120)
@@ -57,7 +63,8 @@ def clean(tmp_path_factory) -> Path:
 
 
 def run(clean: Path, folder: Path, *arguments: str) -> str:
-    kept = {"PATH": os.environ["PATH"], "HOME": str(folder), "OMP_NUM_THREADS": "1"}
+    # One home for all tests, so that the first to need the kernel compiles it for the others.
+    kept = {"PATH": os.environ["PATH"], "HOME": str(clean.parents[2]), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [str(clean), *arguments], cwd=folder, env=kept, capture_output=True, text=True, timeout=300
     )

@@ -236,11 +236,12 @@ def test_names_in_files_do_not_control_the_terminal(demix, tmp_path):
         assert not any(line == "Error: all is well" for line in done.stderr.splitlines())
 
 
-def test_a_compiler_with_odd_options_is_no_trouble(x, tmp_path):
+def test_a_compiler_with_odd_options_is_no_trouble(demix, x, tmp_path):
     for place, compiler in enumerate([b"cc -D\xff", b"/bin/true"]):
-        done = run(
+        settings = {b"CC": compiler, b"XDG_CACHE_HOME": os.fsencode(tmp_path / f"cache{place}")}
+        done = demix.run_python(
+            f"import os; os.environb |= {settings}; import demix.cli; demix.cli.main()",
             *("fit", x, "--n-latents", 2, "--out", tmp_path / str(place)),
-            env={"CC": os.fsdecode(compiler), "XDG_CACHE_HOME": str(tmp_path / f"cache{place}")},
         )
         assert done.returncode == 0, done.stderr
         assert "safe place" not in done.stderr
