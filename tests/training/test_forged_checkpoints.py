@@ -8,6 +8,7 @@ import signal
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from demix import (
     Classification,
@@ -19,7 +20,7 @@ from demix import (
     Sphere,
     train,
 )
-from demix.training.checkpoints import _read, _sealed, checkpoint_files
+from demix.training.checkpoints import _read, _sealed, checkpoint_files, remove_checkpoint
 from small_processes import sphere_labels
 
 SPHERE, LABELS = Sphere(2), sphere_labels()
@@ -46,12 +47,14 @@ def in_time():
     signal.signal(signal.SIGALRM, before)
 
 
-def run(path=None, *, stop_at: int | None = None, lazy: bool = False) -> torch.Tensor:
+def run(path=None, *, stop_at: int | None = None, lazy: bool = False, plant=None) -> torch.Tensor:
     """Train for 12 steps, or for some of them, and return all weights."""
 
     def cut(step, record):
         if step == stop_at:
             raise KeyboardInterrupt
+        if plant is not None:
+            plant(step)
 
     encoder = Encoder(2, SPHERE, hidden=(4, 4))
     train(
@@ -251,3 +254,33 @@ def test_nothing_is_written_through_links(cut, tmp_path, last):
     else:
         run(cut)
     assert thesis.read_bytes() == before
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_files_of_others_are_not_replaced(cut, number):
+    file = checkpoint_files(cut)[number]
+    save_file({"theirs": torch.ones(3)}, file)
+    before = file.read_bytes()
+    if number:
+        with pytest.raises(DemixError, match=r"previous.* something else; move it"):
+            run(cut)
+        assert file.read_bytes() == before
+    else:  # it may be our own, damaged
+        with pytest.warns(DemixWarning, match="is damaged"):
+            run(cut)
+        assert [f.read_bytes() for f in cut.parent.glob("*.damaged-*")] == [before]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_files_of_others_that_come_meanwhile_are_neither_replaced_nor_removed(tmp_path, number):
+    path = tmp_path / "checkpoint.safetensors"
+    file = checkpoint_files(path)[number]
+
+    def plant(step):
+        if step == 5:
+            file.write_text("precious")
+
+    with pytest.raises(DemixError, match="something else; move it"):
+        run(path, plant=plant)
+    remove_checkpoint(path)
+    assert [f.read_text() for f in tmp_path.iterdir()] == ["precious"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import struct
 import time
 from collections.abc import Mapping
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from demix.training.state import State
 
 _SCHEMA = 2
+# How a checkpoint goes on after the length of its header.
+_MARK = b'{"__metadata__":{"demix":'
 # What checkpoints may take of the time of training: less than the 2 % that are promised, because
 # one may take longer than the one before it.
 _SHARE = 0.015
@@ -46,7 +49,10 @@ class Checkpoints:
         return self.path is not None and any(file.exists() for file in checkpoint_files(self.path))
 
     def restore(self, state: State, steps: int) -> None:
-        """Restore the newest intact checkpoint, of at most ``steps`` steps, if there is any."""
+        """Restore the newest intact checkpoint, of at most ``steps`` steps, if there is any.
+
+        Refuse files of others in the place of a checkpoint.
+        """
         if self.path is None or not self.found:
             return
         tensors, facts = _newest(self.path)
@@ -55,6 +61,7 @@ class Checkpoints:
                 f"{self.path} is the checkpoint of another training; remove it to start anew, or "
                 "give the settings, data and seed that it was started with."
             )
+        self._refuse_others()
         with _damaged(self.path):
             if facts["state"]["step"] > steps:
                 raise ValueError(f"it is of step {facts['state']['step']} of {steps}")
@@ -69,11 +76,20 @@ class Checkpoints:
         if self._spent and not last and self._spent + self._cost > allowed:
             return
         start = time.perf_counter()
+        self._refuse_others()
         tensors, facts = state.to_save()
         raw = _sealed(tensors, {"schema": _SCHEMA, "about": self.about, "state": facts})
         write_atomic(self.path, raw, before=checkpoint_files(self.path)[1])
         self._kept, self._cost = state.step, time.perf_counter() - start
         self._spent += self._cost
+
+    def _refuse_others(self) -> None:
+        for file in checkpoint_files(self.path) if self.path is not None else ():
+            if file.is_file() and not is_checkpoint(file):
+                raise DemixError(
+                    f"Expected a checkpoint of demix in the place of {file}, but it is something "
+                    "else; move it, or choose another folder."
+                )
 
 
 def checkpoint_files(path: str | Path) -> tuple[Path, Path]:
@@ -84,8 +100,17 @@ def checkpoint_files(path: str | Path) -> tuple[Path, Path]:
 
 def remove_checkpoint(path: str | Path) -> None:
     """Remove the checkpoint of a finished training, and the previous one."""
-    for file in checkpoint_files(path):
-        file.unlink(missing_ok=True)
+    for file in filter(is_checkpoint, checkpoint_files(path)):
+        file.unlink()
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file begins as a checkpoint of demix; the rest of it may be damaged."""
+    try:
+        with open_regular(path) as file:
+            return file.read(8 + len(_MARK))[8:] == _MARK
+    except (OSError, DemixError):
+        return False
 
 
 def _newest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -106,6 +131,8 @@ def _newest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         )
         # Else the next one would make the damaged one the previous one.
         try:
+            if last.is_file() and not is_checkpoint(last):  # perhaps somebody else's
+                last.rename(last.with_name(f"{last.stem}.damaged-{secrets.token_hex(4)}"))
             before.replace(last)
         except OSError as problem:
             raise refused(last, problem) from problem

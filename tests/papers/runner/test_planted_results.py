@@ -300,3 +300,22 @@ def test_nothing_of_others_in_unfinished_is_removed(out):
     Board(kept, SWEEP[::-1]).close()
     Store(out, TABLE, SMOKE)
     assert sum(file.is_file() for file in kept.rglob("*")) == 5
+
+
+def test_files_of_others_under_names_of_demix_in_unfinished_stay(out):
+    kept = out / "unfinished"
+    board = f"sweep-{SWEEP}"
+    theirs = {
+        "1-0-identity/checkpoint.safetensors": "precious",
+        "1-0-identity/checkpoint-1.previous.safetensors": '{"__metadata__":{}}',
+        f"{board}/1-0-identity.json": '{"precious": 1}',
+        f"{board}/2-0-supervised.json": "[1, 2, 3]",
+    }
+    ours = {f"{board}/3-0-supervised.json": '[1, 60, {"loss": 0.5}]', f"{board}/4-0-x.json": ""}
+    for name, content in (theirs | ours).items():
+        (kept / name).parent.mkdir(exist_ok=True)
+        (kept / name).write_text(content)
+    Store(out, TABLE, SMOKE)
+    remove_boards(kept)
+    found = {file.name: file.read_text() for file in kept.rglob("*") if file.is_file()}
+    assert found == {Path(name).name: content for name, content in theirs.items()}

@@ -8,7 +8,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,9 +36,8 @@ class Board:
     def read(self) -> Iterator[tuple[str, int, int, Record]]:
         """Yield name, step, steps and latest record of every running job."""
         for file in sorted(self.folder.glob("*.json")):
-            match read_marker(file):  # None of one that is being written
-                case [int(step), int(steps), dict(record)]:
-                    yield file.stem, step, steps, record
+            if (note := _read(file)) is not None:  # None of one that is being written
+                yield file.stem, *note
 
     def wipe(self, job: str) -> None:
         """Remove the note of a finished job."""
@@ -65,11 +64,11 @@ def made_folder(parent: Path, name: str) -> Path:
     return folder
 
 
-def remove_only(folder: Path, names: str) -> None:
-    """Remove files whose names match a regular expression, and the folder if it is then empty."""
+def remove_only(folder: Path, names: str, is_ours: Callable[[Path], bool]) -> None:
+    """Remove files of demix whose names match a regular expression, and then an empty folder."""
     for file in folder.glob("*"):
         with suppress(OSError):
-            if re.fullmatch(names, file.name):
+            if re.fullmatch(names, file.name) and is_ours(file):
                 file.unlink()
     with suppress(OSError):
         folder.rmdir()
@@ -87,9 +86,22 @@ def remove_boards(folder: Path) -> None:
                 if board.name.startswith("sweep"):
                     # Atomic, even while a job writes on it.
                     board = board.rename(board.with_name(f"gone-{board.name}"))
-                remove_only(board, _NOTES)
+                remove_only(board, _NOTES, _is_note)
     with suppress(OSError):  # it may hold unfinished jobs
         folder.rmdir()
+
+
+def _read(file: Path) -> tuple[int, int, Record] | None:
+    """Return step, steps and record of a note; None of anything else."""
+    match read_marker(file):
+        case [int(step), int(steps), dict(record)]:
+            return step, steps, record
+    return None
+
+
+def _is_note(file: Path) -> bool:
+    # A killed job may leave an empty one.
+    return file.stat().st_size == 0 or _read(file) is not None
 
 
 @dataclass

@@ -16,6 +16,7 @@ from demix.papers.runner.experiment import Experiment
 from demix.papers.runner.progress import made_folder, remove_only
 from demix.papers.runner.scales import Scale
 from demix.report.static import FIGURE_MARK
+from demix.training.checkpoints import is_checkpoint
 
 FILE = "results.json"
 _UNFINISHED = "unfinished"
@@ -155,7 +156,7 @@ class Store:
         if kept.is_symlink():
             return
         # Nothing but the checkpoint: a folder that holds more stays, with the rest of it.
-        remove_only(kept, _CHECKPOINTS)
+        remove_only(kept, _CHECKPOINTS, is_checkpoint)
         with suppress(OSError):  # others are kept there
             self.unfinished.rmdir()
 
