@@ -6,11 +6,21 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from demix import ContrastiveDemixer, DemixError, Encoder, Recipe, Sphere, export_onnx, save_encoder
+from demix import (
+    ContrastiveDemixer,
+    DemixError,
+    Encoder,
+    Recipe,
+    Sphere,
+    cli,
+    export_onnx,
+    save_encoder,
+)
 from demix._support.files import LOCK
 from demix._support.locks import lock_folder
 
@@ -234,6 +244,20 @@ def test_names_in_files_do_not_control_the_terminal(demix, tmp_path):
         assert "\\x1b[2J\\nError" in done.stderr
         assert "\x1b" not in done.stderr
         assert not any(line == "Error: all is well" for line in done.stderr.splitlines())
+
+
+def test_names_of_outputs_do_not_control_the_terminal(demix, tmp_path):
+    out = tmp_path / "a\x1b[31mb\nWrote c"
+    done = demix.run("render", "sprites", "--n", 2, "--size", 8, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "a\\x1b[31mb\\nWrote c" in done.stdout
+
+
+def test_commands_print_through_the_one_place_that_escapes():
+    texts = {file.name: file.read_text() for file in Path(cli.__file__).parent.glob("*.py")}
+    assert [name for name, text in texts.items() if "typer.echo(" in text] == ["app.py"]
+    assert [name for name, text in texts.items() if " print(" in text] == ["console.py"]
 
 
 def test_a_compiler_with_odd_options_is_no_trouble(demix, x, tmp_path):

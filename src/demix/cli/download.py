@@ -31,7 +31,7 @@ def download(
     An interrupted download continues when the same command is given again. Files that exist
     already are only checked.
     """
-    from demix.cli.console import console
+    from demix.cli.console import console, print_lines
     from demix.cli.progress import counting_bar
     from demix.papers.datasets.download import fetch_dataset
 
@@ -41,4 +41,4 @@ def download(
             count(done // _MEGABYTE, total // _MEGABYTE, f"{what}, MB")
 
         path = fetch_dataset(dataset, out, source=source, checksum=checksum, callback=callback)
-    typer.echo(f"{path} is complete; continue with: demix reproduce ce-dislib --data {path}")
+    print_lines(f"{path} is complete; continue with: demix reproduce ce-dislib --data {path}")

@@ -40,7 +40,7 @@ def render(
     """
     from demix._support.outputs import claim_file
     from demix.cli.claims import origin_of
-    from demix.cli.console import console
+    from demix.cli.console import console, print_lines
     from demix.cli.progress import training_bar
     from demix.papers.scenes.folder import render_folder
     from demix.papers.scenes.order import Order
@@ -52,7 +52,7 @@ def render(
     order.check()
     if preview is not None:
         claim_file(preview, "--preview", suffix=".png", start=b"\x89PNG", overwrite=overwrite)
-        typer.echo(f"Wrote {write_preview(order.scene, preview)}")
+        print_lines(f"Wrote {write_preview(order.scene, preview)}")
     if out is None:
         return
     bar = training_bar(console(errors=True))
@@ -79,4 +79,4 @@ def render(
     finally:
         bar.stop()
     files = " and ".join(f"{name}.npy" for name in order.files.values())
-    typer.echo(f"Wrote {order.n} images of {order.size} x {order.size} to {out} ({files})")
+    print_lines(f"Wrote {order.n} images of {order.size} x {order.size} to {out} ({files})")

@@ -41,7 +41,7 @@ def reproduce(
     """
     numbered = None if rows is None else numbers(rows, "--rows")
     counted = numbers(seeds, "--seeds")
-    from demix.cli.console import console, print_json, warnings_to
+    from demix.cli.console import console, print_json, print_lines, warnings_to
     from demix.papers.workers.executors import open_executor
 
     folder = out or Path(f"{experiment}-{scale}")
@@ -81,4 +81,4 @@ def reproduce(
         print_json(records, indent=1)
     elif ranks.leads:
         figure = ", figure.svg, figure.png" if (folder / "figure.svg").is_file() else ""
-        typer.echo(f"Wrote {folder}/results.json{figure}, table.md and table.html")
+        print_lines(f"Wrote {folder}/results.json{figure}, table.md and table.html")

@@ -128,6 +128,37 @@ def test_files_of_others_beside_a_copied_description_stay(out, name):
     assert (out / name).read_text() == "precious"
 
 
+@pytest.mark.parametrize("name", ["latents.npy", "images.npy"])
+@pytest.mark.parametrize("forged", [True, False])
+def test_arrays_of_others_that_look_as_ours_do_stay(whole, tmp_path, name, forged):
+    out = shutil.copytree(whole, tmp_path / "out")
+    if forged:
+        edit(out, lambda about: about["sha256"]["shards"].clear())
+    theirs = np.load(out / name) / 2 + 1
+    np.save(out / name, theirs.astype(np.load(out / name).dtype))
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    with pytest.raises(DemixError, match=f"{name} holds something else"):
+        render(out)
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+
+
+def test_zeros_of_another_shape_stay(whole, tmp_path):
+    out = shutil.copytree(whole, tmp_path / "out")
+    np.save(out / "images.npy", np.zeros((3, 4)))
+    with pytest.raises(DemixError, match=r"images\.npy holds something else"):
+        render(out)
+
+
+def test_images_that_nobody_noted_before_a_kill_are_our_own(whole, tmp_path):
+    out = shutil.copytree(whole, tmp_path / "out")
+    edit(out, lambda about: about["sha256"]["shards"].clear())
+    with (out / "images.npy").open("r+b") as file:  # the first shard came last
+        file.seek(128)
+        file.write(bytes(256 * 8 * 8 * 3))
+    render(out)
+    assert (out / "images.npy").read_bytes() == (whole / "images.npy").read_bytes()
+
+
 def forge(folder, **facts) -> None:
     edit(folder, lambda about: about.update(facts))
 

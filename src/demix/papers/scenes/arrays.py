@@ -7,7 +7,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,11 @@ import numpy as np
 
 from demix._support.errors import DemixError
 from demix._support.files import file_digest, open_own, open_regular
-from demix._support.outputs import ARRAY, read_marker, refuse_other
+from demix._support.outputs import read_marker
 from demix.papers.scenes.order import Order, shard_rows
+
+# Rows that may be damaged before a file counts as somebody else's.
+_TRIED = 8
 
 
 def allocate(file: Path, shape: tuple[int, ...]) -> None:
@@ -40,15 +43,35 @@ def allocate(file: Path, shape: tuple[int, ...]) -> None:
     header = _header(shape)
     # What else it holds stays, as far as it goes.
     with os.fdopen(open_own(file, os.O_CREAT), "r+b") as begun:
-        check_ours(file, len(header) + math.prod(shape))
         begun.write(header)
         begun.truncate(len(header) + math.prod(shape))
 
 
-def check_ours(file: Path, size: int) -> None:
-    """Refuse a file that neither begins as an array does, nor has the size of the one to write."""
-    if file.is_file() and file.stat().st_size not in (0, size):
-        refuse_other(file, ARRAY)
+def check_ours(file: Path, shape: tuple[int, ...], kind: str, row: Callable[[int], bytes]) -> None:
+    """Refuse a file that holds other rows than those to be written, whatever its header says.
+
+    Our own may be damaged, or blank as far as it is not rendered yet; ``row(k)`` returns row ``k``
+    as it should be.
+    """
+    if not os.path.lexists(file):
+        return
+    header, size = _header(shape, kind), math.prod(shape[1:]) * np.dtype(kind).itemsize
+    with os.fdopen(open_own(file, 0), "rb") as opened:
+        blank = header.startswith(opened.read(len(header)))
+        filled = 0
+        for k in range(shape[0]):
+            found = opened.read(size)
+            if found.count(0) < len(found):
+                filled += 1
+                if found == row(k):
+                    return
+            if len(found) < size or filled == _TRIED:
+                break
+    if filled or not blank:
+        raise DemixError(
+            f"{file} holds something else (not what demix writes there); move it, or choose "
+            "another folder."
+        )
 
 
 def is_allocated(file: Path, shape: tuple[int, ...]) -> bool:
@@ -92,9 +115,9 @@ def raw_npy(array: np.ndarray) -> bytes:
     return raw.getvalue()
 
 
-def _header(shape: tuple[int, ...]) -> bytes:
+def _header(shape: tuple[int, ...], kind: str = "|u1") -> bytes:
     raw = io.BytesIO()
-    about = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    about = {"descr": kind, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(raw, about)
     return raw.getvalue()
 

@@ -10,6 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from demix import __version__
 from demix._support.errors import DemixError, shortened, warn
 from demix._support.files import is_full, write_atomic
@@ -29,7 +31,13 @@ from demix.papers.scenes.arrays import (
 from demix.papers.scenes.order import Order, shards
 from demix.papers.scenes.pairs import positive_latents
 from demix.papers.scenes.registry import scene_named
-from demix.papers.scenes.workers import check_processes, check_room, full_disk, rendered
+from demix.papers.scenes.workers import (
+    check_processes,
+    check_room,
+    full_disk,
+    image_of,
+    rendered,
+)
 
 _COMMAND = "demix render"
 
@@ -98,19 +106,19 @@ def _render(
     sums, parts = _begun(path, order), shards(path, order)
     if sums.shards:
         _check_renderer(path)
-    broken = list(sums.damaged(path, order))
+    broken, latents = list(sums.damaged(path, order)), _latents(order)
+    # Shards that are as they were rendered prove whose images these are.
+    _check_files(path, order, latents, images=len(broken) == len(sums.shards))
     if broken:
         count = sum(parts[place].last - parts[place].first for place in broken)
         warn(f"{count} images in {path} are damaged; they are rendered again.")
     todo = [*broken, *range(len(sums.shards), len(parts))]
     done = sums.count(order)
     try:
-        latents = _latents(order)
-        for name, raw in latents.items():
-            check_ours(path / name, len(raw))
-        sums.latents = {name: checksum(raw) for name, raw in latents.items()}
+        files = {f"{name}.npy": raw_npy(array) for name, array in latents.items()}
+        sums.latents = {name: checksum(raw) for name, raw in files.items()}
         _write_meta(path, order, sums, origin)  # first: it says whose folder this is
-        for name, raw in latents.items():
+        for name, raw in files.items():
             write_atomic(path / name, raw)
         for name in order.files.values():
             allocate(path / f"{name}.npy", order.shape)
@@ -169,15 +177,30 @@ def _renderer() -> dict[str, str]:
         return found
 
 
-def _latents(order: Order) -> dict[str, bytes]:
-    """Return the files of latents."""
+def _check_files(path: Path, order: Order, latents: dict[str, np.ndarray], *, images: bool) -> None:
+    """Refuse arrays of somebody else in the place of latents and, if asked for, of images."""
+    for name, array in latents.items():
+
+        def drawn(row: int, array: np.ndarray = array) -> bytes:
+            return image_of(order, array[row]).tobytes()
+
+        def given(row: int, array: np.ndarray = array) -> bytes:
+            return array[row].tobytes()
+
+        check_ours(path / f"{name}.npy", array.shape, array.dtype.str, given)
+        if images:
+            check_ours(path / f"{order.files[name]}.npy", order.shape, "|u1", drawn)
+
+
+def _latents(order: Order) -> dict[str, np.ndarray]:
+    """Return the latents by the name of their file."""
     scene = scene_named(order.scene)
     files = {"latents": scene.sample(order.n, order.seed)}
     if order.pairs:
         files["positive_latents"] = positive_latents(
             scene, files["latents"], order.pairs, order.seed
         )
-    return {f"{name}.npy": raw_npy(latents) for name, latents in files.items()}
+    return files
 
 
 def _write_meta(path: Path, order: Order, sums: Sums, origin: dict[str, Any]) -> None:

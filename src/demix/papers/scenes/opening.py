@@ -12,6 +12,7 @@ from demix._support.provenance import digest_of
 from demix.data.npy_files import read_npy
 from demix.papers.scenes.arrays import META, Sums, read_meta
 from demix.papers.scenes.order import Order
+from demix.papers.scenes.registry import scene_named
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,10 @@ def open_rendered(folder: str | Path, *, verify: bool = False) -> Rendered:
         order.check()
         if not 0 <= done <= order.n:
             raise ValueError("it holds another number of images")
-        sums, names = Sums.of(about, order), tuple(map(str, about["latents"]))
-        categories = dict(about["categories"])
+        sums, scene = Sums.of(about, order), scene_named(order.scene)
+        names, categories = scene.latents, {k: list(v) for k, v in scene.categories.items()}
+        if about["latents"] != list(names) or about["categories"] != categories:
+            raise ValueError("it holds other latents")
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise DemixError(f"{path / META} is damaged; render the folder anew.") from error
     if not done:
@@ -92,6 +95,8 @@ def open_rendered(folder: str | Path, *, verify: bool = False) -> Rendered:
             f"{path} is damaged: its files do not match their checksums; the command that rendered "
             "it renders what is damaged again."
         )
+    if verify:
+        scene.check(found["latents"])
     if done < order.n:
         warn(
             f"{path} holds {done} of {order.n} images so far; the command that rendered them goes "

@@ -55,14 +55,18 @@ def rendered(todo: Sequence[Shard], jobs: int | None) -> Generator[str, None, No
 
 def _render(shard: Shard) -> str:
     order = shard.order
-    draw = _engine(order.engine, order.scene, order.size)
     written = []
     for latents, images in order.files.items():
         z = np.load(shard.folder / f"{latents}.npy", mmap_mode="r")[shard.first : shard.last]
-        drawn = np.stack([draw(row) for row in z])
+        drawn = np.stack([image_of(order, row) for row in z])
         fill(shard.folder / f"{images}.npy", shard.first, drawn)
         written.append(np.ascontiguousarray(drawn).data)
     return checksum(*written)
+
+
+def image_of(order: Order, latents: np.ndarray) -> np.ndarray:
+    """Return the image of latents ``(d,)`` as an order asks for it."""
+    return _engine(order.engine, order.scene, order.size)(latents)
 
 
 @cache
