@@ -12,10 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.io import savemat
 
 from demix import DemixError
 from demix.data.reading import read_data
-from demix.papers import open_factor_images
+from demix.papers import FactorColumn, FactorImages, open_factor_images
+from demix.papers.datasets.factor_images import Pixels
 from demix.papers.datasets.mots import read_mots
 from refusals import refusal
 
@@ -224,3 +226,62 @@ def test_headers_that_are_no_python(tmp_path, header):
         refused(tmp_path / name)
     with pytest.raises(DemixError, match="cannot be read as one"):
         read_data(tmp_path / "mpi3d_real.npz", key="images")
+
+
+def test_numbers_that_are_none(tmp_path):
+    path = tmp_path / official.DSPRITES
+    arrays = official.write_dsprites(path, 10)
+    values = arrays["latents_values"]
+    np.savez(path, **arrays | {"latents_values": values.astype(str)})
+    assert "of <U32 and int64; fetch it again" in _told(path)
+    np.savez(path, **arrays | {"latents_values": values * np.nan})
+    assert "a finite number for each factor of dsprites" in _told(path)
+    np.savez(path, **arrays | {"imgs": 200 * arrays["imgs"]})  # which 255 times would wrap
+    assert "numbers up to 1, but one has 200" in refusal(read_all, path)
+
+
+def test_parts_of_smallnorb_of_two_sizes(tmp_path):
+    official.write_norb(tmp_path, 5)
+    small = np.zeros((5, 2, 48, 48), dtype=np.uint8)
+    (tmp_path / f"smallnorb-{official.NORB[1]}-dat.mat").write_bytes(official.matrix(small))
+    assert "of one size in" in _told(tmp_path)
+
+
+@pytest.mark.parametrize("side", [0, 1, 6, 130, 640])
+def test_meshes_of_other_sizes(tmp_path, side):
+    if side == 640:  # 118 MB, a few kilobytes when compressed
+        views = {"im": np.zeros((side, side, 3, 24, 4), dtype=np.uint8)}
+        savemat(tmp_path / "car_2_mesh.mat", views, do_compression=True)
+    else:
+        official.write_cars(tmp_path, ["car_2_mesh"], side=side)
+    official.write_cars(tmp_path, ["car_1_mesh"])
+    told = _told(tmp_path)
+    assert "car_2_mesh.mat" in told
+    assert ("another size" if side == 6 else "damaged" if side == 640 else f"({side}, ") in told
+
+
+def test_cars_that_come_twice(tmp_path):
+    for folder in (tmp_path, tmp_path / "cars"):
+        official.write_cars(folder, ["car_1_mesh"])
+    assert "each once, but car_1_mesh.mat is one more" in _told(tmp_path)
+
+
+@pytest.mark.parametrize("shape", [(480_000, 64, 64, 3), (2, 10**5, 10**5, 3)])
+def test_an_h5_that_claims_more_than_it_holds(tmp_path, shape):
+    with h5py.File(tmp_path / "3dshapes.h5", "w") as file:
+        file.create_dataset("images", shape, np.uint8, chunks=(1, 64, 64, 3))
+        file["labels"] = np.zeros((shape[0] if shape[0] < 9 else 2, 6))
+    assert "numbers that are not there" in _told(tmp_path / "3dshapes.h5")
+
+
+def test_more_images_than_memory_are_not_read():
+    class Huge(Pixels):
+        shape = (2, 2**24, 2**24, 3)
+
+        def read(self, rows):
+            pytest.fail("It reads.")
+
+    column = FactorColumn("x", "continuous")
+    known = FactorImages("huge", Huge(), (column,), np.zeros((2, 1), dtype=np.float32))
+    with pytest.raises(DemixError, match="Reading 2 images of huge needs about"):
+        known.only([0, 1])

@@ -101,3 +101,11 @@ def test_a_checkpoint_of_other_data_is_refused(sets, tmp_path):
     shutil.copytree(sets[1], data)
     with pytest.raises(DemixError, match="is the checkpoint of another training"):
         reproduce(TABLE, out, **settings)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_scores_of_too_few_images_are_missing_and_the_table_is_written(tmp_path):
+    few = render_folder(Order("sprites", n=12, size=16), tmp_path / "few", jobs=1)
+    records = reproduce(TABLE, tmp_path / "out", rows=[SPRITES], scale=SMOKE, data=[few])
+    assert None in [record["r"] for record in records]
+    assert "sprites" in (tmp_path / "out" / "table.md").read_text()

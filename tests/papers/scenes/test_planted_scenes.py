@@ -13,7 +13,7 @@ import pytest
 from alarm import within
 from demix import DemixError
 from demix.papers import Order, open_rendered, render_folder
-from demix.papers.scenes.arrays import allocate, fill, sealed
+from demix.papers.scenes.arrays import allocate, checksum, fill, sealed
 
 ORDER = Order("sprites", n=300, size=8, seed=5)
 SHARDS = 2
@@ -190,6 +190,11 @@ def headless(folder) -> None:
         lambda folder: forge(folder, rendered=[]),
         lambda folder: forge(folder, latents=None),
         lambda folder: forge(folder, categories=3),
+        lambda folder: forge(folder, categories={"shape": 3}),
+        lambda folder: forge(folder, categories={}),
+        lambda folder: forge(folder, latents=["shape", "scale", "orientation", "x", "hue"]),
+        lambda folder: forge(folder, latents=["shape", "scale", "orientation", "x", "x"]),
+        lambda folder: forge(folder, latents=["shape", "scale", "orientation", "x", "\x1b"]),
         lambda folder: forge(folder, sha256=None),
         lambda folder: forge(folder, sha256={"latents": {"../../x": "0"}, "shards": []}),
         lambda folder: forge(folder, sha256={"latents": {}, "shards": ["0"] * (SHARDS + 1)}),
@@ -219,3 +224,21 @@ def test_forged_checksums_are_refused_before_anything_is_rendered(out, sums):
     with pytest.raises(DemixError, match=r"meta\.json is damaged; render into a new folder\."):
         render(out)
     assert (out / "meta.json").read_bytes() == before
+
+
+def test_latents_that_no_scene_shows_are_refused(whole, tmp_path):
+    folder = shutil.copytree(whole, tmp_path / "out")
+    latents = np.load(folder / "latents.npy")
+    latents[0, 0] = 7
+    np.save(folder / "latents.npy", latents)
+    digest = checksum((folder / "latents.npy").read_bytes())
+    edit(folder, lambda about: about["sha256"]["latents"].update({"latents.npy": digest}))
+    with pytest.raises(DemixError, match="must be 0 to 2 for square, ellipse, heart"):
+        open_rendered(folder, verify=True)
+
+
+def test_latents_without_a_checksum_are_refused(whole, tmp_path):
+    folder = shutil.copytree(whole, tmp_path / "out")
+    edit(folder, lambda about: about["sha256"]["latents"].clear())
+    with pytest.raises(DemixError, match="do not match their checksums"):
+        open_rendered(folder, verify=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from demix._support.errors import DemixError, demix_errors, shortened
 from demix._support.files import open_regular
+from demix._support.memory import check_memory
 from demix.papers.datasets.factor_images import (
     ArrayPixels,
     FactorColumn,
@@ -20,9 +21,9 @@ from demix.papers.datasets.factor_images import (
 from demix.papers.datasets.mat_files import read_mat
 
 _AZIMUTHS, _ELEVATIONS = 24, 4
-_CARS = 183
+_CARS, _SIDE = 183, 128
 # The official meshes have a few hundred kilobytes each.
-_LARGEST = 2**26
+_LARGEST = 2**25
 
 
 def open_cars3d(path: Path, *, callback: Progress) -> FactorImages:
@@ -39,7 +40,16 @@ def open_cars3d(path: Path, *, callback: Progress) -> FactorImages:
     cars: dict[str, np.ndarray] = {}
     for name, content in _meshes(path):
         callback(len(cars), _CARS, f"cars of {path.name}")
-        cars[PurePosixPath(name).stem] = _views(name, content, path)
+        car, views = PurePosixPath(name).stem, _views(name, content, path)
+        first = next(iter(cars.values()), views)
+        if car in cars or len(cars) == _CARS or views.shape != first.shape:
+            raise DemixError(
+                f"Expected up to {_CARS} cars of one size in {path}, each once, but "
+                f"{shortened(name)} is one more, or has another size; fetch it again."
+            )
+        if not cars:
+            check_memory(2 * _CARS * views.nbytes, f"Reading {path}", "free some")
+        cars[car] = views
     if not cars:
         raise DemixError(
             f"Expected car_..._mesh.mat files in {path}, but there are none; give "
@@ -96,10 +106,16 @@ def _views(name: str, content: bytes, path: Path) -> np.ndarray:
         views = read_mat(content, "im")
         if views is None:
             raise ValueError("there is none")
-    if views.dtype != np.uint8 or views.ndim != 5 or views.shape[2:] != (3, 24, 4):
+    if (
+        views.dtype != np.uint8
+        or views.ndim != 5
+        or views.shape[2:] != (3, 24, 4)
+        or min(views.shape[:2]) < 2
+        or max(views.shape[:2]) > _SIDE
+    ):
         raise DemixError(
-            f"Expected uint8 of shape (128, 128, 3, {_AZIMUTHS}, {_ELEVATIONS}) in 'im' of {name} "
-            f"in {path}, but found {views.dtype} of shape {views.shape}."
+            f"Expected uint8 of shape ({_SIDE}, {_SIDE}, 3, {_AZIMUTHS}, {_ELEVATIONS}) in 'im' of "
+            f"{name} in {path}, but found {views.dtype} of shape {views.shape}."
         )
     images = views.transpose(3, 4, 0, 1, 2).reshape(-1, *views.shape[:3])
     number, height, width, channels = images.shape

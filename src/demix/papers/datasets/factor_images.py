@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from demix._support.errors import DemixError, reason
+from demix._support.memory import check_memory
 from demix._support.provenance import digest_of
 from demix.data.rows import array_rows
 
@@ -86,6 +88,11 @@ class ArrayPixels(Pixels):
     def read(self, rows: np.ndarray) -> np.ndarray:
         """Return the images at ``rows``, times the gain."""
         picked = self._rows[rows].astype(np.uint8).reshape(len(rows), *self.shape[1:])
+        if int(picked.max(initial=0)) * self._gain > 255:
+            raise DemixError(
+                f"Expected images of numbers up to {255 // self._gain}, but one has "
+                f"{picked.max()}; fetch the file again."
+            )
         return picked if self._gain == 1 else np.multiply(picked, self._gain, out=picked)
 
 
@@ -116,13 +123,15 @@ class H5Pixels(Pixels):
     def __init__(self, dataset: Any, source: str) -> None:
         self._dataset, self._source = dataset, source
         self.shape = dataset.shape
+        self._near = max(self._NEAR, (dataset.chunks or (1,))[0])
+        needed = 2 * min(self._near, self.shape[0]) * math.prod(self.shape[1:])
+        check_memory(needed, f"Reading {source}", "fetch it again")
 
     def read(self, rows: np.ndarray) -> np.ndarray:
         """Return the images at ``rows``."""
         images = np.empty((len(rows), *self.shape[1:]), dtype=np.uint8)
         order = np.argsort(rows, kind="stable")
-        near = max(self._NEAR, (self._dataset.chunks or (1,))[0])
-        edges = np.flatnonzero(np.diff(rows[order] // near)) + 1
+        edges = np.flatnonzero(np.diff(rows[order] // self._near)) + 1
         for part in np.split(order, edges) if len(rows) else []:
             first, last = rows[part[0]], rows[part[-1]]
             try:
@@ -182,6 +191,11 @@ class FactorImages:
                 f"factors, but there are {self.pixels.shape[0]} images and values of shape "
                 f"{self.values.shape}; is the file complete?"
             )
+        if not np.isfinite(self.values).all():
+            raise DemixError(
+                f"Expected a finite number for each factor of {self.name}, but some are not; fetch "
+                "the file again."
+            )
 
     def __len__(self) -> int:
         return len(self.values)
@@ -221,6 +235,8 @@ class FactorImages:
         """Return some of the images, read into memory."""
         index = np.asarray(rows, dtype=np.intp)
         order = np.argsort(index)  # in the order in which they lie in the file
+        needed = len(index) * math.prod(self.pixels.shape[1:])
+        check_memory(needed, f"Reading {len(index)} images of {self.name}", "take a smaller scale")
         images = np.empty((len(index), *self.pixels.shape[1:]), dtype=np.uint8)
         for start in range(0, len(index), _AT_ONCE):
             callback(start, len(index), f"images of {self.name}")

@@ -10,6 +10,7 @@ import numpy as np
 from demix._support.errors import DemixError, demix_errors, need, shortened
 from demix._support.memory import check_memory
 from demix.data.formats import check_kind
+from demix.data.npy_files import DEFLATED
 from demix.papers.datasets.factor_images import (
     FactorColumn,
     FactorImages,
@@ -73,10 +74,17 @@ def open_dsprites(path: Path, *, callback: Progress) -> FactorImages:
     Sprites dataset.*
     """
     values, classes = (read_array(path, key) for key in ("latents_values", "latents_classes"))
-    if values.shape != classes.shape or values.ndim != 2 or values.shape[1] != len(DSPRITES):
+    numbers = values.dtype.kind in "biuf" and classes.dtype.kind in "biuf"
+    if (
+        not numbers
+        or values.shape != classes.shape
+        or values.ndim != 2
+        or values.shape[1] != len(DSPRITES)
+    ):
         raise DemixError(
-            f"Expected latents_values and latents_classes (N, {len(DSPRITES)}) in {path}, but "
-            f"their shapes are {values.shape} and {classes.shape}."
+            f"Expected latents_values and latents_classes (N, {len(DSPRITES)}) of numbers in "
+            f"{path}, but their shapes are {values.shape} and {classes.shape}, of {values.dtype} "
+            f"and {classes.dtype}; fetch it again."
         )
     factors = values.astype(np.float32)
     factors[:, :2] = classes[:, :2]
@@ -144,6 +152,9 @@ def _arrays(file: Any, path: Path, kind: Any, hard: Any) -> tuple[Any, np.ndarra
         raise DemixError(f"Expected 'images' and 'labels' in {path}, but it holds {names}.")
     if any(one.external or one.is_virtual for one in (images, held)):
         raise DemixError(f"Expected all numbers in {path} itself, but it names other files.")
+    for one in (images, held):
+        if one.size * one.dtype.itemsize > DEFLATED * path.stat().st_size:
+            raise EOFError(f"it claims {one.size} numbers that are not there")
     check_memory(2 * held.size * held.dtype.itemsize, f"Reading {path}", "fetch it again")
     labels = np.asarray(held)
     if images.dtype != np.uint8 or images.ndim != 4 or labels.ndim != 2:

@@ -30,7 +30,7 @@ _TYPES = {
 _CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4"}
 _COMPLEX = 0x0800
 # No array that is meant here is larger.
-_MOST = 2**27
+_MOST = 2**25
 _HEADER = 128
 
 

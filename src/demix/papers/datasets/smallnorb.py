@@ -62,6 +62,12 @@ def open_smallnorb(path: Path) -> FactorImages:
         raise DemixError(
             f"Expected smallnorb-{PARTS[0]}-dat.mat or -dat.mat.gz in {path}, but there is none."
         )
+    sizes = sorted({images.shape[1:] for images, _ in parts})
+    if len(sizes) > 1:
+        raise DemixError(
+            f"Expected images of one size in {path}, but got {sizes[0]} and {sizes[1]}; fetch them "
+            "again."
+        )
     pixels = JoinedPixels([ArrayPixels(images) for images, _ in parts])
     factors = np.concatenate([values for _, values in parts])
     return FactorImages("smallnorb", pixels, COLUMNS, factors)

@@ -209,7 +209,7 @@ class ReadOutRow(Row):
         return header, lines
 
     @classmethod
-    def figure(cls, experiment: Experiment, results: Results[Self], folder: Path) -> Picture:
+    def figure(cls, experiment: Experiment, results: Results[Self], folder: Path) -> Picture | None:
         """Draw a panel for each data set: r of all factors, with its interval, for each model."""
         panels = []
         for row, by_model in results:
@@ -222,20 +222,25 @@ class ReadOutRow(Row):
                     heights = [r for r, _, _ in points.values()]
                     series.append(Series(name, list(points), heights, sides))
             title = f"{row.title}, trained on {row.trained_on}"
-            panels.append(Subplot(title, "", "Pearson's r", series))
+            if series:
+                panels.append(Subplot(title, "", "Pearson's r", series))
         words = (
             "Pearson's r of linear read-outs, with 95 % intervals over the images that are scored."
         )
-        return panels_picture(experiment, panels, words, folder)
+        return panels_picture(experiment, panels, words, folder) if panels else None
 
     @classmethod
     def notes(cls, results: Results[Self]) -> tuple[str, ...]:
         """Say how accurate the classifiers are."""
         rows = []
         for row, by_model in results:
+            known = {
+                m: [r["accuracy"] for r in by_model[m] if r["accuracy"] is not None]
+                for m in row.main
+            }
             shares = [
-                f"{_MODELS[model]} {100 * np.mean([r['accuracy'] for r in by_model[model]]):.1f} %"
-                for model in row.main
+                f"{_MODELS[model]} {100 * np.mean(values):.1f} %" if values else "unknown"
+                for model, values in known.items()
                 if by_model[model]
             ]
             rows.append(f"{row.title} {', '.join(shares)}")
@@ -249,7 +254,7 @@ class ReadOutRow(Row):
             for record in records
             for factor, found in record["readouts"].items()
         }
-        first = {self.trained_on: f"{kinds[self.trained_on]}, trained on"}
+        first = {self.trained_on: f"{kinds.get(self.trained_on, 'categorical')}, trained on"}
         return first | {factor: kind for factor, kind in kinds.items() if factor not in first}
 
 
@@ -295,4 +300,5 @@ def _entry(records: Records, factor: str, score: str, paper: float | None = None
 def _mean(records: Records, factor: str, score: str) -> np.ndarray | None:
     """Return value, lower and upper end of a score, means over seeds."""
     found = [r["readouts"][factor][score] for r in records if factor in r["readouts"]]
-    return np.mean(found, axis=0) if found else None
+    known = [ends for ends in found if None not in ends]
+    return np.mean(known, axis=0) if known else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -151,7 +152,17 @@ def run_task(task: Task) -> dict[str, Any] | None:
     with _ALONE, threads(job.row.threads(job.scale)):
         record = job.run(_inputs(task), monitor)
         made_from = {} if job.data is None else {"data": job.data}
-        return None if record is None else record | {"provenance": _origin() | made_from}
+        record = record and finite(record | {"provenance": _origin() | made_from})
+    return record
+
+
+def finite(value: Any) -> Any:
+    """Return plain data with None in place of numbers that JSON lacks: scores of too few rows."""
+    if isinstance(value, dict):
+        return {name: finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @contextmanager

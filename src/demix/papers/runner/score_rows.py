@@ -125,7 +125,8 @@ class ScoreRow(Row):
         bars = []
         for row, by_model in results:
             for model in row.main:
-                values = [100 * record[experiment.score] for record in by_model[model]]
+                scores = [record[experiment.score] for record in by_model[model]]
+                values = [100 * score for score in scores if score is not None]
                 figure = row.published(model, experiment.score)
                 if values and figure:
                     bars.append(
