@@ -87,6 +87,8 @@ def series(bench: Bench, second: Processes, sizes: Sizes) -> Iterator[Callable[[
     yield partial(strangers.onto_inputs, bench)
     yield partial(strangers.pipes, bench)
     yield partial(strangers.changes, sizes.changes, bench)
+    yield partial(strangers.impostors, bench)
+    yield partial(strangers.other_data, bench)
     yield partial(downloads, sizes.downloads, bench)
     yield partial(fuzz, sizes.examples)
 

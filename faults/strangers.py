@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -152,6 +153,50 @@ def changes(times: int, bench: Bench) -> Outcome:
                 outcome.refusal(done, "was changed while it was read")
             else:
                 outcome.expect(not still, "the fit did not notice")
+    return outcome
+
+
+def impostors(bench: Bench) -> Outcome:
+    """Put files of others under names and in shapes of demix: they are neither used nor lost."""
+    outcome = Outcome("files of others under its names", "demix render, reproduce")
+    with bench.folder() as folder:
+        images, table = folder / "images", folder / "table"
+        render = ["render", "sprites", "--n", 300, "--size", 8, "--out", images]
+        bench.processes.run(*render)
+        np.save(images / "images.npy", np.load(images / "images.npy") // 2 + 1)
+        kept = table / "unfinished" / "1-0-unsupervised" / "checkpoint.safetensors"
+        kept.parent.mkdir(parents=True)
+        kept.write_bytes(PRECIOUS)
+        (table / "results.json").write_text("[]")
+        rows = ["--rows", 1, "--scale", "smoke"]
+        for file, command in (
+            (images / "images.npy", render),
+            (kept, ["reproduce", "clica-table1", *rows, "--out", table]),
+        ):
+            before = file.read_bytes()
+            outcome.tried += 1
+            outcome.refusal(bench.processes.run(*command))
+            outcome.expect(file.read_bytes() == before, f"{file.name} was replaced")
+    return outcome
+
+
+def other_data(bench: Bench) -> Outcome:
+    """Continue on other data in the same place: results of the first are not taken for theirs."""
+    outcome = Outcome("other data in the same place", "demix reproduce")
+    with bench.folder() as folder:
+        data, out = folder / "data", folder / "out"
+        command = ["reproduce", "ce-dislib", "--scale", "smoke", "--data", data, "--out", out]
+        for seed in (0, 1):
+            shutil.rmtree(data, ignore_errors=True)
+            bench.processes.run(
+                *["render", "sprites", "--n", 240, "--size", 16, "--seed", seed, "--out", data]
+            )
+            done = bench.processes.run(*command)
+            if not seed:
+                before = (out / "results.json").read_bytes()
+        outcome.tried += 1
+        outcome.refusal(done, "other data")
+        outcome.expect((out / "results.json").read_bytes() == before, "results were replaced")
     return outcome
 
 

@@ -96,6 +96,14 @@ def test_data_that_change_during_a_fit_end_it_with_a_sentence(bench):
     check(strangers.changes(2, bench), tried=2)
 
 
+def test_files_of_others_under_names_of_demix_stay(bench):
+    check(strangers.impostors(bench), tried=2, refused=2)
+
+
+def test_results_of_other_data_are_refused(bench):
+    check(strangers.other_data(bench), tried=1, refused=1)
+
+
 def test_what_goes_wrong_is_counted(bench):
     outcome = Outcome("a fault", "some work", tried=3)
     outcome.refusal(bench.processes.run("list"))
