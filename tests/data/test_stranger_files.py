@@ -166,3 +166,31 @@ def test_an_hdf5_file_that_names_other_files_is_refused(kind, tmp_path):
         os.mkfifo(other)  # which was waited for
     with pytest.raises(DemixError, match=r"it is a link|names other files"):
         demix.papers.open_factor_images(path)
+
+
+@pytest.mark.parametrize("read", [demix.read_data, table_names, demix.read_labels])
+def test_a_line_of_millions_of_cells_is_not_split(tmp_path, read):
+    (tmp_path / "x.csv").write_text("1," * 3_000_000 + "1\n")
+    tracemalloc.start()
+    with pytest.raises(DemixError, match=r"at most 250000 cells in a line, but .*x\.csv has"):
+        read(tmp_path / "x.csv")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5e7
+
+
+def test_bytes_that_follow_an_array_are_refused(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((5, 2)))
+    with (tmp_path / "x.npy").open("ab") as file:
+        np.save(file, np.zeros((5, 2)))
+    with pytest.raises(DemixError, match=r"cannot be read as one \(208 bytes follow its numbers\)"):
+        demix.read_data(tmp_path / "x.npy")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_arrays_of_one_name_are_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", a=np.ones((5, 2)))
+    with zipfile.ZipFile(tmp_path / "x.npz", "a") as archive, archive.open("a.npy", "w") as file:
+        np.lib.format.write_array(file, np.zeros((5, 2)))
+    with pytest.raises(DemixError, match="two of its arrays have one name"):
+        demix.read_data(tmp_path / "x.npz", key="a")

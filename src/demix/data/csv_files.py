@@ -23,6 +23,8 @@ from demix.data.formats import check_kind, find_column, unreadable
 LONGEST_CELL = 1000
 """The most letters of a name, label or category."""
 
+# A cell takes up to 200 bytes while its line is read.
+_MOST_CELLS = 250_000
 _BEGINNING = 2**16
 _LONGEST_LINE = 2**26
 _MISSING = ("?", "-", "--", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing")
@@ -170,7 +172,7 @@ def _cells(
     else:
         raise DemixError(f"Expected a csv file with lines, but {path} has none.")
     delimiter = next((mark for mark in "\t;" if mark in start[-1]), ",")
-    lines = itertools.chain(start, bounded)
+    lines = (_narrow(text, delimiter, path) for text in itertools.chain(start, bounded))
     reader = csv.reader(lines, delimiter=delimiter, strict=strict)
     width, blank, line = 0, 0, 1
     try:
@@ -208,6 +210,16 @@ def _bounded_lines(file: TextIOWrapper, path: Path) -> Iterator[str]:
                 "one; write a row in each line, or save it as .npy."
             )
         yield line
+
+
+def _narrow(line: str, delimiter: str, path: Path) -> str:
+    """Return a line that has not too many cells to be split."""
+    if line.count(delimiter) >= _MOST_CELLS:
+        raise DemixError(
+            f"Expected at most {_MOST_CELLS} cells in a line, but {path} has a line of more; write "
+            "a row in each line, or save it as .npy."
+        )
+    return line
 
 
 def _header(

@@ -1,6 +1,7 @@
 """Arrays from numpy's own files, without pickle."""
 
 import math
+import os
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -39,11 +40,15 @@ def read_npy(path: Path) -> np.ndarray:
     problem = f"Expected a whole .npy file of numbers, but {path} cannot be read as one"
     with demix_errors(problem, "save it again with numpy.save"):
         with open_regular(path) as file:
-            if read_header(file).dtype.hasobject:
+            header = read_header(file)
+            if header.dtype.hasobject:
                 raise DemixError(
                     f"Expected an .npy file of numbers, but {path} holds pickled objects, which "
                     "demix never opens; save an array of numbers with numpy.save."
                 )
+            after = os.fstat(file.fileno()).st_size - file.tell() - header.size
+        if after > 0:
+            raise ValueError(f"{after} bytes follow its numbers")
         return _checked_text(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
@@ -62,6 +67,8 @@ def read_npz(path: Path, key: str | None) -> np.ndarray:
                 f"Expected arrays in {path}, but it is a zip archive of something else."
             )
         arrays = [name.removesuffix(".npy") for name in names]
+        if len(set(arrays)) < len(arrays):
+            raise ValueError("two of its arrays have one name")
         name = names[arrays.index(choose_array(arrays, key, path))]
         if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             # Others inflate before a part can be read.

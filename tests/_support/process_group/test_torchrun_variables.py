@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from demix import DemixError
+from demix import DemixError, DemixWarning
+from demix._support.process_group import launch
 from demix._support.process_group.launch import joined, under_torchrun
 
 GOOD = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
@@ -49,4 +50,17 @@ def test_ranks_that_cannot_be_joined_are_told_in_a_sentence(monkeypatch):
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("MASTER_ADDR", "")
     with pytest.raises(DemixError, match="Cannot join the other ranks"), joined():
+        pass
+
+
+def test_ranks_that_never_come_are_waited_for_aloud_and_given_up(monkeypatch):
+    monkeypatch.setattr(launch, "_SOON", 0.1)
+    monkeypatch.setattr(launch, "_LONGEST", 2.0)
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("MASTER_PORT", "29587")
+    with (
+        pytest.warns(DemixWarning, match=r"Waiting for the other ranks at 127\.0\.0\.1:29587; "),
+        pytest.raises(DemixError, match=r"Cannot join the other ranks \(Timed out"),
+        joined(),
+    ):
         pass

@@ -4,12 +4,18 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
+from threading import Timer
 
 import torch
 from torch import distributed as dist
 
-from demix._support.errors import DemixError, reason
+from demix._support.errors import DemixError, reason, warn
 from demix._support.process_group.group import Ranks
+
+# Seconds after which waiting for other ranks is said, and after which it is given up. torch may try
+# once more.
+_SOON, _LONGEST = 3.0, 60.0
 
 
 def under_torchrun() -> bool:
@@ -46,8 +52,13 @@ def joined() -> Iterator[Ranks]:
     if torch.cuda.is_available():
         torch.cuda.set_device(_number("LOCAL_RANK", 0, torch.cuda.device_count() - 1))
         backend = "cpu:gloo,cuda:nccl"
+    place = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+    words = f"Waiting for the other ranks at {place}; unset RANK to run alone."
+    waiting = Timer(_SOON, warn, [words])
+    waiting.start()
     try:
-        store, rank, count = next(dist.rendezvous("env://"))
+        store, rank, count = next(dist.rendezvous("env://", timeout=timedelta(seconds=_LONGEST)))
+        store.set_timeout(dist.default_pg_timeout)
         dist.init_process_group(
             backend, store=dist.PrefixStore(_life(), store), rank=rank, world_size=count
         )
@@ -56,6 +67,8 @@ def joined() -> Iterator[Ranks]:
             f"Cannot join the other ranks ({reason(error)}); let torchrun set MASTER_ADDR and "
             "MASTER_PORT, or unset RANK."
         ) from error
+    finally:
+        waiting.cancel()
     ranks = Ranks.current()
     try:
         yield ranks
