@@ -96,7 +96,7 @@ def shown(
         [
             f"{len(y)} digits are held out; {LATENTS} latents. Regressions are fitted on one half "
             "of them and scored on the other; chance is the most frequent digit, or shuffled rows.",
-            f"Gain over permuted labels: {fitted.gain_}.",
+            f"Information about held-out labels: {fitted.gain_}.",
         ],
         figure,
         accuracy=accuracy,

@@ -90,7 +90,7 @@ def shown(
         [
             f"Rows before {LATER} were trained on, {early.sum()} of them; {len(later)} later ones "
             "are scored. Rotation and reflection are fitted on the early ones.",
-            f"Gain over permuted positives in blocks of the early years: {demixer.gain_}.",
+            f"Information about positives in blocks of the early years: {demixer.gain_}.",
         ],
         figure,
         errors=errors,

@@ -12,8 +12,8 @@ from demix.diagnostics.stability import Stability, _order, mean_stability, stabi
 from demix.theory.setting import Equivalence
 
 equivalences = pytest.mark.parametrize("equivalence", EQUIVALENCES, ids=NAMES)
-LEARNT = Gain(bits=1.0, low=0.9, high=1.1, loss=1.0, null=1.7)
-IDLE = Gain(bits=0.0, low=-0.1, high=0.1, loss=1.0, null=1.0)
+LEARNT = Gain(1.0, 0.9, 1.1, ceiling=3.0, loss=1.0, sharpness=1.0, p_value=0.01)
+IDLE = Gain(0.0, -0.1, 0.1, ceiling=3.0, loss=2.0, sharpness=0.1, p_value=0.4)
 
 
 def measured(runs, equivalence, *, in_time=False):

@@ -8,7 +8,7 @@ import torch
 
 from demix import DemixError
 from demix.data.data import as_data
-from demix.estimators.fitting import taken, with_targets_of
+from demix.estimators.fitting import taken
 from demix.estimators.label_sources import InstanceRows, LabelledRows
 from demix.estimators.pair_sources import AugmentedPairs, GivenPairs, LagPairs
 from demix.estimators.sources import PARTS, pick, thin, three_parts
@@ -18,6 +18,7 @@ N = 500
 NUMBERED = as_data(np.arange(N, dtype=np.float32)[:, None])
 PAIRS = torch.arange(N).reshape(-1, 2)
 LABELS = torch.from_numpy(np.repeat([0, 1, 2], [300, 150, 50]))
+CLASSES = int(LABELS.max()) + 1
 
 
 def noisy(x: torch.Tensor) -> torch.Tensor:
@@ -28,7 +29,7 @@ SOURCES = {
     "lag": lambda seed=0: LagPairs(NUMBERED, 1, 3, share=0.2, seed=seed),
     "given": lambda seed=0: GivenPairs(NUMBERED, PAIRS, share=0.2, seed=seed),
     "augmented": lambda seed=0: AugmentedPairs(NUMBERED, noisy, share=0.2, seed=seed),
-    "labels": lambda seed=0: LabelledRows(NUMBERED, LABELS, share=0.2, seed=seed),
+    "labels": lambda seed=0: LabelledRows(NUMBERED, LABELS, CLASSES, share=0.2, seed=seed),
     "instances": lambda seed=0: InstanceRows(NUMBERED, noisy),
 }
 every_source = pytest.mark.parametrize("name", SOURCES)
@@ -152,7 +153,7 @@ def test_pairs_that_are_all_connected_are_divided_by_rows():
 
 
 def test_of_every_class_a_share_is_held_out():
-    source = LabelledRows(NUMBERED, LABELS, share=0.2, seed=0)
+    source = LabelledRows(NUMBERED, LABELS, CLASSES, share=0.2, seed=0)
     counts = [np.bincount(LABELS[source.units[part]].numpy()).tolist() for part in PARTS]
     assert counts == [[240, 120, 40], [30, 15, 5], [30, 15, 5]]
     batch = source.sample(64, generator=generator())
@@ -161,7 +162,7 @@ def test_of_every_class_a_share_is_held_out():
 
 def test_a_class_of_one_is_trained_on_and_a_class_of_two_is_judged_by_one():
     labels = torch.tensor([0] * 10 + [1] + [2] * 2)
-    source = LabelledRows(as_data(np.arange(13.0)[:, None]), labels, share=0.2, seed=0)
+    source = LabelledRows(as_data(np.arange(13.0)[:, None]), labels, 3, share=0.2, seed=0)
     parts = [labels[source.units[part]].tolist() for part in PARTS]
     assert [part.count(1) for part in parts] == [1, 0, 0]
     assert [part.count(2) for part in parts] == [1, 0, 1]
@@ -192,15 +193,21 @@ def test_an_augmentation_leaves_the_global_generator_alone(name):
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_targets_of_others_keep_the_rows_and_move_the_targets():
+def test_some_samples_keep_their_targets():
     batch = SOURCES["given"]().sample(5, generator=generator())
     order = torch.tensor([1, 2, 3, 4, 0])
-    assert torch.equal(with_targets_of(batch, order).x, batch.x)
-    assert torch.equal(with_targets_of(batch, order).x_tilde, batch.x_tilde[order])
     assert torch.equal(taken(batch, slice(1, 3)).x_tilde, batch.x_tilde[1:3])
+    assert torch.equal(batch.targets(), torch.arange(5))
     labelled = SOURCES["labels"]().sample(5, generator=generator())
-    assert torch.equal(with_targets_of(labelled, order).labels, labelled.labels[order])
     assert torch.equal(taken(labelled, order).x, labelled.x[order])
+    assert torch.equal(taken(labelled, order).targets(), labelled.labels[order])
+
+
+def test_a_guess_knows_the_frequencies_of_the_classes():
+    counts = torch.bincount(LABELS, minlength=CLASSES)
+    share = SOURCES["labels"]().guess().exp()
+    torch.testing.assert_close(share, counts.double() / len(LABELS))
+    assert SOURCES["given"]().guess() is None
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.2, 0.5, 0.9])
@@ -230,7 +237,7 @@ def test_picks_repeat_nothing_while_there_is_enough():
         (lambda: LagPairs(NUMBERED, 1, 300, share=0.2, seed=0), "at least 906 rows, but"),
         (lambda: GivenPairs(NUMBERED, PAIRS[:2], share=0.2, seed=0), "give more pairs"),
         (
-            lambda: LabelledRows(NUMBERED, torch.arange(N), share=0.2, seed=0),
+            lambda: LabelledRows(NUMBERED, torch.arange(N), N, share=0.2, seed=0),
             "at least 3 samples of some class",
         ),
         (

@@ -37,8 +37,8 @@ def test_every_part_has_its_section():
     ]
     assert page.title == "2 latents of 400 rows"
     (facts,) = blocks(page, Facts)
-    assert facts.facts["gain over the null, bits per sample"] == "2.000"
-    assert facts.facts["95 % interval of the gain"] == "1.800 to 2.100"
+    assert facts.facts["information, bits per sample"] == "2.000"
+    assert facts.facts["95 % interval"] == "1.800 to 2.100"
     settings, matching, _ = blocks(page, Table)
     assert settings.rows == [["space", "real"], ["latents", "2"], ["rows", "400"]]
     assert [row[0] for row in matching.rows] == ["across", "down"]
@@ -50,7 +50,7 @@ def test_every_part_has_its_section():
 def test_the_verdict_says_whether_the_gain_is_above_zero():
     (verdict,) = blocks(fit_page(**fit()), Verdict)
     assert verdict.kind == "good"
-    assert "2.000 bits per sample (95 % interval 1.800 to 2.100)" in verdict.text
+    assert "2.000 of at most 9.00 bits per sample (95 % interval 1.800 to 2.100)" in verdict.text
     nothing = about(gain={**GAIN, "low": None})
     (verdict,) = blocks(fit_page(**fit(about=nothing)), Verdict)
     assert verdict.kind == "bad"
@@ -67,11 +67,11 @@ def test_only_the_facts_of_the_fit_are_needed():
     assert blocks(page, Figure)[0].caption == "Histogram of the latent over 2 rows."
 
 
-def test_the_training_figure_holds_the_null_and_the_step_that_was_kept():
-    by_name = {trace.name: trace for trace in training_curve(HISTORY, 300).data}
+def test_the_training_figure_holds_a_guess_and_the_step_that_was_kept():
+    by_name = {trace.name: trace for trace in training_curve(HISTORY, 300, guess=6.24).data}
     assert by_name["held-out loss"].x.tolist() == [0, 200, 300, 400]
     assert by_name["training loss"].x.size == 5
-    assert set(by_name["null"].y) == {6.24}
+    assert set(by_name["a guess"].y) == {6.24}
     assert by_name["kept: step 300"].x.tolist() == [300, 300]
     one_held_out_loss = [{"step": 5, "seconds": None, "loss": None, "validation": 1.0}]
     assert [trace.name for trace in training_curve(one_held_out_loss).data] == ["held-out loss"]
@@ -192,7 +192,7 @@ def shown(images: np.ndarray, latents: tuple[int, int], names=None):
         (lambda: pair_plot(np.zeros((400, 3)), ["a"]), "one name per latent, 3 in all, not 1"),
         (
             lambda: fit_page(**fit(about=about(gain={"bits": 1.0}))),
-            "none for low, high, loss, null",
+            "none for low, high, ceiling, loss, sharpness, p_value",
         ),
         (lambda: gain_of({**GAIN, "bits": float("nan")}), "none for bits"),
         (lambda: gain_of({**GAIN, "loss": None}), "none for loss"),

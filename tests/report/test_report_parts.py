@@ -98,13 +98,13 @@ def test_images_stand_in_the_order_of_their_latent():
 def test_lines_and_dots_have_names():
     dots = stability_dots(["a"], [0.9], [0.8], [0.95], [0.1], threshold=0.8)
     assert [trace.name for trace in dots.data] == ["runs", "shuffled rows"]
-    history = [{"step": 0, "seconds": 0.0, "loss": 6.2, "validation": 6.3, "null": 6.9}]
-    names = [trace.name for trace in training_curve(history).data]
-    assert names == ["null", "training loss", "held-out loss"]
+    history = [{"step": 0, "seconds": 0.0, "loss": 6.2, "validation": 6.3}]
+    names = [trace.name for trace in training_curve(history, guess=6.9).data]
+    assert names == ["a guess", "training loss", "held-out loss"]
 
 
 def test_a_comparison_draws_held_out_gains_if_there_are_any():
-    flat = [{"step": 0, "validation": 6, "null": 6}]
+    flat = [{"step": 0, "validation": 9 * math.log(2)}]
     runs = [{"name": name, "gain": GAIN, "history": flat} for name in "ab"]
     assert compare_page(runs).sections[1].body[0].figure.data[0].y.tolist() == [0.0]
     assert titles(compare_page([{**run, "history": []} for run in runs])) == ["Side by side"]

@@ -90,6 +90,6 @@ def _fit(
         return
     print_lines(
         f"{options.n_latents} latents of {len(data)} rows in {demixer.seconds_:.0f} s of training. "
-        f"Held-out gain over permuted {demixer.targets}: {demixer.gain_}.",
+        f"Information about held-out {demixer.targets}: {demixer.gain_}.",
         f"Open {folder / 'report.html'}; the model and {LATENTS} are in the same folder.",
     )

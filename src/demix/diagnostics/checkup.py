@@ -27,7 +27,6 @@ from demix.diagnostics.pair_checks import pair_checks, positives_informative
 from demix.diagnostics.paired import paired
 from demix.estimators.assumptions import assumed_space, default_conditional, pair_objective
 from demix.estimators.base import Demixer
-from demix.estimators.fitting import gain_of
 from demix.estimators.sources import PARTS, Part
 from demix.spaces.base import Space
 from demix.theory.setting import Setting, identified, weakest
@@ -102,7 +101,7 @@ def checkup(
     unseen = tuple(part for part in parts if part != "validation" or "train" in parts)
     gain = model.gain_
     if hasattr(model, "objective_"):
-        gain = gain_of(model.encoder_, model.objective_, source, model._batch(), parts=unseen)
+        gain = model._gain_of(source, unseen)
     checks = [informative(model.targets, gain)]
     if model.supervision == "pairs":
         checks += _of_pairs(model, z, seen, blocks, seed)
@@ -169,7 +168,7 @@ def checkup_pairs(
     setting = Setting("pairs", assumed, conditional)
     pairs = paired(first, second, assumed, p=setting.shape or 2.0)
     random = np.random.default_rng(check_seed(seed))
-    checks = [positives_informative(pairs, random), *pair_checks(pairs, random)]
+    checks = [positives_informative(pairs), *pair_checks(pairs, random)]
     if x is not None:
         checks.append(injectivity(np.asarray(x).reshape(len(first), -1), pairs.z.numpy()))
     return conclude(checks, setting)

@@ -16,8 +16,8 @@ from torch import Tensor
 from demix._support.errors import DemixError
 from demix.diagnostics.check import MARGINS, Check, around_zero, judge, skipped
 from demix.encoders.encoder import Encoder
-from demix.estimators.fitting import held_out_likelihoods
-from demix.estimators.gain import Gain, held_out_gain
+from demix.estimators.fitting import HeldOut
+from demix.estimators.gain import Gain, block_mean, own_information
 from demix.metrics.correlation import mean_correlation
 from demix.metrics.regression import affine_r2, orthogonal_r2
 from demix.theory.setting import UP_TO, EquivalenceName
@@ -65,11 +65,12 @@ def refit(demixer: Any, fit: Callable[[Any], Any], callback: Callable[[str], Non
 
 
 def informative(targets: str, gain: Gain) -> Check:
-    """Check that the gain of held-out targets over permuted ones is above zero."""
-    found = f"Held-out {targets} carry {gain} more than permuted ones"
+    """Check that the information about held-out targets is above zero."""
+    found = f"The latents carry {gain} about held-out {targets}"
     return judge(
         f"{targets} informative",
-        -gain.low,
+        # No information at all is as bad as less.
+        -gain.low if gain.above_zero else max(-gain.low, 1e-9),
         np.empty(0),
         unit="bits below zero, at the low end of the interval",
         good=f"{found}.",
@@ -88,7 +89,7 @@ def stability(refits: Refits, x: Tensor, equivalence: EquivalenceName) -> Check:
     return judge(
         "stability",
         1 - float(score),
-        _null(score),
+        around_zero((score.high - score.low) / _WIDTH),
         unit=f"1 - score between seeds, up to {up_to}",
         good=f"{found}.",
         bad=f"{found}: the latents depend on the seed.",
@@ -103,38 +104,34 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
         why = "Model folders do not keep the prototypes of instances; check a model after its fit."
         return [skipped(few, why), skipped(many, why)]
 
-    def compared(name: str, gain: Gain, statistic: float, unit: str, found: str, bad: str) -> Check:
+    def compared(name: str, better: Any, worse: Any, unit: str, found: str, bad: str) -> Check:
+        bits, reach = _difference(better, worse, source)
+        words = f"{found} {bits:.3f} bits (95 % interval {bits - reach:.3f} to {bits + reach:.3f})"
         return judge(
             name,
-            statistic,
-            _null(gain),
+            bits if name == few else 2 * MARGINS[many] - bits,
+            around_zero(2 * reach / _WIDTH),
             unit=unit,
-            good=f"{found} {gain}.",
-            bad=f"{found} only {gain}: {bad}." if name == many else f"{found} {gain}: {bad}.",
-            details={"bits": gain.bits, "low": gain.low, "high": gain.high},
+            good=f"{words}.",
+            bad=f"{words}: {bad}.",
+            details={"bits": bits, "low": bits - reach, "high": bits + reach},
         )
 
     checks = []
     if refits.more is None:
         checks.append(skipped(few, "The model could not be fitted with one latent more."))
     else:
-        more = _difference(refits.more, refits.own, source)
         unit, bad = "bits by one latent more", "there are more factors than latents"
-        checks.append(compared(few, more, more.bits, unit, "One latent more adds", bad))
+        found = "One latent more adds"
+        checks.append(compared(few, refits.more, refits.own, unit, found, bad))
     if refits.fewer is None:
         checks.append(skipped(many, "The model could not be fitted with one latent fewer."))
     else:
-        last = _difference(refits.own, refits.fewer, source)
-        missing = 2 * MARGINS[many] - last.bits
         unit = "bits that are missing of what a latent should add"
         bad = "there are fewer factors than latents"
-        checks.append(compared(many, last, missing, unit, "The last latent adds", bad))
+        found = "The last latent adds"
+        checks.append(compared(many, refits.own, refits.fewer, unit, found, bad))
     return checks
-
-
-def _null(found: Any) -> np.ndarray:
-    """Return what chance gives where the truth is 0, from the 95 % interval of what was found."""
-    return around_zero((found.high - found.low) / _WIDTH)
 
 
 @torch.no_grad()
@@ -145,13 +142,15 @@ def latents_of(encoder: Encoder, x: Tensor) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _difference(first: Any, second: Any, source: Any) -> Gain:
-    """Return by how many bits one model predicts held-out samples better than another."""
-    (better, _, blocks), (worse, _, _) = (
-        held_out_likelihoods(d.encoder_, d.objective_, source, d._batch(), parts=("test",))
+def _difference(first: Any, second: Any, source: Any) -> tuple[float, float]:
+    """Return by how many bits one model knows more of held-out samples, and the 95 % reach."""
+    held = HeldOut(source, ("test",), first._batch())
+
+    (better, blocks), (worse, _) = (
+        own_information(held.predictions(d.encoder_, d.objective_), d.gain_.sharpness)
         for d in (first, second)
     )
-    return held_out_gain(better, worse, blocks)
+    return block_mean((better - worse) / math.log(2), blocks)
 
 
 def injectivity(x: np.ndarray, z: np.ndarray) -> Check:

@@ -23,9 +23,9 @@ from demix.data.data import Data, as_data
 from demix.encoders.encoder import Encoder
 from demix.estimators.assumptions import assumed_space, encoder_settings
 from demix.estimators.encoding import encode
-from demix.estimators.fitting import Callback, Likelihood, default_recipe, fit_encoder
-from demix.estimators.gain import Gain
-from demix.estimators.sources import Source, seeded
+from demix.estimators.fitting import Callback, HeldOut, Likelihood, default_recipe, fit_encoder
+from demix.estimators.gain import Gain, held_out_gain
+from demix.estimators.sources import Part, Source, seeded
 from demix.spaces.base import Space
 from demix.theory.setting import Setting, Supervision
 from demix.training.loop import Record
@@ -237,6 +237,11 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         """Return the size of the batches in which held-out samples are evaluated."""
         return 1024 if self.recipe is None else self.recipe.batch
 
+    def _gain_of(self, source: Source[Any], parts: Sequence[Part]) -> Gain:
+        """Return what the model knows about some parts of other data, as sharp as validated."""
+        held = HeldOut(source, parts, self._batch())
+        return held_out_gain(held.predictions(self.encoder_, self.objective_), self.gain_.sharpness)
+
     def _seed(self) -> int:
         """Return the seed that ``random_state`` stands for."""
         if isinstance(self.random_state, int | np.integer):
@@ -344,6 +349,11 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         self.n_steps_, self.seconds_ = training.steps, training.seconds
         moving = found.std[found.std > 0]
         self.notes_ = [*found.sentences(), encoder.whitening.note(moving.min(), moving.max())]
+        if self.best_step_ == self.n_steps_:
+            self.notes_.append(
+                f"The weights of the last step, {self.n_steps_}, were the best: more steps may "
+                f"learn more, e.g. recipe=Recipe(steps={2 * self.n_steps_})."
+            )
         self.digest_, self.seed_ = digest, seed
         data.check_unchanged()
         self._warn_of_gain()
@@ -357,11 +367,11 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         return {"estimator": type(self).__name__, **words}
 
     def _warn_of_gain(self) -> None:
-        """Warn if held-out targets are predicted no better than permuted ones."""
+        """Warn if nothing is known about held-out targets."""
         if not self.gain_.above_zero:
             warn(
-                f"The gain of held-out {self.targets} over permuted ones is {self.gain_}, which is "
-                "not above zero: nothing was learnt that holds for new data. Check that "
+                f"The latents carry {self.gain_} about held-out {self.targets}, which is not above "
+                "zero: nothing was learnt that holds for new data. Check that "
                 f"{self.targets} and rows belong together (rows in time order?), or give more data."
             )
 

@@ -134,7 +134,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
 
     def _source(self, data: Data, targets: Tensor | None, seed: int) -> LabelledRows:
         assert targets is not None
-        return LabelledRows(data, targets, share=self.validation, seed=seed)
+        return LabelledRows(data, targets, len(self.classes_), share=self.validation, seed=seed)
 
     def _facts(self) -> dict[str, Any]:
         return {"classes": self.classes_.tolist()}

@@ -14,10 +14,9 @@ from demix.data.data import Data, as_data
 from demix.data.supervision import check_pairs
 from demix.estimators.assumptions import default_conditional, pair_objective
 from demix.estimators.base import Demixer
-from demix.estimators.fitting import gain_of
 from demix.estimators.gain import Gain
 from demix.estimators.pair_sources import AugmentedPairs, GivenPairs, LagPairs
-from demix.estimators.sources import Augmentation, DrawnPairs, Source
+from demix.estimators.sources import PARTS, Augmentation, DrawnPairs, Source
 from demix.losses.pairs import InfoNCE
 from demix.losses.shaped import ShapedInfoNCE
 from demix.spaces.base import Space
@@ -68,7 +67,7 @@ class ContrastiveDemixer(Demixer):
     encoder_ : Encoder
         The trained model, a torch module.
     gain_ : Gain
-        What it knows about held-out positives, in bits over permuted ones; ``fit`` warns if this is
+        What it knows about held-out positives, in bits; ``fit`` warns if this is
         not above zero.
     history_, best_step_, notes_
         Records of training, the step whose weights were kept, and what was odd about the data.
@@ -112,13 +111,12 @@ class ContrastiveDemixer(Demixer):
         self.random_state, self.device = random_state, device
 
     def score(self, X: Any, y: Any = None, *, positives: Any = None) -> float:
-        """Return the gain in bits of the pairs of ``X`` over permuted ones."""
+        """Return the information in bits of the pairs of ``X``."""
         return self.gain(X, positives=positives).bits
 
     def gain(self, X: Any, *, positives: Any = None) -> Gain:
         """Return what the model knows about the pairs of new data, given as in :meth:`fit`."""
-        source = self.source(X, positives=positives)
-        return gain_of(self.encoder_, self.objective_, source, self._batch())
+        return self._gain_of(self.source(X, positives=positives), PARTS)
 
     def time_lag(self, positives: Any = None) -> int | None:
         """Return the largest lag of positives if rows must be in time order, else None."""

@@ -89,7 +89,7 @@ def _is_gain(value: Any) -> bool:
     ends = ("low", "high")
     return (
         isinstance(value, dict)
-        and set(value) == {"bits", "loss", "null", *ends}
+        and set(value) == {"bits", "ceiling", "loss", "sharpness", "p_value", *ends}
         and all(_is_number(v) or (v is None and name in ends) for name, v in value.items())
     )
 
@@ -99,7 +99,7 @@ _record = _mapping_of(lambda value: value is None or _is_number(value))
 _FACTS: dict[str, tuple[Test, str]] = {
     "estimator": (_is_text, "a name"),
     "parameters": (lambda value: isinstance(value, dict), "a mapping"),
-    "gain": (_is_gain, "five numbers"),
+    "gain": (_is_gain, "seven numbers"),
     "history": (_list_of(_record), "records of numbers"),
     "best_step": (_is_count, "a whole number"),
     "steps": (_is_count, "a whole number"),

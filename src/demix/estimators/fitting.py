@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from demix.encoders.encoder import Encoder
-from demix.estimators.gain import Gain, held_out_gain
-from demix.estimators.sources import PARTS, Batch, Part, Source
+from demix.estimators.gain import (
+    Gain,
+    Prediction,
+    fitted_sharpness,
+    held_out_gain,
+    mean_loss,
+)
+from demix.estimators.sources import Batch, Part, Source
 from demix.training.loop import Record, Training, train
 from demix.training.memory import check_training_memory
 from demix.training.recipe import Recipe
 
-# How many held-out samples choose the weights, and how many test them.
-_HELD_OUT = 4096
+# How many held-out samples choose the weights, and how many test them; with very many classes
+# fewer, so that their probabilities are about so many numbers.
+_HELD_OUT, _LEAST, _NUMBERS = 4096, 64, 2**25
 # Evaluations without a better held-out loss before training ends.
 _PATIENCE = 8
 # Seeds of weights, of whitening and of held-out draws lie apart.
@@ -33,13 +40,13 @@ Scored = TypeVar("Scored", contravariant=True)
 
 
 class Likelihood(Protocol[Scored]):
-    """An objective that also says how likely each positive or label is."""
+    """An objective that also says how probable each key or class is."""
 
     def __call__(self, encoder: Encoder, batch: Scored, /) -> Tensor:
         """Return the loss ``()``."""
 
-    def log_likelihood(self, encoder: Encoder, batch: Scored, /) -> Tensor:
-        """Return the log-probability ``(N,)`` of each positive or label."""
+    def log_probabilities(self, encoder: Encoder, batch: Scored, /) -> Tensor:
+        """Return the log-probability ``(N, K)`` of each key or class."""
 
 
 def default_recipe(units: int, *, steps: int = 3000) -> Recipe:
@@ -78,8 +85,8 @@ def fit_encoder(
     Returns
     -------
     Training
-        Its records have ``validation`` and ``null``, held-out losses in nats of true and of
-        permuted positives or labels.
+        Its records have ``validation`` and ``guess``, held-out losses in nats of the model and of
+        a guess.
     Gain
         On the test part, which neither training nor the choice of the weights has used.
     """
@@ -93,23 +100,17 @@ def fit_encoder(
     elif recipe.whiten:
         first = source.sample(encoder.whitening.samples, generator=held_out)
         encoder.whitening.fit(first.x.flatten(1), scales=scales)
-    held, _ = _mixed(*source.held_out("validation", _HELD_OUT, generator=held_out))
-    permuted = with_targets_of(held, derangement(len(held.x)).to(device))
-
-    def loss(encoder: Encoder, batch: Batch) -> float:
-        return -float(_likelihoods(encoder, objective, batch, recipe.batch).mean())
-
+    held = HeldOut(source, ("validation",), recipe.batch, generator=held_out)
     training = train(
         encoder,
         source.sample,
         objective,
         replace(recipe, whiten=False),
         seed=seed,
-        evaluate=lambda f: {"null": loss(f, permuted)},
         callback=None
         if callback is None
         else lambda step, last: callback(step, recipe.steps, last),
-        validate=lambda f: loss(f, held),
+        validate=lambda f: mean_loss(held.predictions(f, objective)),
         patience=_PATIENCE,
         checkpoint=checkpoint,
         about=about,
@@ -117,51 +118,56 @@ def fit_encoder(
     if training.interrupted:
         # A search over many fits must end, too; a checkpoint keeps what was learnt.
         raise KeyboardInterrupt
-    return training, gain_of(encoder, objective, source, recipe.batch, parts=("test",))
+    sharpness = fitted_sharpness(held.predictions(encoder, objective))
+    test = HeldOut(source, ("test",), recipe.batch)
+    return training, held_out_gain(test.predictions(encoder, objective), sharpness)
 
 
-def gain_of(
-    encoder: Encoder,
-    objective: Likelihood[Batch],
-    source: Source[Batch],
-    batch: int,
-    *,
-    parts: tuple[Part, ...] = PARTS,
-) -> Gain:
-    """Return the gain over permuted positives or labels, by default of data that are all new."""
-    return held_out_gain(*held_out_likelihoods(encoder, objective, source, batch, parts=parts))
+class HeldOut(Generic[Batch]):
+    """Held-out samples in batches as large as those of training, the same for every model.
 
-
-@torch.no_grad()
-def held_out_likelihoods(
-    encoder: Encoder,
-    objective: Likelihood[Batch],
-    source: Source[Batch],
-    batch: int,
-    *,
-    parts: tuple[Part, ...] = PARTS,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return log-likelihoods ``(M,)`` of true and of permuted samples, and their blocks.
-
-    The samples and their order are the same for every encoder and objective. By default, the data
-    are all new.
+    Blocks lie together and in a random order, so that a circular shift moves them against each
+    other; every batch has samples of many of them.
     """
-    device = next(encoder.parameters()).device
-    generator = torch.Generator(device).manual_seed(2 * _APART)
-    held = [_mixed(*source.held_out(part, _HELD_OUT, generator=generator)) for part in parts]
-    encoder.eval()
-    own, permuted = [], []
-    for samples, _ in held:
-        others = with_targets_of(samples, derangement(len(samples.x)).to(device))
-        own.append(_likelihoods(encoder, objective, samples, batch))
-        permuted.append(_likelihoods(encoder, objective, others, batch))
-    return torch.cat(own), torch.cat(permuted), torch.cat([blocks for _, blocks in held])
 
+    def __init__(
+        self,
+        source: Source[Batch],
+        parts: Sequence[Part],
+        batch: int,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        generator = generator or torch.Generator().manual_seed(2 * _APART)
+        guess = source.guess()
+        most = min(_HELD_OUT, max(_LEAST, _NUMBERS // (batch if guess is None else len(guess))))
+        self.batches: list[tuple[Batch, Tensor, Tensor]] = []
+        for part in parts:
+            samples, blocks = source.held_out(part, most, generator=generator)
+            _, place = blocks.unique(return_inverse=True)
+            fixed = torch.Generator().manual_seed(0)
+            random = torch.randperm(int(place.max()) + 1, generator=fixed)
+            order = random[place].argsort(stable=True)
+            count = math.ceil(len(order) / batch)
+            for some in (order[start::count] for start in range(count)):
+                uniform = torch.full((len(some),), 1 / len(some), dtype=torch.float64).log()
+                of = taken(samples, some.to(samples.x.device))
+                self.batches.append((of, blocks[some], uniform if guess is None else guess))
 
-def with_targets_of(batch: Batch, order: Tensor) -> Batch:
-    """Return the same observations with the positives or labels of others."""
-    x, targets = batch
-    return type(batch)(x, targets[order])
+    @torch.no_grad()
+    def predictions(self, encoder: Encoder, objective: Likelihood[Batch]) -> list[Prediction]:
+        """Return what a model says of them."""
+        device = next(encoder.parameters()).device
+        encoder.eval()
+        return [
+            Prediction(
+                objective.log_probabilities(encoder, _moved(samples, device)),
+                samples.targets().to(device),
+                blocks,
+                guess.to(device),
+            )
+            for samples, blocks, guess in self.batches
+        ]
 
 
 def taken(batch: Batch, index: slice | Tensor) -> Batch:
@@ -169,31 +175,12 @@ def taken(batch: Batch, index: slice | Tensor) -> Batch:
     return type(batch)(*(side[index] for side in batch))
 
 
-def derangement(size: int) -> Tensor:
-    """Return an order ``(size,)`` in which nothing stays in its place, the same one every time."""
-    cycle = torch.randperm(size, generator=torch.Generator().manual_seed(0))
-    order = torch.empty_like(cycle)
-    order[cycle] = cycle.roll(1)
-    return order
+def _moved(batch: Batch, device: torch.device) -> Batch:
+    return type(batch)(*(side.to(device) for side in batch))
 
 
 def _more_bytes(encoder: Encoder) -> float:
     """Return roughly what held-out samples and the whitening take in addition to training."""
     dim = math.prod(np.atleast_1d(encoder.settings["dim_in"]).tolist())
-    held_out = 4 * 3 * 2 * _HELD_OUT * dim  # in their order, mixed, and with others' positives
+    held_out = 4 * 2 * 2 * _HELD_OUT * dim  # anchors and positives, in their order and in batches
     return held_out + encoder.whitening.fit_bytes
-
-
-def _likelihoods(
-    encoder: Encoder, objective: Likelihood[Batch], samples: Batch, batch: int
-) -> Tensor:
-    """Return log-likelihoods, contrasted in batches as large as those of training."""
-    starts = range(0, len(samples.x), batch)
-    batches = [taken(samples, slice(start, start + batch)) for start in starts]
-    return torch.cat([objective.log_likelihood(encoder, part) for part in batches])
-
-
-def _mixed(samples: Batch, blocks: Tensor) -> tuple[Batch, Tensor]:
-    """Shuffle the samples, so that every batch of them holds samples of many blocks."""
-    order = torch.randperm(len(blocks), generator=torch.Generator().manual_seed(0))
-    return taken(samples, order.to(samples.x.device)), blocks[order]

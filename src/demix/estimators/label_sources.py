@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -13,14 +15,15 @@ from demix.estimators.sources import PARTS, Augmentation, DrawnLabels, Source, a
 class LabelledRows(Source[DrawnLabels]):
     """Rows with labels ``(N,)``; a share of every class is held out, but not its only sample."""
 
-    def __init__(self, data: Data, labels: Tensor, *, share: float, seed: int) -> None:
-        self.data, self.labels = data, labels
+    def __init__(
+        self, data: Data, labels: Tensor, classes: int, *, share: float, seed: int
+    ) -> None:
+        self.data, self.labels, self.classes = data, labels, classes
         random = np.random.default_rng(seed)
         place = np.zeros(len(labels), dtype=np.int64)
-        classes = labels.numpy()
-        known = np.unique(classes)
+        known = np.unique(labels.numpy())
         for label in known:
-            members = random.permutation(np.flatnonzero(classes == label))
+            members = random.permutation(np.flatnonzero(labels.numpy() == label))
             half = max(1, round(share * len(members) / 2))
             # The test comes first: a class of two samples has one for it, and none to validate.
             place[members[: min(half, len(members) - 1)]] = 2
@@ -30,6 +33,12 @@ class LabelledRows(Source[DrawnLabels]):
             "give at least 3 samples of some class."
         )
         self.units = units_of(place, few=few)
+
+    def guess(self) -> Tensor:
+        """Return the logarithms of the frequencies of the classes."""
+        # A class without a row yet is as good as absent, but not impossible.
+        counts = torch.bincount(self.labels, minlength=self.classes).double().clamp_min(1e-6)
+        return (counts / counts.sum()).log()
 
     def _batch(self, units: Tensor, generator: torch.Generator) -> DrawnLabels:
         device = generator.device
@@ -46,6 +55,10 @@ class InstanceRows(Source[DrawnLabels]):
     def __init__(self, data: Data, augmentation: Augmentation) -> None:
         self.data, self.augmentation = data, augmentation
         self.units = dict.fromkeys(PARTS, torch.arange(len(data)))
+
+    def guess(self) -> Tensor:
+        """Return the same for all rows."""
+        return torch.full((len(self.data),), -math.log(len(self.data)), dtype=torch.float64)
 
     def _batch(self, units: Tensor, generator: torch.Generator) -> DrawnLabels:
         plain = self.data.take(units).to(generator.device)

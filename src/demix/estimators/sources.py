@@ -27,12 +27,20 @@ class DrawnPairs(NamedTuple):
     x: Tensor
     x_tilde: Tensor
 
+    def targets(self) -> Tensor:
+        """Return which of the keys, all positives, is each sample's ``(B,)``."""
+        return torch.arange(len(self.x))
+
 
 class DrawnLabels(NamedTuple):
     """Samples ``x`` ``(B, ...)`` and a label ``(B,)`` for each."""
 
     x: Tensor
     labels: Tensor
+
+    def targets(self) -> Tensor:
+        """Return which of the classes is each sample's ``(B,)``."""
+        return self.labels
 
 
 Batch = TypeVar("Batch", DrawnPairs, DrawnLabels)
@@ -61,6 +69,13 @@ class Source(ABC, Generic[Batch]):
         """
         units = thin(self.units[part], most)
         return self._batch(units, generator), self._blocks(units)
+
+    def guess(self) -> Tensor | None:
+        """Return the log-probability ``(K,)`` of each class without a look at the sample.
+
+        None means that the targets of a batch are the classes, each as probable as another.
+        """
+        return None
 
     @abstractmethod
     def _batch(self, units: Tensor, generator: torch.Generator) -> Batch:

@@ -23,7 +23,7 @@ from demix._support.process_group.sharding import (
 )
 from demix._support.validation import check_share
 from demix.encoders.encoder import Encoder
-from demix.losses.contrast import full, log_likelihood
+from demix.losses.contrast import full
 from demix.losses.labels import check_features, check_labels, warn_of_few
 from demix.losses.objective import LabelBatch
 from demix.losses.prototypes import (
@@ -202,14 +202,11 @@ class Classification(PrototypeObjective):
         self._check_whole()
         return self._queries(full(features)) @ self._keys().T
 
-    def log_likelihood(self, encoder: Encoder, batch: LabelBatch) -> Tensor:
-        """Return the log-probability ``(N,)`` of each label among all."""
-        self._check_whole()
+    def log_probabilities(self, encoder: Encoder, batch: LabelBatch) -> Tensor:
+        """Return the log-probability ``(N, classes)`` of each label for each sample."""
         features = full(encoder(batch.x))
         check_features(features, self.weight.shape[1])
-        labels = check_labels(batch.labels, len(features), self.classes)
-        queries, keys = self._queries(features), self._keys()
-        return self._mixed(log_likelihood(queries, keys, positives=labels))
+        return self._mixed(self.logits(features).log_softmax(dim=1))
 
     def exact_loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` summed over all prototypes, whether or not training draws some."""

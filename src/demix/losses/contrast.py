@@ -10,7 +10,6 @@ from demix._support.errors import DemixError
 from demix._support.process_group.sharding import Sharding, shardings
 from demix.losses.ring import sharded_logsumexp
 from demix.losses.similarities import PairSimilarity, SimilarityName, similarity_named
-from demix.losses.streaming import pairwise_logsumexp
 
 
 def contrast(
@@ -90,24 +89,18 @@ def contrast(
     return loss
 
 
-def log_likelihood(
-    queries: Tensor,
-    keys: Tensor,
-    *,
-    positives: Tensor | None = None,
-    similarity: SimilarityName = "dot",
+@torch.no_grad()
+def log_probabilities(
+    queries: Tensor, keys: Tensor, similarity: SimilarityName = "dot", temperature: float = 1.0
 ) -> Tensor:
-    r"""Return :math:`\log p(+(i) | q_i)` of each query under a softmax over all keys, ``(B,)``.
+    """Return the log-probability ``(B, K)`` of each key for each query.
 
-    Minus its mean is :func:`contrast` of one side.
+    Minus the mean of the own keys' is :func:`contrast` of one side.
     """
     pairs = similarity_named(similarity)
     check_rows(queries, keys)
-    own, every = shardings(None, queries, keys)
-    which = _check_positives(queries, own, every, positives)
-    queries, keys = full(queries), full(keys)
-    rows, _ = pairwise_logsumexp(queries, keys, pairs)
-    return pairs.paired(queries, keys[which]) - rows
+    queries, keys = tempered(queries, keys, pairs, temperature)
+    return pairs.tile(queries, keys).log_softmax(dim=1)
 
 
 def tempered(

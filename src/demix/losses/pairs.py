@@ -15,7 +15,7 @@ from demix._support.errors import DemixError
 from demix._support.process_group.group import checked_group
 from demix._support.process_group.sharding import even_sharding, shardings
 from demix.encoders.encoder import Encoder
-from demix.losses.contrast import contrast, log_likelihood
+from demix.losses.contrast import contrast, log_probabilities
 from demix.losses.objective import Batch, Objective, PairBatch
 from demix.losses.similarities import SimilarityName
 
@@ -85,11 +85,10 @@ class InfoNCE(PairObjective[PairBatch]):
         names = ("similarity", "temperature", "two_sided", "include_positive")
         return contrast(queries, keys, group=group, **{name: getattr(self, name) for name in names})
 
-    def log_likelihood(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
-        """Return the log-probability ``(N,)`` of each positive among all of them."""
+    def log_probabilities(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
+        """Return the log-probability ``(N, N)`` of each positive for each anchor."""
         queries, keys = both_sides(encoder, pairs)
-        size = self.temperature ** (-0.5 if self.similarity == "dot" else -1 / self.similarity)
-        return log_likelihood(size * queries, size * keys, similarity=self.similarity)
+        return log_probabilities(queries, keys, self.similarity, self.temperature)
 
 
 def both_sides(encoder: Encoder, pairs: PairBatch) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from demix._support.errors import DemixError
 from demix.encoders.encoder import Encoder
-from demix.losses.contrast import contrast, log_likelihood
+from demix.losses.contrast import contrast, log_probabilities
 from demix.losses.objective import Objective, PairBatch
 from demix.losses.pairs import both_sides, mean_within
 
@@ -85,10 +85,10 @@ class ShapedInfoNCE(nn.Module, Objective[PairBatch]):
             return contrast(queries, keys, similarity=self.fixed, two_sided=True, group=self.group)
         return mean_within(self._dense, queries, keys, _GROUP, self.group)
 
-    def log_likelihood(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
-        """Return the log-probability ``(N,)`` of each positive among all of them."""
+    def log_probabilities(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
+        """Return the log-probability ``(N, N)`` of each positive for each anchor."""
         queries, keys = (side / self.scales for side in both_sides(encoder, pairs))
-        return log_likelihood(queries, keys, similarity=self.shape)
+        return log_probabilities(queries, keys, self.shape)
 
     def _dense(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Return the two-sided loss of one group, with a gradient to the shape."""

@@ -48,30 +48,31 @@ def compare_page(
     drawn = interval_dots(
         names,
         *([gain[key] for gain in gains] for key in ("bits", "low", "high")),
-        title="gain over the null (bits per sample)",
+        title="information (bits per sample)",
         unit=" bits",
     )
     drawn.add_vline(x=0, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
     drawn.update_layout(showlegend=False)
     dots = Figure(
         drawn,
-        "Gain of each run over the null with its interval; the dashed line is the null. Gains are "
-        "comparable if the runs were scored on the same held-out pairs.",
-        alt=f"Dot plot of the gains of {len(runs)} runs with their intervals.",
+        "Information of each run about held-out data with its interval; the dashed line is a "
+        "guess. Runs are comparable if they were tested on the same held-out data.",
+        alt=f"Dot plot of the information of {len(runs)} runs with their intervals.",
     )
     sections = [Section("Side by side", [*_numbers(runs, names, gains), dots])]
-    curves = _gain_curves(names, [run.get("history") or () for run in runs])
+    histories = [run.get("history") or () for run in runs]
+    curves = _gain_curves(names, histories, [gain["ceiling"] for gain in gains])
     if curves is not None:
         figure = Figure(
             curves,
-            "Gain over the null on held-out rows over the steps of training; the dashed line is "
-            "the null.",
-            alt="Line plot of the held-out gain of each run over training steps.",
+            "By how many bits the held-out loss is below that of a guess (the dashed line), over "
+            "the steps of training.",
+            alt="Line plot of what each run knows of held-out data over training steps.",
         )
         sections.append(Section("Training", [figure]))
     if agreement is not None:
         sections.append(Section("Agreement", [_agreement(agreement, names)]))
-    summary = "All gains are held out. The report of each fit lists its assumptions."
+    summary = "All information is held out. The report of each fit lists its assumptions."
     return Page(f"{len(runs)} fits side by side", summary, sections, provenance or {})
 
 
@@ -118,19 +119,19 @@ def _numbers(
     cells = {key: [entry.get(key, "–") for entry in facts] for key in keys}
     differing = [key for key in keys if len(set(cells[key])) > 1]
     shared = [f"{key} {cells[key][0]}" for key in keys if key not in differing]
-    header = ["Run", *differing, "gain (bits)", "95 % interval", "loss (nats)", "null (nats)"]
+    header = ["Run", *differing, "information (bits)", "95 % interval", "at most", "loss (nats)"]
     rows = [
         [
             name,
             *(cells[key][index] for key in differing),
             number(gain["bits"], 3),
             interval(gain["low"], gain["high"]),
+            number(gain["ceiling"], 3),
             number(gain["loss"], 3),
-            number(gain["null"], 3),
         ]
         for index, (name, gain) in enumerate(zip(names, gains, strict=True))
     ]
-    table = Table(header, rows, "Settings that differ between the runs, and held-out gains.")
+    table = Table(header, rows, "Settings that differ, and information about held-out data.")
     if not shared:
         return [table]
     return [Text(f"The same for all runs: {', '.join(shared)}."), table]
@@ -152,14 +153,15 @@ def _agreement(agreement: ArrayLike, names: Sequence[str]) -> Figure:
 
 
 def _gain_curves(
-    names: Sequence[str], histories: Sequence[Sequence[Mapping[str, Any]]]
+    names: Sequence[str],
+    histories: Sequence[Sequence[Mapping[str, Any]]],
+    ceilings: Sequence[float],
 ) -> go.Figure | None:
-    """Draw the held-out gain of each run over its steps; None if no history has a held-out loss."""
+    """Draw by how many bits each run is better than a guess over its steps, where it is known."""
     figure = go.Figure()
-    for index, (name, history) in enumerate(zip(names, histories, strict=True)):
+    for index, (name, history, most) in enumerate(zip(names, histories, ceilings, strict=True)):
         steps, held_out = column(history, "step"), column(history, "validation")
-        null = column(history, "null")
-        known = np.flatnonzero(np.isfinite(steps) & np.isfinite(held_out) & np.isfinite(null))
+        known = np.flatnonzero(np.isfinite(steps) & np.isfinite(held_out))
         if known.size == 0:
             continue
         known = known[thinned(held_out[known], MOST_STEPS)]
@@ -167,7 +169,7 @@ def _gain_curves(
         shade = colour(_COLOURS[index % len(_COLOURS)])
         figure.add_scatter(
             x=steps[known],
-            y=(null - held_out)[known] / math.log(2),
+            y=most - held_out[known] / math.log(2),
             name=plain(name),
             mode="lines" if known.size > 1 else "markers",
             line={"color": shade, "width": 1.8, "dash": dash},
@@ -178,6 +180,6 @@ def _gain_curves(
     figure.add_hline(y=0, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
     step = axis_title("step")
     figure.update_xaxes(axis(exponentformat="none", separatethousands=True, title=step))
-    figure.update_yaxes(axis(title=axis_title("held-out gain (bits per sample)"), nticks=6))
+    figure.update_yaxes(axis(title=axis_title("better than a guess (bits per sample)"), nticks=6))
     figure.update_layout(**base_layout(400, 420, showlegend=True, legend=LEGEND_ABOVE))
     return figure

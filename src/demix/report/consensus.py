@@ -140,7 +140,7 @@ def _stability(found: Mapping[str, Any], labels: list[str], threshold: float) ->
     header = ["Dimension", "R²", "95 % interval", "shuffled", "verdict"]
     gains = [gain_of(gain) for gain in found["gains"]]
     each = Table(
-        ["Run", "mean R²", "gain (bits)", "interval of the gain"],
+        ["Run", "mean R²", "information (bits)", "95 % interval"],
         [
             [
                 f"seed {seed}",
@@ -150,8 +150,8 @@ def _stability(found: Mapping[str, Any], labels: list[str], threshold: float) ->
             ]
             for seed, r2, gain in zip(found["seeds"], found["per_run"], gains, strict=True)
         ],
-        "Each run against the consensus of the others, and its gain on held-out positives or "
-        "labels. A run whose gain is not above zero has learnt nothing.",
+        "Each run against the consensus of the others, and what it knows of held-out "
+        "positives or labels. A run whose interval is not above zero has learnt nothing.",
     )
     return [figure, Table(header, lines, "The same in numbers."), each]
 

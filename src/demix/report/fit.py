@@ -1,5 +1,6 @@
 """The page about a fit to data whose factors are usually not known."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -43,7 +44,7 @@ def fit_page(
     factors: ArrayLike | None = None,
     factor_names: Sequence[str] | None = None,
 ) -> Page:
-    """Return the page of a fit: gain over the null, training, latents, images, known factors.
+    """Return the page of a fit: its information, training, latents, images, known factors.
 
     ``about`` is what ``model.json`` tells of a fit, with ``time_order`` if the order of its rows
     counts. ``facts`` are assumptions and settings by name, among them ``space`` and ``latents``,
@@ -53,7 +54,11 @@ def fit_page(
     gain = gain_of(about["gain"])
     sections = [Section("Result", _result(gain, facts))]
     if about["history"]:
-        sections.append(training_section(about["history"], about["best_step"]))
+        sections.append(
+            training_section(
+                about["history"], about["best_step"], guess=gain["ceiling"] * math.log(2)
+            )
+        )
     title = f"{facts['latents']} latents"
     if latents is not None:
         # Latents of very many rows may lie on disk.
@@ -80,8 +85,8 @@ def fit_page(
     summary = (
         f"{about['estimator']} learnt {facts['latents']} latents in {facts['space']} from "
         f"{LEARNT_FROM.get(about['estimator'], 'data')}. On data used neither for training nor for "
-        f"choosing the weights, the loss is {gain['loss']:.3f} nats; with positives or labels "
-        f"exchanged at random (the null) it is {gain['null']:.3f} nats."
+        f"choosing the weights, the loss is {gain['loss']:.3f} nats; that of a guess is "
+        f"{gain['ceiling'] * math.log(2):.3f} nats."
     )
     return Page(title, summary, sections, provenance)
 
@@ -118,18 +123,26 @@ def latent_sections(latents: NDArray[Any], kind: str, *, in_time: bool) -> list[
 
 
 def _result(gain: Mapping[str, float], facts: Mapping[str, object]) -> list[Block]:
-    ends = f"95 % interval {gain['low']:.3f} to {gain['high']:.3f}"
-    words = f"chance on held-out data: the gain is {gain['bits']:.3f} bits per sample ({ends})."
-    verdict = Verdict("good", f"Better than {words}")
-    if gain["low"] <= 0:
-        more = "The latents carry no information about new data."
-        verdict = Verdict("bad", f"Not better than {words} {more}")
+    words = (
+        f"{gain['bits']:.3f} of at most {gain['ceiling']:.2f} bits per sample (95 % interval "
+        f"{gain['low']:.3f} to {gain['high']:.3f})"
+    )
+    if gain["low"] > 0:
+        verdict = Verdict("good", f"Better than a guess on held-out data, by {words}.")
+    else:
+        verdict = Verdict(
+            "bad",
+            f"Not better than a guess on held-out data: the information is {words}. The latents "
+            "say nothing about new data.",
+        )
     tiles = Facts(
         {
-            "gain over the null, bits per sample": number(gain["bits"], 3),
-            "95 % interval of the gain": interval(gain["low"], gain["high"]),
+            "information, bits per sample": number(gain["bits"], 3),
+            "95 % interval": interval(gain["low"], gain["high"]),
+            "at most, bits": number(gain["ceiling"], 2),
+            "p-value of shifted targets": number(gain["p_value"], 2),
             "held-out loss, nats": number(gain["loss"], 3),
-            "loss of the null, nats": number(gain["null"], 3),
+            "sharpness (1: as sure as right)": number(gain["sharpness"], 2),
         }
     )
     return [verdict, tiles, *settings_table(facts)]

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from demix._support.errors import DemixError
 
-_NEEDED = ("bits", "low", "high", "loss", "null")
+_NEEDED = ("bits", "low", "high", "ceiling", "loss", "sharpness", "p_value")
 _ENDS = {"low": -math.inf, "high": math.inf}
 
 
@@ -25,7 +25,7 @@ def column(history: Sequence[Mapping[str, Any]], key: str) -> NDArray[np.float64
 
 
 def gain_of(record: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the numbers of a gain: bits with the ends of their interval, loss and null in nats.
+    """Return the numbers of a :class:`demix.Gain`.
 
     An end that is None is infinite. Raise DemixError if a number is missing or not finite.
     """

@@ -17,19 +17,24 @@ from demix.report.style import LEGEND_ABOVE, axis, axis_title, base_layout, colo
 MOST_STEPS = 1000
 
 
-def training_curve(history: Sequence[Mapping[str, Any]], best_step: int | None = None) -> go.Figure:
+def training_curve(
+    history: Sequence[Mapping[str, Any]],
+    best_step: int | None = None,
+    *,
+    guess: float | None = None,
+) -> go.Figure:
     """Draw loss, held-out loss and score over the steps of training, where they were measured.
 
     Entries of ``history`` have ``step``, ``seconds`` and ``loss``, and possibly ``validation`` (the
-    held-out loss), ``null`` (that of permuted positives), ``score`` (R² in percent) and ``optimum``
-    (the lowest possible loss); a value that is missing, None or not finite is left out. A vertical
-    line marks ``best_step``, whose encoder was kept.
+    held-out loss), ``score`` (R² in percent) and ``optimum`` (the lowest possible loss); a value
+    that is missing, None or not finite is left out. A vertical line marks ``best_step``, whose
+    encoder was kept, a horizontal one the loss of a ``guess``.
     """
     steps = column(history, "step")
     seconds = column(history, "seconds")
     loss, validation = column(history, "loss"), column(history, "validation")
     score, optimum = column(history, "score"), column(history, "optimum")
-    null = column(history, "null")
+    guessed = np.full_like(loss, np.nan if guess is None else guess)
     drawn = np.isfinite(loss) | np.isfinite(validation)
     if not np.any(np.isfinite(steps) & drawn):
         raise DemixError(
@@ -58,8 +63,8 @@ def training_curve(history: Sequence[Mapping[str, Any]], best_step: int | None =
     def line(shade: str, width: float = 1.8, **extra: Any) -> dict[str, Any]:
         return {"mode": "lines", "line": {"color": colour(shade), "width": width, **extra}}
 
-    if np.isfinite(null).any():
-        draw("null", null, 1, line("ink", 1.3, dash="dash"))
+    if np.isfinite(guessed).any():
+        draw("a guess", guessed, 1, line("ink", 1.3, dash="dash"))
     if np.isfinite(optimum).any():
         draw("lowest possible loss", optimum, 1, line("soft", 1.3, dash="dot"))
     if np.isfinite(loss).any():
@@ -72,7 +77,7 @@ def training_curve(history: Sequence[Mapping[str, Any]], best_step: int | None =
         draw("R²", score, 2, _marked(line("second"), score))
     if best_step is not None:
         # A trace and not a shape, so that the legend names it and nothing is written over it.
-        heights = np.concatenate([loss, validation, null])
+        heights = np.concatenate([loss, validation, guessed])
         figure.add_scatter(
             x=np.array([best_step, best_step]),
             y=np.array([np.nanmin(heights), np.nanmax(heights)]),
@@ -93,7 +98,12 @@ def training_curve(history: Sequence[Mapping[str, Any]], best_step: int | None =
     return figure
 
 
-def training_section(history: Sequence[Mapping[str, Any]], best_step: int | None = None) -> Section:
+def training_section(
+    history: Sequence[Mapping[str, Any]],
+    best_step: int | None = None,
+    *,
+    guess: float | None = None,
+) -> Section:
     """Return training over its steps; see `training_curve` for the arguments."""
 
     def measured(key: str) -> bool:
@@ -107,11 +117,8 @@ def training_section(history: Sequence[Mapping[str, Any]], best_step: int | None
     if measured("score"):
         caption += "; below it the score of the encoder at that step"
     caption += "."
-    if measured("null"):
-        caption += (
-            " The dashed line is the null: the held-out loss of the same encoder with positives or "
-            "labels exchanged at random. The distance below it is what was learnt."
-        )
+    if guess is not None:
+        caption += " The dashed line is the loss of a guess; below it something was learnt."
     if best_step is not None:
         caption += (
             f" The vertical line marks step {best_step:,}, whose encoder was kept because its "
@@ -120,10 +127,12 @@ def training_section(history: Sequence[Mapping[str, Any]], best_step: int | None
     alt = (
         "Line plot of the loss"
         + (", the held-out loss" if measured("validation") else "")
-        + (" and the null" if measured("null") else "")
+        + (" and that of a guess" if guess is not None else "")
         + ", and of the score where measured, over training steps."
     )
-    return Section("Training", [Figure(training_curve(history, best_step), caption, alt=alt)])
+    return Section(
+        "Training", [Figure(training_curve(history, best_step, guess=guess), caption, alt=alt)]
+    )
 
 
 def _marked(look: dict[str, Any], values: NDArray[np.float64]) -> dict[str, Any]:
