@@ -1,7 +1,5 @@
 """A public validator for conditionals that users write."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

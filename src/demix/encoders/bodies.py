@@ -1,7 +1,5 @@
 """Bodies of encoders by name: the MLP, and those for images ``(N, C, H, W)``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise

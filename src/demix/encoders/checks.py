@@ -1,7 +1,5 @@
 """Checks of a model folder before memory is taken for its weights."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Model folders: weights in safetensors, everything else in JSON, no pickle."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,6 @@
 Written by hand: torch's exporter does not give the same bytes for the same model.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

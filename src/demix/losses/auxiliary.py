@@ -1,7 +1,5 @@
 """Earlier methods: time-contrastive and generalised contrastive learning."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Literal
 

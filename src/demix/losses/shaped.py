@@ -1,7 +1,5 @@
 """InfoNCE whose conditional is learnt with the encoder: a scale per dimension, and its shape."""
 
-from __future__ import annotations
-
 import math
 
 import torch

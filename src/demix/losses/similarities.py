@@ -4,8 +4,6 @@ A tile is the block of the ``B x K`` matrix for some rows. Nothing makes a ``B x
 L^p forms go through the ``d`` coordinates one at a time.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Literal, NamedTuple
 

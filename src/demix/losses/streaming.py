@@ -1,7 +1,5 @@
 """Exact log-sum-exp over all pairs in the memory of one tile."""
 
-from __future__ import annotations
-
 from types import ModuleType
 from typing import Any
 

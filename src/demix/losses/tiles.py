@@ -1,7 +1,5 @@
 """The log-sum-exp over all pairs in plain torch, tile by tile: any device, any similarity."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """DCI: disentanglement, completeness and informativeness."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Scores by the gap between the best and the second best latent of each factor."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """InfoMEC: modularity, compactness and explicitness in terms of information."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Mutual information between latents and factors, as means over samples, and modularity."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Scores by linear read-outs of categories."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any

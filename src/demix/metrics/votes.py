@@ -7,8 +7,6 @@ of the range (1/78 of the samples, for 10 000). Runs share no sample, so that th
 as good as independent, and drawing them anew gives an interval.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from math import isqrt
 from typing import Any

@@ -1,7 +1,5 @@
 """Labelled data: latents around cluster vectors, with instance or class labels."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from numbers import Real

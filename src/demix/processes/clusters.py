@@ -1,7 +1,5 @@
 """Cluster vectors: drawing them, and the rank conditions of Theorem 1 on them."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """The contract of a mixing, the leaky network of the paper, and a smooth one."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """A whole generating process: latents, positives and observations."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The axis-aligned box of Theorems 5 and 6."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A public validator for spaces that users write."""
 
-from __future__ import annotations
-
 import torch
 
 from demix._support.errors import DemixError

@@ -1,7 +1,5 @@
 """The cross-polytope: an example of a convex body added by the contract."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Spaces by name, as a command line or an estimator is given them."""
 
-from __future__ import annotations
-
 from demix._support.errors import DemixError
 from demix.spaces.base import Space
 from demix.spaces.box import Box

@@ -1,7 +1,5 @@
 """Latents made of several parts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Unbounded latents."""
 
-from __future__ import annotations
-
 import math
 
 import torch

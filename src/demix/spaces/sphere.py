@@ -1,7 +1,5 @@
 """The hypersphere of Theorem 2."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """The gradients of one large batch in the memory of a small one."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint

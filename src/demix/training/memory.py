@@ -1,7 +1,5 @@
 """How much memory a training takes, checked before it starts."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Muon in float32."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import groupby
 from typing import Any

@@ -1,7 +1,5 @@
 """The settings of a training."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from numbers import Integral

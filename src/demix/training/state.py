@@ -1,7 +1,5 @@
 """The state of a training, which checkpoints save and restore."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field

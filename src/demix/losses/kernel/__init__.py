@@ -1,7 +1,5 @@
 """The log-sum-exp over all pairs in compiled code, for processors with a C compiler at hand."""
 
-from __future__ import annotations
-
 from ctypes import c_double, c_int, c_int64, c_void_p
 
 import torch

@@ -1,7 +1,5 @@
 """Compile the kernel once for this machine and cache it where nobody else can write."""
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import os

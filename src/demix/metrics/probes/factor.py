@@ -1,7 +1,5 @@
 """Factors of known kind, from tables in any form, and what a linear read-out is fitted to."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -3,8 +3,6 @@
 Written by hand, because scikit-learn fits one factor at a time: here all share the products.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Scores of held-out predictions: as they are, redrawn, and with the factor shuffled."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

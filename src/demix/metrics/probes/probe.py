@@ -1,7 +1,5 @@
 """All factors of a table at once, with control over how many are found by chance."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Linear read-outs: of one factor, and of several from the same features."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What one read-out found, and on which rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
