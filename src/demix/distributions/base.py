@@ -1,7 +1,5 @@
 """The contracts of marginals, conditionals and noise models, and the uniform marginal."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -155,7 +153,7 @@ class NoiseModel(Conditional):
         """Draw one positive for each anchor ``(N, n)``, from a generator of torch or NumPy."""
 
     @abstractmethod
-    def with_noise(self, p: float, scale: float) -> NoiseModel:
+    def with_noise(self, p: float, scale: float) -> "NoiseModel":
         """Return the noise of another shape and scale on the same space."""
 
     @abstractmethod
@@ -166,7 +164,7 @@ class NoiseModel(Conditional):
     def residuals(self, z: Tensor, anchors: Tensor) -> Tensor:
         """Return the noise ``(N, n)``, without mean or direction if the model holds."""
 
-    def fitted(self, z: Tensor, anchors: Tensor, *, shape: bool) -> NoiseModel:
+    def fitted(self, z: Tensor, anchors: Tensor, *, shape: bool) -> "NoiseModel":
         """Return the model of the largest likelihood, with ``shape`` over the shape, too.
 
         Of more than 2000 positives ``(N, n)`` and anchors, some that are evenly spread are used.
@@ -175,7 +173,7 @@ class NoiseModel(Conditional):
         z, anchors = z[::step], anchors[::step]
         terms = self.quantiles(z[:1], anchors[:1]).shape[1]
 
-        def at(logs: np.ndarray) -> NoiseModel:
+        def at(logs: np.ndarray) -> "NoiseModel":
             scale = max(math.exp(logs[0]), _LEAST)
             return self.with_noise(math.exp(logs[1]) if shape else self.p, scale)
 

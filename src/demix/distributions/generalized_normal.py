@@ -1,7 +1,5 @@
 """Generalised normal distributions, with Laplace and Normal as their cases."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from itertools import pairwise
@@ -91,7 +89,7 @@ class GeneralizedNormal(NoiseModel):
             right = (high - anchors).clamp(0, self.limit)
         return half_cdf(left / self.scale, self.p), half_cdf(right / self.scale, self.p)
 
-    def with_noise(self, p: float, scale: float) -> GeneralizedNormal:
+    def with_noise(self, p: float, scale: float) -> "GeneralizedNormal":
         """Return the noise of another shape and scale on the same space."""
         return GeneralizedNormal(self.space, p, scale, limit=self.limit)
 

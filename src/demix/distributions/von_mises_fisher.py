@@ -1,7 +1,5 @@
 """Noise on the sphere: the von Mises-Fisher conditional of Theorem 2, and of other shapes."""
 
-from __future__ import annotations
-
 import math
 from functools import cached_property, lru_cache
 
@@ -47,7 +45,7 @@ class GeneralizedVonMisesFisher(NoiseModel):
         """The dot product at the rate ``kappa``; exact for ``p = 2``."""
         return Similarity("dot", self.kappa, exact=self.p == 2)
 
-    def with_noise(self, p: float, scale: float) -> GeneralizedVonMisesFisher:
+    def with_noise(self, p: float, scale: float) -> "GeneralizedVonMisesFisher":
         """Return the noise of another shape and scale on the same sphere."""
         return GeneralizedVonMisesFisher(self.space, p, scale)
 

@@ -1,7 +1,5 @@
 """The encoder: whitening, a body and the projection to the assumed space."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -96,7 +94,7 @@ class Encoder(nn.Module):
         self.log_scale = nn.Parameter(torch.full((space.scale_size,), math.log(scale)))
 
     @torch.no_grad()
-    def initialise(self, generator: torch.Generator | None = None) -> Encoder:
+    def initialise(self, generator: torch.Generator | None = None) -> "Encoder":
         """Draw Kaiming weights with zero biases, which suit whitened inputs.
 
         Layers with a skip start at zero, so that training of an MLP starts from a linear map.

@@ -1,7 +1,5 @@
 """Whitening of the input, fitted on data and stored with the model; of images, each channel."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -48,7 +46,7 @@ class Whitening(nn.Module):
         )
 
     @torch.no_grad()
-    def fit(self, x: Tensor, *, scales: Tensor | None = None) -> Whitening:
+    def fit(self, x: Tensor, *, scales: Tensor | None = None) -> "Whitening":
         """Fit mean and covariance to ``x`` ``(N, dim)``; directions without variance become 0.
 
         With ``scales`` ``(dim,)``, the known standard deviations of the columns, these are divided
@@ -65,7 +63,7 @@ class Whitening(nn.Module):
         self.matrix.copy_(self.matrix.double() / size[:, None] * (scales > 0)[:, None].to(x.device))
         return self
 
-    def _fit(self, x: Tensor) -> Whitening:
+    def _fit(self, x: Tensor) -> "Whitening":
         dim, kept = self.matrix.shape
         if kept < dim:
             return self._fit_largest(x, kept)
@@ -87,7 +85,7 @@ class Whitening(nn.Module):
         self.matrix.copy_((axes * factor) @ axes.T)
         return self
 
-    def _fit_largest(self, x: Tensor, kept: int) -> Whitening:
+    def _fit_largest(self, x: Tensor, kept: int) -> "Whitening":
         """Find the directions of the largest variance by a randomised decomposition."""
         mean = x.mean(dim=0)
         centred = (x - mean).float()
@@ -137,7 +135,7 @@ class ChannelScaling(nn.Module):
         )
 
     @torch.no_grad()
-    def fit(self, x: Tensor, *, scales: Tensor | None = None) -> ChannelScaling:
+    def fit(self, x: Tensor, *, scales: Tensor | None = None) -> "ChannelScaling":
         """Fit mean and deviation of each channel to ``x`` ``(N, ...)``; ``scales`` are not needed.
 
         A constant channel becomes 0.

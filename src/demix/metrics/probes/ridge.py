@@ -1,7 +1,5 @@
 """Read-outs of numbers: ridge regression, in coordinates in which every penalty is a division."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +31,7 @@ class Basis:
     variances: np.ndarray  # (q,), along the axes
 
     @classmethod
-    def of(cls, train: np.ndarray) -> Basis:
+    def of(cls, train: np.ndarray) -> "Basis":
         """Return the axes of training features ``(n, d)``, in the smaller of both dimensions."""
         rows, width = train.shape
         mean = train.mean(axis=0, dtype=np.float64)
