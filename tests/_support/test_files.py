@@ -13,8 +13,8 @@ import pytest
 
 from demix._support.errors import DemixError
 from demix._support.files import (
+    FULL,
     check_regular,
-    is_full,
     is_os_error,
     new_array,
     open_regular,
@@ -121,7 +121,7 @@ def test_trouble_of_the_system_is_told_from_bad_input(tmp_path):
     with pytest.raises(DemixError) as raised:
         write_atomic(tmp_path / "a" / "b", "text")
     assert is_os_error(raised.value)
-    assert not is_full(raised.value)
+    assert not is_os_error(raised.value, *FULL)
     assert not is_os_error(DemixError("bad input"))
 
 

@@ -21,7 +21,8 @@ LOCK = ".demix.lock"
 
 # Names of temporary files say who writes them, and cannot be guessed.
 _TORN = re.compile(r"\.demix-(?P<host>.*)-(?P<process>\d+)-[0-9a-f]{16}\.tmp")
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a full disk and a limit on the size of files give."""
 # Some systems lack these: a pipe is then opened like a file, and a link is followed.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
@@ -147,7 +148,7 @@ def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
 def refused(path: Path, error: OSError) -> DemixError:
     """Return the error of a file that could not be written, with what to do."""
     advice = "choose a folder you may write to"
-    if error.errno in _FULL:
+    if error.errno in FULL:
         advice = "make room or choose another disk; what was written before can be used"
     return DemixError(f"Cannot write {path}: {error.strerror or error}; {advice}.")
 
@@ -159,11 +160,6 @@ def is_os_error(error: BaseException | None, *numbers: int) -> bool:
             return True
         error = error.__cause__
     return False
-
-
-def is_full(error: BaseException | None) -> bool:
-    """Whether an error, or its cause, is a full disk or a limit on the size of files."""
-    return is_os_error(error, *_FULL)
 
 
 def file_digest(path: Path) -> str:

@@ -51,7 +51,7 @@ def consensus(
     from demix.diagnostics.consensus import consensus as fit_consensus
     from demix.training.checkpoints import checkpoint_files, remove_checkpoint
 
-    setup, first = set_up(options, rows), options.seed
+    (demixer, targets, in_time), first = set_up(options, rows), options.seed
     checkpoints = [f"seed-{first + run}.safetensors" for run in range(seeds)]
     leftovers = [file.name for name in checkpoints for file in checkpoint_files(name)]
     with claimed(
@@ -73,20 +73,20 @@ def consensus(
                 run: TrainingTask(progress, f"run {run + 1} of {seeds}") for run in range(seeds)
             }
             agreed = fit_consensus(
-                setup.demixer,
+                demixer,
                 rows,
                 seeds,
-                **setup.targets,
+                **targets,
                 held_out=held_out,
                 equivalence=group,
                 out=folder / LATENTS,
                 callback=lambda run, *step: bars[run].step(*step),
                 checkpoint=folder,
             )
-        facts = {"origin": origin, "rows": len(rows), "time_order": setup.in_time}
+        facts = {"origin": origin, "rows": len(rows), "time_order": in_time}
         for number, model in zip(agreed.seeds, agreed.models, strict=True):
             model.save(folder / f"seed-{number}", about=facts)
-        agreed.report(folder / "report.html", rows, time_order=setup.in_time, provenance=origin)
+        agreed.report(folder / "report.html", rows, time_order=in_time, provenance=origin)
         found = {**agreed.to_dict(), "provenance": {**origin, **provenance()}}
         claim.finish(found)
         for name in checkpoints:

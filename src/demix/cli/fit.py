@@ -1,19 +1,14 @@
 """``demix fit``: latents of a user's own data, with a model folder and a report."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from demix._support.errors import DemixWarning
 from demix.cli.app import app
 from demix.cli.options import AsJson, FitOptions, Overwrite, with_fit_options
-
-if TYPE_CHECKING:
-    from demix.cli.sources import FitSetup
 
 _CHECKPOINT = "checkpoint.safetensors"
 # What --json prints of a model folder.
@@ -40,56 +35,49 @@ def fit(
 
     # All ranks that torchrun has started train, and rank 0 does the rest.
     with joined() as ranks:
-        setup = set_up(options, rows)
-        if ranks.leads:
-            _fit(options, setup, out, overwrite=overwrite, as_json=as_json)
-        else:
+        demixer, targets, in_time = set_up(options, rows)
+        if not ranks.leads:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DemixWarning)
-                setup.demixer.fit(setup.data, **setup.targets)
+                demixer.fit(rows, **targets)
+            return
+        from demix._support.files import new_array
+        from demix.cli.claims import claimed
+        from demix.cli.console import console, print_json, print_lines
+        from demix.cli.models import LATENTS, open_fit, write_fit_page
+        from demix.cli.progress import TrainingTask, training_bar
+        from demix.estimators.encoding import encode
+        from demix.training.checkpoints import checkpoint_files, remove_checkpoint
 
-
-def _fit(
-    options: FitOptions, setup: FitSetup, out: Path, *, overwrite: bool, as_json: bool
-) -> None:
-    from demix._support.files import new_array
-    from demix.cli.claims import claimed
-    from demix.cli.console import console, print_json, print_lines
-    from demix.cli.models import LATENTS, open_fit, write_fit_page
-    from demix.cli.progress import TrainingTask, training_bar
-    from demix.estimators.encoding import encode
-    from demix.training.checkpoints import checkpoint_files, remove_checkpoint
-
-    demixer, data = setup.demixer, setup.data
-    with claimed(
-        "fit",
-        out,
-        "fit.json",
-        options.inputs,
-        overwrite=overwrite,
-        about={"data file": options.data.name},
-        leftovers=[file.name for file in checkpoint_files(_CHECKPOINT)],
-        resumes=True,
-    ) as claim:
-        folder, checkpoint = claim.folder, claim.folder / _CHECKPOINT
-        with training_bar(console(errors=True)) as progress:
-            bar = TrainingTask(progress, "training")
-            demixer.fit(data, **setup.targets, callback=bar.step, checkpoint=checkpoint)
-        claim.begin()
-        with new_array(folder / LATENTS, (len(data), options.n_latents)) as latents:
-            encode(demixer.encoder_, data, latents)
-        facts = {"origin": claim.origin, "rows": len(data), "time_order": setup.in_time}
-        demixer.save(folder, about=facts)
-        write_fit_page(folder, folder, data=data, unfinished=True)
-        claim.finish({"provenance": claim.origin})
-        # Last: a second try after an error need not train again.
-        remove_checkpoint(checkpoint)
-    if as_json:
-        about = open_fit(folder).about
-        print_json({key: about[key] for key in _KEYS if key in about})
-        return
-    print_lines(
-        f"{options.n_latents} latents of {len(data)} rows in {demixer.seconds_:.0f} s of training. "
-        f"Information about held-out {demixer.targets}: {demixer.gain_}.",
-        f"Open {folder / 'report.html'}; the model and {LATENTS} are in the same folder.",
-    )
+        with claimed(
+            "fit",
+            out,
+            "fit.json",
+            options.inputs,
+            overwrite=overwrite,
+            about={"data file": options.data.name},
+            leftovers=[file.name for file in checkpoint_files(_CHECKPOINT)],
+            resumes=True,
+        ) as claim:
+            folder, checkpoint = claim.folder, claim.folder / _CHECKPOINT
+            with training_bar(console(errors=True)) as progress:
+                bar = TrainingTask(progress, "training")
+                demixer.fit(rows, **targets, callback=bar.step, checkpoint=checkpoint)
+            claim.begin()
+            with new_array(folder / LATENTS, (len(rows), options.n_latents)) as latents:
+                encode(demixer.encoder_, rows, latents)
+            facts = {"origin": claim.origin, "rows": len(rows), "time_order": in_time}
+            demixer.save(folder, about=facts)
+            write_fit_page(folder, folder, data=rows, unfinished=True)
+            claim.finish({"provenance": claim.origin})
+            # Last: a second try after an error need not train again.
+            remove_checkpoint(checkpoint)
+        if as_json:
+            about = open_fit(folder).about
+            print_json({key: about[key] for key in _KEYS if key in about})
+            return
+        print_lines(
+            f"{options.n_latents} latents of {len(rows)} rows in {demixer.seconds_:.0f} s of "
+            f"training. Information about held-out {demixer.targets}: {demixer.gain_}.",
+            f"Open {folder / 'report.html'}; the model and {LATENTS} are in the same folder.",
+        )

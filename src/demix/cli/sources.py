@@ -1,6 +1,5 @@
 """The estimator for the pairs, labels or time order that a user gives."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from demix._support.errors import DemixError
@@ -10,18 +9,11 @@ from demix.data.supervision import read_labels, read_pairs, read_time
 from demix.estimators.base import Demixer
 
 
-@dataclass(frozen=True)
-class FitSetup:
-    """Checked rows, an estimator for them, and its further arguments of ``fit``."""
+def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bool]:
+    """Return an estimator for rows, its further arguments of ``fit``, and whether time counts.
 
-    data: Data
-    demixer: Demixer
-    targets: dict[str, Any]
-    in_time: bool
-
-
-def set_up(options: FitOptions, data: Data) -> FitSetup:
-    """Read pairs or labels and choose the estimator; write nothing."""
+    Pairs or labels are read, nothing is written.
+    """
     o = options
     named = [("--pairs", o.pairs), ("--lag", o.lag), ("--labels", o.labels)]
     given = [name for name, x in named if x] + (["--instances"] if o.instances else [])
@@ -61,8 +53,7 @@ def set_up(options: FitOptions, data: Data) -> FitSetup:
         )
         if o.pairs is not None:
             targets = {"positives": read_pairs(o.pairs, len(data))}
-    in_time = demixer.time_lag(targets.get("positives")) is not None
-    return FitSetup(data, demixer, targets, in_time)
+    return demixer, targets, demixer.time_lag(targets.get("positives")) is not None
 
 
 def _conditional(text: str | None) -> str | float | None:

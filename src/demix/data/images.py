@@ -10,7 +10,7 @@ import numpy as np
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from demix._support.errors import DemixError, demix_errors
-from demix._support.files import changed, open_regular, stamp_of
+from demix._support.files import open_regular, stamp_of
 from demix.data.formats import looks_like
 from demix.data.rows import Rows
 
@@ -78,7 +78,7 @@ class ImageRows(Rows):
         mode, width, height = self._format
         self.shape = (len(self._paths), len(mode), height, width)
         self.dtype = np.dtype(np.float32)
-        self._stamp = stamp_of(self._paths)
+        self.source, self.stamp = folder, self.now()
 
     def __getitem__(self, index: slice | np.ndarray) -> np.ndarray:
         numbers = np.arange(len(self._paths))[index]
@@ -88,10 +88,9 @@ class ImageRows(Rows):
         images /= 255
         return images
 
-    def check_unchanged(self) -> None:
-        """Raise :class:`DemixError` if an image was changed."""
-        if stamp_of(self._paths) != self._stamp:
-            raise changed(self._paths[0].parent)
+    def now(self) -> object:
+        """Return the stamp of all images."""
+        return stamp_of(self._paths)
 
     def _decode(self, path: Path) -> np.ndarray:
         image = open_image(path, self._format[0])

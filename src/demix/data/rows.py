@@ -29,13 +29,22 @@ class Rows(ABC):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    source: str | Path
+    stamp: object = None
+    """What :meth:`now` returned when the rows were opened."""
 
     @abstractmethod
     def __getitem__(self, index: slice | np.ndarray) -> np.ndarray:
         """Return some rows."""
 
-    def check_unchanged(self) -> None:  # noqa: B027  only rows in files can change
+    def now(self) -> object:
+        """Return what changes with the files of the rows, if there are any."""
+        return None
+
+    def check_unchanged(self) -> None:
         """Raise :class:`DemixError` if a file was changed since it was opened."""
+        if self.now() != self.stamp:
+            raise changed(self.source)
 
 
 class ArrayRows(Rows):
@@ -93,20 +102,20 @@ class FileRows(StoredRows):
     """
 
     def __init__(self, path: Path, array: np.ndarray, start: int) -> None:
-        self.path, self.shape, self.dtype = path, array.shape, array.dtype
+        self.source, self.shape, self.dtype = path, array.shape, array.dtype
         self._start, self._strides = start, array.strides
         with open_regular(path) as file:
             self._file = os.dup(file.fileno())
         weakref.finalize(self, os.close, self._file)
-        self._stamp = self._now()
+        self.stamp = self.now()
         # In a column-major file, as often written from frames, a row is scattered over the file.
         span = _extent(array.shape[1:], array.strides[1:], array.itemsize)[1]
         self._scattered = span > max(_NEAR, 2 * array[0].nbytes)
 
-    def check_unchanged(self) -> None:
-        """Raise :class:`DemixError` if the file was changed."""
-        if self._now() != self._stamp:
-            raise changed(self.path)
+    def now(self) -> object:
+        """Return size and time of the last change."""
+        found = os.fstat(self._file)
+        return found.st_size, found.st_mtime_ns
 
     def _read(self, index: slice | np.ndarray) -> np.ndarray:
         self.check_unchanged()
@@ -155,13 +164,9 @@ class FileRows(StoredRows):
                     got = len(part)
                     view[:got] = part
                 if got == 0:
-                    raise changed(self.path)
+                    raise changed(self.source)
                 view, offset = view[got:], offset + got
         return raw
-
-    def _now(self) -> tuple[int, int]:
-        found = os.fstat(self._file)
-        return found.st_size, found.st_mtime_ns
 
 
 def array_rows(array: np.ndarray) -> Rows:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from demix._support.errors import DemixError, demix_errors, need, reason, shortened
-from demix._support.files import changed, check_regular, kind_of, open_regular, stamp_of
+from demix._support.files import check_regular, kind_of, open_regular, stamp_of
 from demix._support.memory import check_memory
 from demix.data.formats import choose_array
 from demix.data.rows import StoredRows
@@ -72,7 +72,7 @@ class ZarrRows(StoredRows):
     """
 
     def __init__(self, array: Any, source: str) -> None:
-        self._array, self._source = array, source
+        self._array, self.source = array, source
         self.shape: tuple[int, ...] = array.shape
         self.dtype: np.dtype[Any] = array.dtype
         root = getattr(array.store, "root", None)
@@ -91,14 +91,9 @@ class ZarrRows(StoredRows):
         storage = need("zarr.storage", "Reading a zarr array", "files")
         if isinstance(array.store, storage.LocalStore):
             _check_chunks(array, array.store.root / array.path, source)
-        self._stamp = self._now()
+        self.stamp = self.now()
 
-    def check_unchanged(self) -> None:
-        """Raise :class:`DemixError` if files of the store were changed."""
-        if self._now() != self._stamp:
-            raise changed(self._source)
-
-    def _now(self) -> str | None:
+    def now(self) -> object:
         """Return the stamp of all files, if they are local files."""
         if self._folder is None:
             return None
@@ -106,7 +101,7 @@ class ZarrRows(StoredRows):
         return stamp_of(os.path.join(folder, file) for folder, _, names in inside for file in names)
 
     def _read(self, index: slice | np.ndarray) -> np.ndarray:
-        damaged = f"Expected readable chunks in {self._source}, but one of them is damaged"
+        damaged = f"Expected readable chunks in {self.source}, but one of them is damaged"
         with demix_errors(damaged, "write the store again"):
             return np.asarray(self._array.oindex[index])
 

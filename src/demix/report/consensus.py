@@ -128,14 +128,10 @@ def _stability(found: Mapping[str, Any], labels: list[str], threshold: float) ->
         f"interval lies right of the dashed line at {threshold:g}.",
         alt=f"Dot plot of the stability of {len(labels)} dimensions with intervals.",
     )
+    words = ["stable" if stable else "not stable" for stable in found["stable"]]
     lines = [
-        [label, number(r2, 3), interval(low, high), number(null, 3), verdict]
-        for label, r2, low, high, null, verdict in zip(
-            labels,
-            *ends.values(),
-            ["stable" if stable else "not stable" for stable in found["stable"]],
-            strict=True,
-        )
+        [label, number(r2, 3), interval(low, high), number(null, 3), word]
+        for label, r2, low, high, null, word in zip(labels, *ends.values(), words, strict=True)
     ]
     header = ["Dimension", "R²", "95 % interval", "shuffled", "verdict"]
     gains = [gain_of(gain) for gain in found["gains"]]
@@ -165,10 +161,9 @@ def _two_runs(found: Mapping[str, Any], runs: np.ndarray, labels: list[str]) -> 
     )
     more = len(labels) > MOST_COMPARED
     left_out = f" Shown are the first {MOST_COMPARED} of {len(labels)} dimensions." if more else ""
+    names = labels[:MOST_COMPARED]
     return Figure(
-        recovered_scatter(
-            first[1], second[1], labels[:MOST_COMPARED], across=first[0], up=second[0]
-        ),
+        recovered_scatter(first[1], second[1], names, across=first[0], up=second[0]),
         "Held-out rows in the coordinates of the consensus: the run that agrees most with the "
         f"others ({first[0]}, across) against the one that agrees least ({second[0]}, up). "
         f"Dimensions on which they agree lie on the diagonal; r is the correlation.{left_out}",

@@ -44,12 +44,9 @@ _LOOK: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "demix",
     "text.parse_math": False,  # a dollar sign is a dollar sign
-    "xtick.color": colour("rule"),
-    "xtick.labelcolor": colour("soft"),
-    "xtick.labelsize": 8.5,
-    "ytick.color": colour("rule"),
-    "ytick.labelcolor": colour("soft"),
-    "ytick.labelsize": 8.5,
+    **dict.fromkeys(("xtick.color", "ytick.color"), colour("rule")),
+    **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor"), colour("soft")),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), 8.5),
 }
 
 

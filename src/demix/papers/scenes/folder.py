@@ -14,7 +14,7 @@ import numpy as np
 
 from demix import __version__
 from demix._support.errors import DemixError, shortened, warn
-from demix._support.files import is_full, write_atomic
+from demix._support.files import FULL, is_os_error, write_atomic
 from demix._support.locks import lock_folder
 from demix._support.outputs import claim_folder
 from demix._support.provenance import cores, provenance
@@ -130,7 +130,7 @@ def _render(
                 _write_meta(path, order, sums, origin)
                 callback(done)
     except (OSError, DemixError) as error:
-        if not is_full(error):
+        if not is_os_error(error, *FULL):
             raise
         raise full_disk(path, order.bytes_of(order.n - done), done) from error
 
