@@ -19,9 +19,7 @@ def consensus(
     *,
     out: Annotated[Path, typer.Option(help="Folder for runs, latents and report.")],
     seeds: Annotated[int, typer.Option(help="How many runs, each with another seed.")] = 5,
-    held_out: Annotated[
-        float, typer.Option(help="Share of the rows that no run is fitted to.")
-    ] = 0.25,
+    held_out: Annotated[float, typer.Option(help="Share of rows that no run is fitted to.")] = 0.25,
     group: Annotated[
         str | None,
         typer.Option(
@@ -94,9 +92,8 @@ def consensus(
     if as_json:
         print_json(found)
         return
-    for j, (r2, low, high) in enumerate(
-        zip(agreed.stability, agreed.low, agreed.high, strict=True), start=1
-    ):
+    ends = zip(agreed.stability, agreed.low, agreed.high, strict=True)
+    for j, (r2, low, high) in enumerate(ends, start=1):
         print_lines(f"dimension {j}: R² {r2:.3f} (95 % interval {low:.3f} to {high:.3f})")
     print_lines(
         agreed.verdict,

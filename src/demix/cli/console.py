@@ -30,9 +30,7 @@ class _PrintableConsole(Console):
 
 def _printable(text: str, kept: str = "") -> str:
     """Return a text with escapes in place of letters that cannot be printed, except ``kept``."""
-    return "".join(
-        letter if letter.isprintable() or letter in kept else repr(letter)[1:-1] for letter in text
-    )
+    return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
 
 
 class _Errors:

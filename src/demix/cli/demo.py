@@ -69,9 +69,8 @@ def _recover(claim: Claim, *, seed: int, as_json: bool) -> None:
     batch, optimum = batches[0], sum(best) / len(best)
 
     def evaluate(encoder: Any) -> dict[str, float]:
-        found = demix.contrast(
-            encoder(batch.x), encoder(batch.x_tilde), similarity=_SIMILARITY, two_sided=True
-        )
+        pair = encoder(batch.x), encoder(batch.x_tilde)
+        found = demix.contrast(*pair, similarity=_SIMILARITY, two_sided=True)
         score = demix.affine_r2(encoder(test.x), test.z)
         above = float(found) - best[0]  # on the same pairs, so that their noise cancels
         return {"score": 100 * score, "nats_above_optimum": above, "optimum": optimum}

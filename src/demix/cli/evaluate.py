@@ -34,9 +34,7 @@ def evaluate(
         ),
     ] = None,
     header: Header = "auto",
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for scores.json and report.html.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of scores.json and report.html.")] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:

@@ -25,14 +25,10 @@ FitFolder = Annotated[Path, typer.Argument(help="A folder that 'demix fit' wrote
 
 # How rows are read.
 Key = Annotated[str | None, typer.Option(help="Which array of an .npz or .zarr file.")]
-Header = Annotated[
-    str, typer.Option(help="Whether the first line of a csv file is a header: auto, yes or no.")
-]
+Header = Annotated[str, typer.Option(help="Whether a csv file has a header: auto, yes or no.")]
 Columns = Annotated[str | None, typer.Option(help="Which columns of a table, e.g. speed,height.")]
 
-PairsFile = Annotated[
-    Path | None, typer.Option(help="Row numbers of positive pairs, (P, 2), .npy or .csv.")
-]
+PairsFile = Annotated[Path | None, typer.Option(help="Row numbers of pairs, (P, 2), .npy or .csv.")]
 LabelsFile = Annotated[Path | None, typer.Option(help="The class of each row, .npy or .csv.")]
 
 # Rows or seeds that may be asked for at once; each takes some seconds at least.

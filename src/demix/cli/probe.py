@@ -53,9 +53,7 @@ def probe(
     ] = None,
     key: Key = None,
     header: Header = "auto",
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for probe.json, figure.svg and report.html.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for numbers, figure and report.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of parts, null and intervals.")] = 0,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -156,9 +154,7 @@ def _joined(
         return data, columns_of(table), []
     data, called = _named_rows(features, join, names, key, header)
     if table.names is None:
-        raise DemixError(
-            f"Rows are joined by the column {join!r}, but the columns of {factors} have no names."
-        )
+        raise DemixError(f"Rows are joined by {join!r}, but columns of {factors} have no names.")
     others = read_names(factors, join)
     matched = match_rows(called, others, called=(str(features), str(factors)))
     unmatched = [

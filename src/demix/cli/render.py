@@ -25,12 +25,8 @@ def render(
     preview: Annotated[
         Path | None, typer.Option(help="PNG file for a contact sheet: what each latent does.")
     ] = None,
-    engine: Annotated[
-        str, typer.Option(help="embree, or blender for the slow reference.")
-    ] = "embree",
-    jobs: Annotated[
-        int | None, typer.Option(help="How many processes; default: one for each core.")
-    ] = None,
+    engine: Annotated[str, typer.Option(help="embree, or blender, the slow reference.")] = "embree",
+    jobs: Annotated[int | None, typer.Option(help="Processes; default: one for each core.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Render images from known latents: 3DIdent and its relatives.

@@ -48,9 +48,8 @@ def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bo
     else:
         from demix.estimators.contrastive import ContrastiveDemixer
 
-        demixer = ContrastiveDemixer(
-            **common, conditional=_conditional(o.conditional), lag=_lag(o.lag)
-        )
+        common |= {"conditional": _conditional(o.conditional), "lag": _lag(o.lag)}
+        demixer = ContrastiveDemixer(**common)
         if o.pairs is not None:
             targets = {"positives": read_pairs(o.pairs, len(data))}
     return demixer, targets, demixer.time_lag(targets.get("positives")) is not None

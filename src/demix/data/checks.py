@@ -114,9 +114,8 @@ def _scan(data: Data) -> Findings:
     low, high = np.full(columns, np.inf), np.full(columns, -np.inf)
     # Of a block, copies in float64 are made.
     entries = min(math.prod(data.shape), max(BLOCK, math.prod(data.shape[1:])))
-    check_memory(
-        16 * rows + 24 * entries, f"Looking at the {rows} rows of {data.source}", "take fewer rows"
-    )
+    what = f"Looking at the {rows} rows of {data.source}"
+    check_memory(16 * rows + 24 * entries, what, "take fewer rows")
     hashes = np.empty(rows, dtype=np.int64)
     bad, first_bad = 0, ""
     for start, raw in data.digested_blocks():

@@ -20,6 +20,8 @@ from demix._support.files import open_regular
 from demix._support.memory import check_memory
 from demix.data.formats import check_kind, find_column, unreadable
 
+Line = tuple[int, list[str]]
+"""The number of a line, from 1, and its cells."""
 LONGEST_CELL = 1000
 """The most letters of a name, label or category."""
 
@@ -103,8 +105,8 @@ def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
     return cells
 
 
-def csv_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number, from 1, and cells of all lines that are not blank.
+def csv_lines(path: Path) -> Iterator[Line]:
+    """Yield all lines that are not blank.
 
     In a file of one column a blank line above a value is a missing value, which is refused.
     """
@@ -155,10 +157,8 @@ def _opened(path: Path) -> Iterator[tuple[TextIOWrapper, float]]:
         raise unreadable(path, error) from error
 
 
-def _cells(
-    file: TextIOWrapper, path: Path, *, strict: bool = False
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells of all lines that are not blank.
+def _cells(file: TextIOWrapper, path: Path, *, strict: bool = False) -> Iterator[Line]:
+    """Yield all lines that are not blank.
 
     If ``strict``, quotes around only a part of a cell, and around more than one line, are refused:
     one that is not closed would take in all lines up to the next one.
@@ -222,9 +222,7 @@ def _narrow(line: str, delimiter: str, path: Path) -> str:
     return line
 
 
-def _header(
-    path: Path, header: str, start: Sequence[tuple[int, list[str]]]
-) -> tuple[str, ...] | None:
+def _header(path: Path, header: str, start: Sequence[Line]) -> tuple[str, ...] | None:
     """Return the names in the first of two lines, None if it has none."""
     first = [cell.strip() for cell in start[0][1]]
     second = start[1][1] if len(start) > 1 else None

@@ -152,13 +152,10 @@ class Data:
         self.known["digest"] = digest.hexdigest()
 
     def _check(self, index: Tensor) -> None:
-        if not torch.is_tensor(index) or index.dtype != torch.int64 or index.ndim != 1:
-            got = (
-                f"{index.dtype} of shape {tuple(index.shape)}" if torch.is_tensor(index) else index
-            )
-            raise DemixError(
-                f"Rows are taken by an int64 tensor (B,) of their numbers, but got {got}."
-            )
+        tensor = torch.is_tensor(index)
+        if not tensor or index.dtype != torch.int64 or index.ndim != 1:
+            got = f"{index.dtype} of shape {tuple(index.shape)}" if tensor else index
+            raise DemixError(f"Rows are taken by an int64 tensor (B,) of numbers, but got {got}.")
         if len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
             raise DemixError(
                 f"Rows are numbered 0..{len(self) - 1}, but {int(index.min())}.."

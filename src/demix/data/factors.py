@@ -100,9 +100,8 @@ def _csv_with_text(path: Path, header: str) -> KnownFactors | None:
     for line, found in numbered:
         if len(found) != width:
             raise uneven(path, width, line, len(found))
-    columns = [
-        [cell.strip() for cell in column] for column in zip(*(c for _, c in numbered), strict=True)
-    ]
+    cells = zip(*(found for _, found in numbered), strict=True)
+    columns = [[cell.strip() for cell in column] for column in cells]
     is_number = [[reads_as(float, cell) for cell in column] for column in columns]
     numeric = [all(number[1:]) for number in is_number]
     if all(numeric):

@@ -142,10 +142,8 @@ class FileRows(StoredRows):
             lowest = ends[0] if step > 0 else ends[1]
             raw = self._bytes(bytearray(size), [first + lowest * step + low], size)
             offset, count = (ends[0] - lowest) * step - low, ends[1] - ends[0] + 1
-            near: np.ndarray = np.ndarray(
-                (count, *shape), self.dtype, raw, offset, (step, *strides)
-            )
-            return near if count == len(index) else near[index - ends[0]]
+            got: np.ndarray = np.ndarray((count, *shape), self.dtype, raw, offset, (step, *strides))
+            return got if count == len(index) else got[index - ends[0]]
         offsets = [first + row * step + low for row in index.tolist()]
         raw = self._bytes(bytearray(len(index) * span), offsets, span)
         return np.ndarray((len(index), *shape), self.dtype, raw, -low, (span, *strides))

@@ -59,9 +59,8 @@ def open_zarr(path: Path, key: str | None) -> ZarrRows:
         attributes = folder / ".zattrs"
         if attributes.exists():
             check_regular(attributes)
-        return ZarrRows(
-            zarr.open_array(folder, mode="r", zarr_format=metadata["zarr_format"]), str(path)
-        )
+        array = zarr.open_array(folder, mode="r", zarr_format=metadata["zarr_format"])
+        return ZarrRows(array, str(path))
 
 
 class ZarrRows(StoredRows):

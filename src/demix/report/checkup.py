@@ -66,10 +66,8 @@ def check_figure(check: Mapping[str, Any]) -> go.Figure:
     values = [0.0, statistic, allowed + margin, *null.tolist()]
     low, high = min(values), max(values)
     pad = 0.05 * (high - low or 1.0)
-    figure = go.Figure()
-    figure.add_vrect(
-        x0=low - pad, x1=allowed, fillcolor=colour("accent"), opacity=0.12, line_width=0
-    )
+    ends, figure = [low - pad, high + pad], go.Figure()
+    figure.add_vrect(ends[0], allowed, fillcolor=colour("accent"), opacity=0.12, line_width=0)
     if len(null):
         figure.add_scatter(
             x=null,
@@ -87,9 +85,7 @@ def check_figure(check: Mapping[str, Any]) -> go.Figure:
         line={"color": colour("ink"), "width": 3},
         hovertemplate="found %{x:.3f}<extra></extra>",
     )
-    figure.update_xaxes(
-        axis(title=axis_title(plain(check["unit"])), range=[low - pad, high + pad], nticks=5)
-    )
+    figure.update_xaxes(axis(title=axis_title(plain(check["unit"])), range=ends, nticks=5))
     figure.update_yaxes(axis(showticklabels=False, range=[0, 1], showgrid=False))
     figure.update_layout(**base_layout(height=180, min_width=280, showlegend=False))
     return figure

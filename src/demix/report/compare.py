@@ -85,9 +85,7 @@ def agreement_of(latents: Sequence[np.ndarray]) -> np.ndarray | None:
         return None
     step = max(1, len(latents[0]) // _ROWS)
     thin = [np.asarray(z[::step], dtype=float) for z in latents]
-    return np.array(
-        [[1.0 if a is b else max(-1.0, float(affine_r2(b, a))) for b in thin] for a in thin]
-    )
+    return np.array([[1.0 if a is b else max(-1.0, affine_r2(b, a)) for b in thin] for a in thin])
 
 
 def _checked_names(runs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -112,9 +110,7 @@ def _checked_names(runs: Sequence[Mapping[str, Any]]) -> list[str]:
 def _numbers(
     runs: Sequence[Mapping[str, Any]], names: Sequence[str], gains: Sequence[Mapping[str, float]]
 ) -> list[Block]:
-    facts = [
-        {str(key): shown(value) for key, value in (run.get("facts") or {}).items()} for run in runs
-    ]
+    facts = [{str(k): shown(v) for k, v in (run.get("facts") or {}).items()} for run in runs]
     keys = list(dict.fromkeys(key for entry in facts for key in entry))
     cells = {key: [entry.get(key, "–") for entry in facts] for key in keys}
     differing = [key for key in keys if len(set(cells[key])) > 1]

@@ -41,7 +41,7 @@ def probe_page(
     tested = tested_of(found)
     others = [factor for factor in found["factors"] if not factor["testable"]]
     sections = [
-        Section("Result", _result(found, tested, others)),
+        Section("Result", _result(found, tested)),
         Section("Numbers", [_numbers(tested)]),
     ]
     if others:
@@ -78,9 +78,7 @@ def verdict_of(factors: Sequence[Factor], level: float) -> tuple[VerdictKind, st
     return ("good" if most == len(kinds) else "neutral" if most else "bad"), text
 
 
-def _result(
-    found: Mapping[str, Any], tested: Sequence[Factor], others: Sequence[Factor]
-) -> list[Block]:
+def _result(found: Mapping[str, Any], tested: Sequence[Factor]) -> list[Block]:
     level = float(found["level"])
     picture = Picture(
         bars_svg(tested, level),
@@ -92,7 +90,7 @@ def _result(
     )
     facts = {
         "factors tested": str(len(tested)),
-        "not testable": str(len(others)),
+        "not testable": str(len(found["factors"]) - len(tested)),
         **{f"{part} rows": str(count) for part, count in found["rows"].items()},
         "permutations": str(found["permutations"]),
     }

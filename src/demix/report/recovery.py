@@ -77,10 +77,9 @@ def recovery_sections(
         signs = np.sign(correlation[np.arange(len(drawn)), order])
         called = names_of(names, true.shape[1], "factor")
         rows = [called[i] for i in drawn.tolist()]
+        turned = found[:, order] * np.where(signs == 0, 1, signs)
         scatter = Figure(
-            recovered_scatter(
-                true[:, drawn], found[:, order] * np.where(signs == 0, 1, signs), names=rows
-            ),
+            recovered_scatter(true[:, drawn], turned, names=rows),
             "True factor (across) against the recovered latent matched to it (up). A factor that "
             "is recovered up to scale, sign and offset lies on a straight line; r is the "
             "correlation over all samples.",

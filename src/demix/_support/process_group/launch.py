@@ -59,9 +59,8 @@ def joined() -> Iterator[Ranks]:
     try:
         store, rank, count = next(dist.rendezvous("env://", timeout=timedelta(seconds=_LONGEST)))
         store.set_timeout(dist.default_pg_timeout)
-        dist.init_process_group(
-            backend, store=dist.PrefixStore(_life(), store), rank=rank, world_size=count
-        )
+        store = dist.PrefixStore(_life(), store)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=count)
     except (ValueError, RuntimeError) as error:
         raise DemixError(
             f"Cannot join the other ranks ({reason(error)}); let torchrun set MASTER_ADDR and "
