@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def _command() -> None:
-    from demix.cli.app import app
+    from demix.cli.options import app
 
     # The help lists all commands; any other use needs one.
     asked = [argument for argument in sys.argv[1:2] if argument in COMMANDS]

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from demix._support.errors import DemixError
-from demix.cli.app import app
 from demix.cli.options import (
     AsJson,
     Columns,
@@ -17,6 +16,7 @@ from demix.cli.options import (
     LabelsFile,
     Overwrite,
     PairsFile,
+    app,
     check_given,
     column_names,
 )

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from demix._support.errors import DemixError
-from demix.cli.app import app
-from demix.cli.options import Overwrite, check_given
+from demix.cli.options import Overwrite, app, check_given
 
 
 @app.command(epilog="Example:  demix compare model-a model-b --out comparison")

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from demix._support.errors import DemixError
-from demix.cli.app import app
-from demix.cli.options import AsJson, FitOptions, Overwrite, with_fit_options
+from demix.cli.options import AsJson, FitOptions, Overwrite, app, with_fit_options
 
 _MOST_SEEDS = 1000
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from demix.cli.app import app
-from demix.cli.options import AsJson, Overwrite
+from demix.cli.options import AsJson, Overwrite, app
 
 if TYPE_CHECKING:
     from demix.cli.claims import Claim

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from demix.cli.app import app
+from demix.cli.options import app
 
 _MEGABYTE = 10**6
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from demix._support.errors import DemixError
-from demix.cli.app import app
-from demix.cli.options import AsJson, Header, Overwrite, check_given
+from demix.cli.options import AsJson, Header, Overwrite, app, check_given
 
 if TYPE_CHECKING:
     import numpy as np

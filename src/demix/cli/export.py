@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from demix.cli.app import app
-from demix.cli.options import AsJson, Overwrite, check_given
+from demix.cli.options import AsJson, Overwrite, app, check_given
 
 
 @app.command(epilog="Example:  demix export demo-output/model --onnx model.onnx")

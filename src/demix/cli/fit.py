@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from demix._support.errors import DemixWarning
-from demix.cli.app import app
-from demix.cli.options import AsJson, FitOptions, Overwrite, with_fit_options
+from demix.cli.options import AsJson, FitOptions, Overwrite, app, with_fit_options
 
 _CHECKPOINT = "checkpoint.safetensors"
 # What --json prints of a model folder.

@@ -1,7 +1,6 @@
 """``demix list``: the experiments that can be reproduced."""
 
-from demix.cli.app import app
-from demix.cli.options import AsJson
+from demix.cli.options import AsJson, app
 
 
 @app.command("list", epilog="Example:  demix list --json")

@@ -1,4 +1,7 @@
-"""Options that several commands share, and the first checks of them; imports nothing heavy."""
+"""The application, to which a module named as a command adds that command; options they share.
+
+Nothing heavy is imported.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,16 @@ from demix._support.errors import DemixError
 if TYPE_CHECKING:
     from demix.data.data import Data
 
+app = typer.Typer(
+    name="demix",
+    help="Recover the factors behind data, and learn how far they can be trusted.",
+    epilog="Start with:  demix demo --out demo-output",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Replace an earlier result; inputs are never replaced.")
 ]
@@ -31,8 +44,36 @@ Columns = Annotated[str | None, typer.Option(help="Which columns of a table, e.g
 PairsFile = Annotated[Path | None, typer.Option(help="Row numbers of pairs, (P, 2), .npy or .csv.")]
 LabelsFile = Annotated[Path | None, typer.Option(help="The class of each row, .npy or .csv.")]
 
+# Commands that the ranks of torchrun run together.
+_ON_RANKS = ("fit", "reproduce")
 # Rows or seeds that may be asked for at once; each takes some seconds at least.
 _MOST = 10_000
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from demix import __version__
+
+        typer.echo(f"demix {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    command = context.invoked_subcommand
+    if "RANK" in os.environ and command not in _ON_RANKS:
+        from demix._support.process_group.launch import under_torchrun
+
+        if under_torchrun():
+            raise DemixError(
+                f"demix {command} runs in one process; start it without torchrun, which is for "
+                f"{' and '.join(_ON_RANKS)}."
+            )
 
 
 @dataclass(frozen=True)

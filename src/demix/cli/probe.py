@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from demix._support.errors import DemixError
-from demix.cli.app import app
-from demix.cli.options import AsJson, Header, Key, Overwrite, check_given
+from demix.cli.options import AsJson, Header, Key, Overwrite, app, check_given
 
 if TYPE_CHECKING:
     import numpy as np

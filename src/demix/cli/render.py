@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from demix._support.errors import DemixError
-from demix.cli.app import app
-from demix.cli.options import Overwrite
+from demix.cli.options import Overwrite, app
 
 
 @app.command(epilog="Example:  demix render 3dident --n 250000 --size 64 --out images")

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from demix._support.errors import DemixError
-from demix.cli.app import app
-from demix.cli.options import FitFolder, Header, Overwrite, check_given
+from demix.cli.options import FitFolder, Header, Overwrite, app, check_given
 
 
 @app.command(epilog="Example:  demix report model --factors true.csv --out report")

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from demix.cli.app import app
-from demix.cli.options import AsJson, numbers
+from demix.cli.options import AsJson, app, numbers
 
 # What the jobs of a sweep import; torch's optimisers would import the second one by themselves.
 PRELOAD = ("demix.papers.experiments", "demix.papers.runner.reproduce", "torch._dynamo")

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from demix._support.errors import DemixError
-from demix.cli.app import app
-from demix.cli.options import Columns, Header, Key, Overwrite, check_given, column_names
+from demix.cli.options import Columns, Header, Key, Overwrite, app, check_given, column_names
 
 
 @app.command(epilog="Example:  demix transform model new.npy --out Z.npy")
