@@ -105,7 +105,7 @@ def stamp_of(paths: Iterable[str | Path]) -> str:
 
 def changed(source: str | Path) -> DemixError:
     """Return the error of data that were changed since they were opened."""
-    return DemixError(f"{source} was changed while it was read; start again once it is written.")
+    return DemixError(f"{source} was changed while it was read; wait for it, and start again.")
 
 
 def write_atomic(path: str | Path, data: str | bytes, *, before: Path | None = None) -> Path:

@@ -73,10 +73,7 @@ def _lock(folder: Path) -> int | None:
             if os.fstat(opened).st_size == 0:
                 path.unlink(missing_ok=True)
             os.close(opened)
-            warn(
-                f"{folder} cannot be locked ({error.strerror}); see to it that no other run writes "
-                "to it."
-            )
+            warn(f"{folder} cannot be locked ({error.strerror}); let no other run write to it.")
             return None
         os.close(opened)
 

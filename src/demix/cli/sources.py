@@ -1,5 +1,6 @@
 """The estimator for the pairs, labels or time order that a user gives."""
 
+from pathlib import Path
 from typing import Any
 
 from demix._support.errors import DemixError
@@ -19,12 +20,8 @@ def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bo
     given = [name for name, x in named if x] + (["--instances"] if o.instances else [])
     if len(given) > 1:
         raise DemixError(f"Pairs come from one source, but got {' and '.join(given)}; choose one.")
-    moments = None if o.time is None else read_time(o.time)
-    if moments is not None and len(moments) != len(data):
-        raise DemixError(
-            f"{o.data} has {len(data)} rows, but {o.time} has {len(moments)} moments; give one for "
-            "each row."
-        )
+    if o.time is not None:
+        _check_count(data, o.time, len(read_time(o.time)), "moments")
     common: dict[str, Any] = {"n_latents": o.n_latents, "random_state": o.seed}
     common |= {} if o.space is None else {"space": o.space}
     targets: dict[str, Any] = {}
@@ -33,11 +30,7 @@ def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bo
         raise DemixError(f"A conditional describes pairs, but got {given[0]}; leave it out.")
     if o.labels is not None:
         labels = read_labels(o.labels).as_given()
-        if len(labels) != len(data):
-            raise DemixError(
-                f"{o.data} has {len(data)} rows, but {o.labels} has {len(labels)} labels; give one "
-                "for each row."
-            )
+        _check_count(data, o.labels, len(labels), "labels")
         from demix.estimators.classifier import ClassifierDemixer
 
         demixer, targets = ClassifierDemixer(**common), {"y": labels}
@@ -53,6 +46,12 @@ def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bo
         if o.pairs is not None:
             targets = {"positives": read_pairs(o.pairs, len(data))}
     return demixer, targets, demixer.time_lag(targets.get("positives")) is not None
+
+
+def _check_count(data: Data, file: Path, count: int, what: str) -> None:
+    if count != len(data):
+        rows = f"{data.source} has {len(data)} rows"
+        raise DemixError(f"{rows}, but {file} has {count} {what}; give one for each row.")
 
 
 def _conditional(text: str | None) -> str | float | None:

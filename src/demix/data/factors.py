@@ -122,8 +122,7 @@ def _csv_with_text(path: Path, header: str) -> KnownFactors | None:
                 f"{numbered[start + wrong][0]} of {path} "
                 f"{f'holds {shortened(odd)!r}' if odd else 'is empty'} in column "
                 f"{shortened(column[0]) if named else place}, which is "
-                f"{'text' if number[start + wrong] else 'numbers'} elsewhere; mend it or drop the "
-                "line."
+                f"{'text' if number[start + wrong] else 'numbers'} elsewhere; mend or drop it."
             )
     values = _mixed(
         [float(cell) for cell in column[start:]] if number[-1] else column[start:]

@@ -162,8 +162,7 @@ def _check_chunks(array: Any, folder: Path, source: str) -> None:
         there = sum(map(is_chunk, _files(folder)))
     except OSError as error:
         raise DemixError(
-            f"Expected chunks of {source} that can be read, but {error.filename} cannot: "
-            f"{reason(error)}."
+            f"Expected readable chunks in {source}, but {error.filename} is not: {reason(error)}."
         ) from error
     total = math.prod(grid)
     missing = total - there

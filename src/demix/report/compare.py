@@ -91,8 +91,7 @@ def agreement_of(latents: Sequence[np.ndarray]) -> np.ndarray | None:
 def _checked_names(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     if len(runs) < 2:
         raise DemixError(
-            f"a comparison needs at least two runs, but got {len(runs)}; read the page of a single "
-            "run instead"
+            f"a comparison needs at least two runs, but got {len(runs)}; read the page of that run"
         )
     names = [str(run.get("name") or "") for run in runs]
     if "" in names:

@@ -64,8 +64,7 @@ def consensus_page(
         f"{facts['estimator']} was fitted with {count} seeds to the same rows. Runs may differ by "
         f"{facts['runs may differ by']}{f' ({theorem})' if theorem else ''}; they were aligned up "
         f"to that and compared on {found['held_out_rows']} rows that no run was fitted to. "
-        "Agreement is necessary for a latent to be real, but does not prove it: all runs may share "
-        "one error."
+        "Agreement is necessary for a latent to be real, but no proof: all runs may share an error."
     )
     return Page(title, summary, sections, provenance or {})
 

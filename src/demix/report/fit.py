@@ -115,8 +115,7 @@ def latent_sections(latents: NDArray[Any], kind: str, *, in_time: bool) -> list[
             time_courses(values, rows, labels),
             "Each latent over time. Of long recordings the smallest and the largest value of every "
             "stretch are drawn; lines stop at gaps." + _left_out(MOST_COURSES, labels),
-            alt=f"Line plots of {min(len(labels), MOST_COURSES)} latents over time, one below the "
-            "other.",
+            alt=f"Line plots of {min(len(labels), MOST_COURSES)} latents over time, in a column.",
         )
         sections.append(Section("Time courses", [courses]))
     return sections

@@ -134,14 +134,12 @@ def _matching(
         heatmap(
             list(range(m)),
             "Before",
-            "Correlation of each factor (row) with each recovered latent (column), in the order "
-            "of training.",
+            "Correlation of each factor (row) with each recovered latent (column), as trained.",
         ),
         heatmap(
             after,
             "After",
-            "The same columns in matched order. Full recovery shows a diagonal of ±1 and zeros "
-            "elsewhere.",
+            "The same columns in matched order. Full recovery is a diagonal of ±1 among zeros.",
         ),
         Table(
             ["Factor", "Matched latent", "Correlation", "Next largest |r|", "Spread of the latent"],
