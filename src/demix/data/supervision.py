@@ -159,7 +159,9 @@ def check_time(time: Any) -> None:
     if array.ndim != 1 or len(array) == 0:
         raise DemixError(f"Expected one moment for each row, (N,), but time is {array.shape}.")
     if array.dtype.kind not in "iufM":
-        raise DemixError(f"Expected time as numbers or numpy.datetime64, but it is {array.dtype}.")
+        raise DemixError(
+            f"Expected time as numbers or numpy.datetime64, but it is of type {array.dtype}."
+        )
     bad = ~np.isfinite(array)
     if bad.any():
         first = int(bad.argmax())
