@@ -260,7 +260,7 @@ def _print(found: dict[str, Any]) -> None:
             print_lines(f"Not testable: {factor['name']}, {factor['reason']}.")
     rows = found["rows"]
     print_lines(
-        f"{verdict_of(tested, found['level'])[1]} Maps were fitted on {rows['train']} rows, "
+        f"{verdict_of(tested, found['level']).text} Maps were fitted on {rows['train']} rows, "
         f"penalties selected on {rows['validation']}, scores taken on {rows['test']}; chance is "
         f"the mean over {found['permutations']} permutations of the latter."
     )

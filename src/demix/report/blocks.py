@@ -174,12 +174,12 @@ class Page:
     provenance: Mapping[str, object] = field(default_factory=dict)
 
 
-def notes_section(notes: Sequence[str]) -> list[Section]:
+def noted(notes: Sequence[str]) -> list[Section]:
     """Return the section of warnings, one paragraph each; none without any."""
     return [Section("Notes", [Text(note) for note in notes])] if notes else []
 
 
-def settings_table(facts: Mapping[str, object]) -> list[Table]:
+def settings(facts: Mapping[str, object]) -> list[Table]:
     """Return the table of what was assumed and used; none without any facts."""
     lines = [[name, shown(value)] for name, value in facts.items()]
     return [Table(["Setting", "Value"], lines, "Assumptions and settings.")] if facts else []

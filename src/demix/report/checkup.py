@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from demix.report.blocks import Block, Figure, Page, Section, Table, Verdict, VerdictKind
-from demix.report.style import axis, axis_title, base_layout, colour, plain, shown
+from demix.report.style import axis, base_layout, colour, plain, shown
 
 _MARKS = {"pass": "✓ pass", "warn": "! warn", "fail": "✗ fail", "skipped": "– not checked"}
 
@@ -85,7 +85,7 @@ def check_figure(check: Mapping[str, Any]) -> go.Figure:
         line={"color": colour("ink"), "width": 3},
         hovertemplate="found %{x:.3f}<extra></extra>",
     )
-    figure.update_xaxes(axis(title=axis_title(plain(check["unit"])), range=ends, nticks=5))
+    figure.update_xaxes(axis(plain(check["unit"]), range=ends, nticks=5))
     figure.update_yaxes(axis(showticklabels=False, range=[0, 1], showgrid=False))
     figure.update_layout(**base_layout(height=180, min_width=280, showlegend=False))
     return figure

@@ -13,17 +13,7 @@ from demix.metrics.regression import affine_r2
 from demix.report.blocks import Block, Figure, Page, Section, Table, Text
 from demix.report.figures import correlation_heatmap, interval_dots
 from demix.report.records import column, gain_of, numbers_of, thinned
-from demix.report.style import (
-    LEGEND_ABOVE,
-    axis,
-    axis_title,
-    base_layout,
-    colour,
-    interval,
-    number,
-    plain,
-    shown,
-)
+from demix.report.style import LEGEND, axis, base_layout, colour, interval, number, plain, shown
 from demix.report.training import MOST_STEPS
 
 # Beyond so many rows the agreement gains no digit that matters.
@@ -173,8 +163,7 @@ def _gain_curves(
     if not figure.data:
         return None
     figure.add_hline(y=0, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
-    step = axis_title("step")
-    figure.update_xaxes(axis(exponentformat="none", separatethousands=True, title=step))
-    figure.update_yaxes(axis(title=axis_title("better than a guess (bits per sample)"), nticks=6))
-    figure.update_layout(**base_layout(400, 420, showlegend=True, legend=LEGEND_ABOVE))
+    figure.update_xaxes(axis("step", exponentformat="none", separatethousands=True))
+    figure.update_yaxes(axis("better than a guess (bits per sample)", nticks=6))
+    figure.update_layout(**base_layout(400, 420, showlegend=True, legend=LEGEND))
     return figure

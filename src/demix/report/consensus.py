@@ -8,22 +8,11 @@ import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 
 from demix._support.errors import DemixError
-from demix.report.blocks import (
-    Block,
-    Facts,
-    Figure,
-    Page,
-    Section,
-    Table,
-    Verdict,
-    VerdictKind,
-    notes_section,
-    settings_table,
-)
+from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Verdict, noted, settings
 from demix.report.figures import interval_dots, recovered_scatter
 from demix.report.fit import latent_sections
 from demix.report.records import gain_of, matrix_of, names_of, numbers_of
-from demix.report.style import LEGEND_ABOVE, colour, interval, number, plain
+from demix.report.style import LEGEND, colour, interval, number, plain
 
 # More panels of one dimension each would be too small to see anything in.
 MOST_COMPARED = 10
@@ -57,7 +46,7 @@ def consensus_page(
     if runs is not None:
         sections.append(Section("Two runs", [_two_runs(found, np.asarray(runs), labels)]))
     sections += latent_sections(values, "dimension", in_time=in_time)
-    sections += notes_section(notes)
+    sections += noted(notes)
     count, theorem = len(found["seeds"]), found["theorem"]
     title = f"What {count} runs agree on: {len(labels)} latents of {found['rows']} rows"
     summary = (
@@ -95,20 +84,21 @@ def stability_dots(
     # An R² has no lower end; values far below zero would squeeze everything else.
     least = float(np.min([0.0, *np.ravel(low), *np.ravel(null)]))
     figure.update_xaxes(range=[max(least, -1.0) - 0.04, 1.04])
-    figure.update_layout(showlegend=True, legend=LEGEND_ABOVE)
+    figure.update_layout(showlegend=True, legend=LEGEND)
     return figure
 
 
 def _result(found: Mapping[str, Any], facts: Mapping[str, object]) -> list[Block]:
     stable = np.asarray(found["stable"], dtype=bool)
-    kind: VerdictKind = "good" if stable.all() else "neutral" if stable.any() else "bad"
+    words = found["verdict"]
+    verdict = Verdict("good" if stable.all() else "neutral" if stable.any() else "bad", words)
     tiles = {
         "stable dimensions": f"{int(stable.sum())} of {len(stable)}",
         "mean held-out R²": number(float(np.mean(found["stability"])), 3),
         "largest R² of shuffled rows": number(float(np.max(found["null"])), 3),
         "R² of untrained encoders": number(float(found["untrained"]), 3),
     }
-    return [Verdict(kind, found["verdict"]), Facts(tiles), *settings_table(facts)]
+    return [verdict, Facts(tiles), *settings(facts)]
 
 
 def _stability(found: Mapping[str, Any], labels: list[str], threshold: float) -> list[Block]:

@@ -10,21 +10,14 @@ from plotly.subplots import make_subplots
 
 from demix._support.errors import DemixError
 from demix.report.records import correlation_of, matrix_of, names_of
-from demix.report.style import (
-    axis,
-    axis_title,
-    base_layout,
-    colour,
-    diverging_scale,
-    interval,
-    number,
-    plain,
-)
+from demix.report.style import axis, base_layout, colour, interval, number, plain
 
 # Browsers draw each point as one SVG element; beyond this many in one figure scrolling stutters.
 MOST_POINTS = 9_000
 # Heat maps up to this many rows and columns have room for a number in every cell.
 MOST_LABELLED = 12
+# From -1 (orange) through 0 (the page) to +1 (blue).
+_DIVERGING = ("minus2", "minus1", "zero", "plus1", "plus2")
 
 
 def recovered_scatter(
@@ -78,10 +71,9 @@ def recovered_scatter(
         )
         # The last panel of a column carries the axis title, also where the last row is not full.
         bottom = j + columns >= n
-        x_title = axis_title(plain(across) if bottom else None)
-        y_title = axis_title(plain(up) if column == 1 else None)
-        figure.update_xaxes(axis(nticks=4, title=x_title), row=row, col=column)
-        figure.update_yaxes(axis(nticks=4, title=y_title), row=row, col=column)
+        x_title, y_title = plain(across) if bottom else None, plain(up) if column == 1 else None
+        figure.update_xaxes(axis(x_title, nticks=4), row=row, col=column)
+        figure.update_yaxes(axis(y_title, nticks=4), row=row, col=column)
     figure.update_annotations(font={"size": 12, "color": colour("ink")})
     height, margin = 80 + rows * (300 if columns < 4 else 250), {"l": 52, "r": 8, "t": 62, "b": 48}
     figure.update_layout(**base_layout(height, 150 * columns, margin=margin, showlegend=False))
@@ -118,7 +110,7 @@ def correlation_heatmap(
             z=table,
             zmin=-1,
             zmax=1,
-            colorscale=diverging_scale(),
+            colorscale=[[place / 4, colour(name)] for place, name in enumerate(_DIVERGING)],
             xgap=1,
             ygap=1,
             text=labels,
@@ -198,7 +190,7 @@ def interval_dots(
             "<extra></extra>",
         )
     )
-    figure.update_xaxes(axis(title=axis_title(title)))
+    figure.update_xaxes(axis(title))
     figure.update_yaxes(
         axis(
             tickvals=list(range(len(dots))),

@@ -10,16 +10,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from demix.data.data import Data
-from demix.report.blocks import (
-    Block,
-    Facts,
-    Figure,
-    Page,
-    Section,
-    Verdict,
-    notes_section,
-    settings_table,
-)
+from demix.report.blocks import Block, Facts, Figure, Page, Section, Verdict, noted, settings
 from demix.report.examples import MOST_STRIPS, nearest_examples
 from demix.report.latents import MOST_COURSES, MOST_PAIRED, pair_plot, time_courses
 from demix.report.records import gain_of, matrix_of, names_of
@@ -75,7 +66,7 @@ def fit_page(
             found, known = np.asarray(values, dtype=float), np.asarray(factors)
             scores = all_scores(found, known, categorical=[], only=RECOVERY)
             sections += recovery_sections(found, known, scores, factor_names)
-    sections += notes_section(about["notes"])
+    sections += noted(about["notes"])
     provenance = {
         **about.get("origin", {}),
         "data": f"sha256 {about['data']}",
@@ -144,7 +135,7 @@ def _result(gain: Mapping[str, float], facts: Mapping[str, object]) -> list[Bloc
             "sharpness (1: as sure as right)": number(gain["sharpness"], 2),
         }
     )
-    return [verdict, tiles, *settings_table(facts)]
+    return [verdict, tiles, *settings(facts)]
 
 
 def _examples(data: Data, latents: NDArray[Any]) -> Section:

@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 from demix._support.errors import DemixError
 from demix.report.figures import MOST_POINTS
 from demix.report.records import correlation_of, matrix_of, names_of, numbers_of, thinned
-from demix.report.style import axis, axis_title, base_layout, colour, number, plain
+from demix.report.style import axis, base_layout, colour, number, plain
 
 # A 7th row of panels would make all of them too small to see anything in.
 MOST_PAIRED = 6
@@ -65,8 +65,8 @@ def pair_plot(
             bottom, left, off = i == n - 1, j == 0, i != j
             figure.update_xaxes(
                 axis(
+                    labels[j] if bottom else None,
                     nticks=4,
-                    title=axis_title(labels[j] if bottom else None),
                     showticklabels=bottom,
                     showgrid=off,
                     range=[low[j] - margin[j], high[j] + margin[j]],
@@ -75,10 +75,9 @@ def pair_plot(
             )
             # The height of a histogram is a count, shown on hovering.
             up = {"range": [low[i] - margin[i], high[i] + margin[i]]} if off else {}
-            title = axis_title(labels[i] if left else None)
+            title = labels[i] if left else None
             figure.update_yaxes(
-                axis(nticks=4, title=title, showticklabels=left and off, showgrid=off, **up),
-                **place,
+                axis(title, nticks=4, showticklabels=left and off, showgrid=off, **up), **place
             )
     _write_correlations(figure, values)
     height = 80 + n * (170 if n > 2 else 240)
@@ -133,9 +132,9 @@ def time_courses(
             row=j + 1,
             col=1,
         )
-        figure.update_yaxes(axis(nticks=4, title=axis_title(labels[j])), row=j + 1)
+        figure.update_yaxes(axis(labels[j], nticks=4), row=j + 1)
     figure.update_xaxes(axis(exponentformat="none", separatethousands=True))
-    figure.update_xaxes(title=axis_title(plain(time_label)), row=n)
+    figure.update_xaxes(axis(plain(time_label)), row=n)
     figure.update_layout(**base_layout(70 + n * (110 if n > 1 else 220), 420, showlegend=False))
     return figure
 

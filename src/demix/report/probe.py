@@ -4,17 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from demix.report.bars import MEASURES, Factor, bars_svg, found_at
-from demix.report.blocks import (
-    Block,
-    Facts,
-    Page,
-    Picture,
-    Section,
-    Table,
-    Text,
-    Verdict,
-    VerdictKind,
-)
+from demix.report.blocks import Block, Facts, Page, Picture, Section, Table, Text, Verdict
 from demix.report.style import interval, number, shown
 
 _HOW = (
@@ -66,8 +56,8 @@ def tested_of(found: Mapping[str, Any]) -> list[Factor]:
     return sorted(tested, key=lambda factor: (factor["p"], -factor["value"]))
 
 
-def verdict_of(factors: Sequence[Factor], level: float) -> tuple[VerdictKind, str]:
-    """Return the kind of verdict and one sentence about the factors that were tested."""
+def verdict_of(factors: Sequence[Factor], level: float) -> Verdict:
+    """Return one sentence about the factors that were tested."""
     kinds = [found_at(factor, level) for factor in factors]
     sure, most = kinds.count("surely"), len(kinds) - kinds.count("no")
     text = (
@@ -75,7 +65,7 @@ def verdict_of(factors: Sequence[Factor], level: float) -> tuple[VerdictKind, st
         f"chance if one in {1 / level:g} findings may be false (Benjamini-Hochberg), {sure} if "
         "none may (Bonferroni)."
     )
-    return ("good" if most == len(kinds) else "neutral" if most else "bad"), text
+    return Verdict("good" if most == len(kinds) else "neutral" if most else "bad", text)
 
 
 def _result(found: Mapping[str, Any], tested: Sequence[Factor]) -> list[Block]:
@@ -94,7 +84,7 @@ def _result(found: Mapping[str, Any], tested: Sequence[Factor]) -> list[Block]:
         **{f"{part} rows": str(count) for part, count in found["rows"].items()},
         "permutations": str(found["permutations"]),
     }
-    return [Verdict(*verdict_of(tested, level)), Facts(facts), picture]
+    return [verdict_of(tested, level), Facts(facts), picture]
 
 
 def cells_of(factor: Factor) -> list[str]:

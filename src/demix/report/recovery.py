@@ -12,7 +12,7 @@ from demix.metrics.score import Score
 from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Text
 from demix.report.figures import correlation_heatmap, recovered_scatter
 from demix.report.records import matrix_of, names_of
-from demix.report.style import axis_title, number, shown
+from demix.report.style import axis, number, shown
 from demix.report.training import training_section
 
 
@@ -121,7 +121,7 @@ def _matching(
         figure = correlation_heatmap(
             correlation[:, columns], rows, [str(c + 1) for c in columns], f"{when} matching"
         )
-        figure.update_xaxes(title=axis_title("recovered latent"))
+        figure.update_xaxes(title=axis("recovered latent")["title"])
         alt = f"Heat map of the correlations of factors and latents {when.lower()} matching."
         return Figure(figure, caption, alt=alt, half=True)
 

@@ -34,19 +34,13 @@ PALETTE: dict[str, tuple[str, str]] = {
 }
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
-LEGEND_ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
+LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
 """A legend in one line above a plotly figure."""
 
 
 def colour(name: str) -> str:
     """Return the light colour of a palette entry, the one figures are written in."""
     return PALETTE[name][0]
-
-
-def diverging_scale() -> list[list[float | str]]:
-    """Return a plotly colour scale from -1 (orange) through 0 (the page) to +1 (blue)."""
-    names = ("minus2", "minus1", "zero", "plus1", "plus2")
-    return [[index / 4, colour(name)] for index, name in enumerate(names)]
 
 
 def palette_css() -> str:
@@ -121,8 +115,11 @@ def base_layout(height: int, min_width: int, **extra: Any) -> dict[str, Any]:
     }
 
 
-def axis(**extra: Any) -> dict[str, Any]:
+def axis(title: str | None = None, **extra: Any) -> dict[str, Any]:
     """Return an axis in the house style; keyword arguments override."""
+    if title is not None:
+        font = {"size": 12, "color": colour("soft")}
+        extra["title"] = {"text": title, "font": font, "standoff": 8}
     return {
         "gridcolor": colour("rule"),
         "gridwidth": 1,
@@ -132,8 +129,3 @@ def axis(**extra: Any) -> dict[str, Any]:
         "tickfont": {"size": 11, "color": colour("soft")},
         **extra,
     }
-
-
-def axis_title(text: str | None) -> dict[str, Any]:
-    """Return the title of an axis in the house style; None for an axis without one."""
-    return {"text": text, "font": {"size": 12, "color": colour("soft")}, "standoff": 8}

@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 from demix._support.errors import DemixError
 from demix.report.blocks import Figure, Section
 from demix.report.records import column, thinned
-from demix.report.style import LEGEND_ABOVE, axis, axis_title, base_layout, colour
+from demix.report.style import LEGEND, axis, base_layout, colour
 
 # Points of a line; more would not be seen and would only make the file larger.
 MOST_STEPS = 1000
@@ -88,13 +88,13 @@ def training_curve(
             **line("good", 1.6, dash="dot"),
         )
     figure.update_xaxes(axis(exponentformat="none", separatethousands=True))
-    figure.update_xaxes(title=axis_title("step"), row=panels)
-    figure.update_yaxes(axis(title=axis_title("loss (nats)"), nticks=6), row=1)
+    figure.update_xaxes(axis("step"), row=panels)
+    figure.update_yaxes(axis("loss (nats)", nticks=6), row=1)
     if panels == 2:
-        figure.update_yaxes(axis(title=axis_title("R² (percent)"), nticks=6), row=2)
+        figure.update_yaxes(axis("R² (percent)", nticks=6), row=2)
     height = 340 if panels == 1 and held_out else 70 + 190 * panels
     several = len(figure.data) > panels  # one line needs no legend
-    figure.update_layout(**base_layout(height, 320, showlegend=several, legend=LEGEND_ABOVE))
+    figure.update_layout(**base_layout(height, 320, showlegend=several, legend=LEGEND))
     return figure
 
 

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from demix._support.errors import DemixError
 from demix.report.records import value_of
-from demix.report.style import axis, axis_title, base_layout, colour, plain
+from demix.report.style import axis, base_layout, colour, plain
 
 _LEGEND = {"orientation": "h", "x": 0, "y": 1.0, "xanchor": "left", "yanchor": "bottom"}
 
@@ -49,7 +49,7 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
             hovertemplate=f"%{{customdata[0]}}<br>{name} %{{x:.2f}}%{{customdata[1]}}"
             "<extra></extra>",
         )
-    figure.update_xaxes(axis(title=axis_title("score (percent)")))
+    figure.update_xaxes(axis(title="score (percent)"))
     figure.update_yaxes(
         axis(
             tickvals=list(range(len(rows))),
@@ -103,10 +103,10 @@ def concentration_curve(points: Sequence[Mapping[str, Any]], conditional: float)
     figure.update_layout(**base_layout(height=420, min_width=480))
     ticks = {"tickvals": places, "ticktext": [f"{k:g}" if k else "uniform" for k in kappas]}
     figure.update_layout(
-        xaxis=axis(type="log", title=axis_title("concentration κ of the marginal"), **ticks),
-        yaxis=axis(title=axis_title("R² (percent)"), range=[0, 105]),
+        xaxis=axis(type="log", title="concentration κ of the marginal", **ticks),
+        yaxis=axis(title="R² (percent)", range=[0, 105]),
         yaxis2=axis(
-            title=axis_title("mass difference to uniform (percent)"),
+            title="mass difference to uniform (percent)",
             overlaying="y",
             side="right",
             range=[0, 105],
