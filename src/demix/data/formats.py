@@ -55,7 +55,8 @@ def check_kind(path: Path, kind: str, start: bytes | None = None) -> None:
         raise DemixError(f"Expected {kind}, but {path} is empty; write it again.")
     if found != kind:
         raise DemixError(
-            f"Expected {kind}, as its name says, but {path} looks like {found}; rename or mend it."
+            f"Expected {kind}, as its name says, but {path} looks like {found}; rename it or "
+            "write it again."
         )
 
 
