@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from demix import affine_r2
-from demix.metrics.statistic import halves
+from demix.metrics.blocks import exchangeable
 from score_maps import dimensions, factors, invertible, lawful, seeds, shift
 
 
@@ -60,7 +60,7 @@ def test_noise_costs_its_share_of_the_variance() -> None:
 def test_agrees_with_least_squares_written_out(seed: int, dim: int) -> None:
     s = factors(seed, dim, 200)
     z = np.cos(3 * s) + factors(seed + 1, dim, 200) + s
-    fit, test = halves(200, 0)
+    fit, test = exchangeable(200, 0).halves()
     with_one = np.hstack([z, np.ones((200, 1))])
     weights = np.linalg.lstsq(with_one[fit], s[fit], rcond=None)[0]
     error = np.square(s[test] - with_one[test] @ weights).sum(axis=0)
@@ -72,7 +72,7 @@ def test_agrees_with_least_squares_written_out(seed: int, dim: int) -> None:
 
 def test_fitting_and_scoring_rows_are_two_halves() -> None:
     for samples in (10, 11):
-        fit, test = halves(samples, 3)
+        fit, test = exchangeable(samples, 3).halves()
         assert sorted([*fit, *test]) == list(range(samples))
         assert abs(len(fit) - len(test)) <= 1
 

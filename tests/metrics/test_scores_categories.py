@@ -10,11 +10,11 @@ from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 from sklearn.neighbors import NearestCentroid
 
 from demix import DemixError, all_scores
+from demix.metrics.blocks import exchangeable
 from demix.metrics.factors import categorical_columns
 from demix.metrics.gaps import mutual_information_gap, separated_predictability
 from demix.metrics.information import modularity
 from demix.metrics.readout import explicitness, linear_accuracy
-from demix.metrics.statistic import halves
 
 
 def kinds(samples: int = 1200, classes: int = 3, factors: int = 2) -> np.ndarray:
@@ -35,6 +35,7 @@ def test_numbers_of_categories_in_one_latent_each() -> None:
             assert score == pytest.approx(1, abs=0.06 if "sep" in name else 0.02), name
 
 
+@pytest.mark.filterwarnings("ignore::demix.DemixWarning")
 def test_one_latent_for_each_category() -> None:
     s = kinds()
     z = np.hstack([np.eye(3)[s[:, 0]], np.eye(3)[s[:, 1]]])
@@ -79,7 +80,7 @@ def test_the_rule_can_be_overruled() -> None:
 def test_accuracy_agrees_with_logistic_regression() -> None:
     s = kinds()[:, :1]
     z = np.eye(3)[s[:, 0]] + 0.8 * np.random.default_rng(1).normal(size=(len(s), 3))
-    fit, test = halves(len(s), 0)
+    fit, test = exchangeable(len(s), 0).halves()
     model = LogisticRegression(C=1e4).fit(z[fit], s[fit, 0])
     assert linear_accuracy(z, s) == pytest.approx(model.score(z[test], s[test, 0]), abs=0.005)
 
@@ -91,7 +92,7 @@ def test_explicitness_agrees_with_areas_written_out(categorical: bool) -> None:
     z = s + random.normal(size=(len(s), 3))
     edges = np.quantile(s, [0.25, 0.5, 0.75])
     targets = [s[:, 0] == k for k in range(3)] if categorical else [s[:, 0] > e for e in edges]
-    fit, test = halves(len(s), 0)
+    fit, test = exchangeable(len(s), 0).halves()
     areas = [
         roc_auc_score(
             y[test], LogisticRegression(C=1e4).fit(z[fit], y[fit]).decision_function(z[test])
@@ -106,7 +107,7 @@ def test_separated_predictability_agrees_with_its_definition(categorical: bool) 
     random = np.random.default_rng(1)
     s = kinds()[:, :1] if categorical else random.normal(size=(1200, 1))
     z = s * [1.0, 0.6, 0.1] + random.normal(size=(len(s), 3))
-    fit, test = halves(len(s), 0)
+    fit, test = exchangeable(len(s), 0).halves()
     told = []
     for j in range(3):
         if categorical:
@@ -122,6 +123,7 @@ def test_separated_predictability_agrees_with_its_definition(categorical: bool) 
     assert separated_predictability(z, s) == pytest.approx(best - second, abs=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::demix.DemixWarning")
 def test_categories_that_one_half_lacks_are_no_obstacle() -> None:
     random = np.random.default_rng(0)
     s = np.column_stack([np.r_[0, np.repeat([1, 2, 3], 40)], random.normal(size=121)])
@@ -130,6 +132,7 @@ def test_categories_that_one_half_lacks_are_no_obstacle() -> None:
         assert all(np.isfinite(score) for score in all_scores(z, s, seed=seed).values())
 
 
+@pytest.mark.filterwarnings("ignore::demix.DemixWarning")
 def test_one_factor_and_few_rows() -> None:
     s = np.arange(12.0)[:, None] % 2
     assert all(np.isfinite(score) for score in all_scores(s, s).values())

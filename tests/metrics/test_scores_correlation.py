@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 
 from demix import DemixError, mean_correlation
+from demix.metrics.blocks import exchangeable
 from demix.metrics.correlation import correlation_matrix
-from demix.metrics.statistic import halves
 from score_maps import (
     dimensions,
     factors,
@@ -118,7 +118,7 @@ def test_the_matching_is_the_best_of_all_on_one_half_and_scored_on_the_other(
 ) -> None:
     s = factors(seed, dim, 100)
     z = s @ invertible(seed, dim) + factors(seed + 1, dim, 100)
-    fit, test = halves(100, 0)
+    fit, test = exchangeable(100, 0).halves()
     seen, fresh = (np.abs(np.corrcoef(s[h].T, z[h].T)[:dim, dim:]) for h in (fit, test))
     best = max(permutations(range(dim)), key=lambda order: seen[range(dim), order].sum())
     score = mean_correlation(z, s)

@@ -10,12 +10,13 @@ from scipy.stats import norm
 from sklearn.metrics import r2_score
 
 from demix import affine_r2, all_scores, mean_correlation
+from demix.metrics.blocks import exchangeable
 from demix.metrics.gaps import mutual_information_gap
 from demix.metrics.isometry import isometry_error
 from demix.metrics.readout import explicitness, linear_accuracy
 from demix.metrics.regression import orthogonality_error
 from demix.metrics.score import Meaning
-from demix.metrics.statistic import Statistic, _weights, r2_of, scored
+from demix.metrics.statistic import Statistic, r2_of, scored
 from demix.papers.reizinger2024.prototypes import prototypes_r2
 
 
@@ -63,7 +64,7 @@ def test_the_interval_of_the_gap_covers_what_more_samples_find() -> None:
 def test_drawing_samples_anew_is_another_weighting() -> None:
     random = np.random.default_rng(0)
     target, error = random.normal(size=(2, 50, 3))
-    weights = next(_weights(50, 0))
+    weights = next(exchangeable(50, 0).weights(np.arange(50)))
     found = r2_of(error, target)(weights)
     for some, r2 in zip(weights[:5], found, strict=False):
         rows = np.repeat(np.arange(50), np.round(50 * some).astype(int))
@@ -73,7 +74,7 @@ def test_drawing_samples_anew_is_another_weighting() -> None:
 
 
 def test_weights_are_drawn_in_pieces_for_many_samples() -> None:
-    pieces = list(_weights(100_000, 0))
+    pieces = list(exchangeable(100_000, 0).weights(np.arange(100_000)))
     assert sum(len(piece) for piece in pieces) == 200
     assert max(piece.size for piece in pieces) <= 4_000_000
     assert np.concatenate([piece.sum(axis=1) for piece in pieces]) == pytest.approx(np.ones(200))
@@ -81,8 +82,8 @@ def test_weights_are_drawn_in_pieces_for_many_samples() -> None:
 
 def test_a_mean_has_its_textbook_interval() -> None:
     x = np.random.default_rng(0).normal(size=4000)
-    mean = Statistic(4000, lambda weights: (weights @ x, (weights @ x)[:, None]))
-    score = scored(lambda latents: mean, x, Meaning("", ""), seed=0)
+    mean = Statistic(np.arange(4000), lambda weights: (weights @ x, (weights @ x)[:, None]))
+    score = scored(lambda latents: mean, x, Meaning("", "", needs=()), exchangeable(4000, 0))
     assert score.high - score.low == pytest.approx(2 * 1.96 * x.std() / 4000**0.5, rel=0.15)
 
 

@@ -10,8 +10,9 @@ from scipy.stats import rankdata
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
-from demix.metrics.score import Meaning, Score
-from demix.metrics.statistic import Statistic, halves, mean_of, over, scored, unit_columns
+from demix.metrics.blocks import Blocks, sampling_of
+from demix.metrics.score import PICKED, Meaning, Score
+from demix.metrics.statistic import Statistic, mean_of, over, scored, unit_columns
 from demix.theory.setting import UP_TO
 
 Method = Literal["pearson", "spearman"]
@@ -34,7 +35,12 @@ def correlation_matrix(latents: Any, factors: Any, *, method: Method = "pearson"
 
 
 def mean_correlation(
-    latents: Any, factors: Any, *, method: Method = "pearson", seed: int = 0
+    latents: Any,
+    factors: Any,
+    *,
+    method: Method = "pearson",
+    blocks: Blocks = None,
+    seed: int = 0,
 ) -> Score:
     r"""Return the mean correlation coefficient (MCC) of factors and their matched latents.
 
@@ -46,7 +52,7 @@ def mean_correlation(
 
     Parameters
     ----------
-    latents, factors, seed
+    latents, factors, blocks, seed
         As in :func:`demix.affine_r2`.
     method : "pearson" or "spearman"
         Correlation of the values, or of their ranks.
@@ -68,7 +74,8 @@ def mean_correlation(
     True
     """
     latents, factors = check_pair(latents, factors)
-    fit, test = halves(len(latents), seed)
+    sampling = sampling_of(latents, factors, blocks, seed)
+    fit, test = sampling.halves()
 
     def assign(z: np.ndarray) -> np.ndarray:
         strength = np.abs(correlate(z[fit], factors[fit], method))
@@ -90,12 +97,12 @@ def mean_correlation(
             r = over(product - z_mean * s_mean, np.sqrt(np.clip(spread, 0, None)))
             return np.where(chosen >= 0, np.clip(np.abs(r), 0, 1), 0.0)
 
-        return Statistic(len(test), lambda weights: mean_of(correlation(weights)))
+        return Statistic(test, lambda weights: mean_of(correlation(weights)))
 
     by_rank = method == "spearman"
     left_open = "order, and a monotone map of each dimension" if by_rank else UP_TO["permutation"]
-    meaning = Meaning(f"the factors up to {left_open}", left_open)
-    return scored(measure, latents, meaning, seed=seed, assignment=assign(latents))
+    meaning = Meaning(f"the factors up to {left_open}", left_open, needs=PICKED)
+    return scored(measure, latents, meaning, sampling, assignment=assign(latents))
 
 
 def correlate(latents: np.ndarray, factors: np.ndarray, method: Method) -> np.ndarray:

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import norm, rankdata
 
+from demix.metrics.blocks import Blocks, sampling_of
 from demix.metrics.factors import Factors, check_factors
-from demix.metrics.score import ANY_MIXING, Meaning, Score
+from demix.metrics.score import ANY_MIXING, APART, Meaning, Score
 from demix.metrics.statistic import (
+    SLOWEST,
     Statistic,
     Values,
-    halves,
     mean_of,
     over,
     r2_of,
@@ -33,7 +34,12 @@ class DCI(NamedTuple):
 
 
 def dci(
-    latents: Any, factors: Any, *, categorical: Sequence[int] | None = None, seed: int = 0
+    latents: Any,
+    factors: Any,
+    *,
+    categorical: Sequence[int] | None = None,
+    blocks: Blocks = None,
+    seed: int = 0,
 ) -> DCI:
     r"""Return disentanglement, completeness and informativeness (Eastwood & Williams 2018).
 
@@ -70,14 +76,15 @@ def dci(
     (1.0, 0.5)
     """
     latents, true = check_factors(latents, factors, categorical)
-    fit, test = halves(len(latents), seed)
+    sampling = sampling_of(latents, true.values, blocks, seed)
+    fit, test = sampling.halves()
 
     def measure(z: np.ndarray) -> list[Statistic]:
         ranks = rankdata(z, axis=0) / len(z)
         forests = [_Forest(ranks, true, i, fit, test, seed) for i in range(true.number)]
         added = np.stack([forest.added_errors(ranks[test], seed) for forest in forests], axis=1)
         terms = added.reshape(len(test), -1)
-        scatter = terms.std(axis=0) / len(test) ** 0.5
+        scatter = terms.std(axis=0) * (sampling.times / len(test)) ** 0.5
         matters = terms.mean(axis=0) > norm.isf(_LEVEL / terms.shape[1]) * scatter
 
         def importance(weights: np.ndarray) -> np.ndarray:
@@ -90,21 +97,23 @@ def dci(
             lambda weights: mean_of(completeness_of(importance(weights))),
             lambda weights: mean_of(np.hstack([forest.accuracy(weights) for forest in forests])),
         )
-        return [Statistic(len(test), score) for score in scores]
+        return [Statistic(test, score) for score in scores]
 
     meanings = [
         Meaning(
             "latents that each matter for one factor only",
             "any map of each; factors that are lost, or spread over several latents",
             "latent",
+            needs=APART,
         ),
         Meaning(
             "factors for each of which one latent only matters",
             "any map of each; latents that matter for several factors at once",
+            needs=(*APART, "enough latents"),
         ),
         Meaning("the factors up to a read-out by trees", ANY_MIXING),
     ]
-    return DCI(*scored_each(measure, latents, meanings, seed=seed))
+    return DCI(*scored_each(measure, latents, meanings, sampling, nulls=SLOWEST))
 
 
 def disentanglement_of(importance: np.ndarray) -> Values:

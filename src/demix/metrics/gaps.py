@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from demix.metrics.blocks import Blocks, sampling_of
 from demix.metrics.factors import Factors, check_factors
 from demix.metrics.information import binned_information
-from demix.metrics.score import Meaning, Score
+from demix.metrics.score import PICKED, Meaning, Score
 from demix.metrics.statistic import (
+    SLOW,
     Statistic,
     Values,
-    halves,
     mean_of,
     over,
     r2_of,
@@ -21,7 +22,12 @@ from demix.metrics.statistic import (
 
 
 def mutual_information_gap(
-    latents: Any, factors: Any, *, categorical: Sequence[int] | None = None, seed: int = 0
+    latents: Any,
+    factors: Any,
+    *,
+    categorical: Sequence[int] | None = None,
+    blocks: Blocks = None,
+    seed: int = 0,
 ) -> Score:
     r"""Return the mutual information gap (MIG; Chen et al. 2018, Section 4).
 
@@ -46,25 +52,32 @@ def mutual_information_gap(
     0.0
     """
     latents, true = check_factors(latents, factors, categorical)
+    sampling = sampling_of(latents, true.values, blocks, seed)
 
     def measure(z: np.ndarray) -> Statistic:
-        information = binned_information(z, true)
+        information = binned_information(z, true, sampling.times)
 
         def gap(weights: np.ndarray) -> Values:
             shared, entropy = information.of(weights)
             return mean_of(_gap(shared) / entropy)
 
-        return Statistic(len(z), gap)
+        return Statistic(np.arange(len(z)), gap)
 
     meaning = Meaning(
         "each factor a function of one latent, up to the width of a bin, and of no other",
         "any invertible map of each, latents that depend on several factors at once",
+        needs=PICKED,
     )
-    return scored(measure, latents, meaning, seed=seed)
+    return scored(measure, latents, meaning, sampling, nulls=SLOW)
 
 
 def separated_predictability(
-    latents: Any, factors: Any, *, categorical: Sequence[int] | None = None, seed: int = 0
+    latents: Any,
+    factors: Any,
+    *,
+    categorical: Sequence[int] | None = None,
+    blocks: Blocks = None,
+    seed: int = 0,
 ) -> Score:
     r"""Return the separated attribute predictability (SAP; Kumar et al. 2018, Section 3).
 
@@ -90,7 +103,8 @@ def separated_predictability(
     """
     latents, true = check_factors(latents, factors, categorical)
     latents = unit_columns(latents)
-    fit, test = halves(len(latents), seed)
+    sampling = sampling_of(latents, true.values, blocks, seed)
+    fit, test = sampling.halves()
 
     def measure(z: np.ndarray) -> Statistic:
         alone = [
@@ -102,13 +116,14 @@ def separated_predictability(
             scores = np.stack([np.clip(of(weights), 0, None) for of in alone], axis=1)
             return mean_of(_gap(scores))
 
-        return Statistic(len(test), gap)
+        return Statistic(test, gap)
 
     meaning = Meaning(
         "each factor linear in one latent (a category: split by it), and in no other",
         "latents that depend on several factors at once, nonlinear traces in others",
+        needs=PICKED,
     )
-    return scored(measure, latents, meaning, seed=seed)
+    return scored(measure, latents, meaning, sampling)
 
 
 def _gap(strength: np.ndarray) -> np.ndarray:

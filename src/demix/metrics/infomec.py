@@ -6,14 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
+from demix.metrics.blocks import Blocks, sampling_of
 from demix.metrics.factors import Factors, check_factors
 from demix.metrics.information import ONE_FACTOR_EACH, nearest_information
 from demix.metrics.readout import class_shares
-from demix.metrics.score import ANY_MIXING, Meaning, Score
+from demix.metrics.score import ANY_MIXING, APART, Meaning, Score
 from demix.metrics.statistic import (
+    SLOW,
     Statistic,
     Values,
-    halves,
     mean_of,
     over,
     r2_of,
@@ -31,7 +32,12 @@ class InfoMEC(NamedTuple):
 
 
 def infomec(
-    latents: Any, factors: Any, *, categorical: Sequence[int] | None = None, seed: int = 0
+    latents: Any,
+    factors: Any,
+    *,
+    categorical: Sequence[int] | None = None,
+    blocks: Blocks = None,
+    seed: int = 0,
 ) -> InfoMEC:
     r"""Return InfoModularity, InfoCompactness and InfoExplicitness (Hsu et al. 2023).
 
@@ -73,10 +79,11 @@ def infomec(
     (1.0, 0.33, 1.0)
     """
     latents, true = check_factors(latents, factors, categorical)
-    fit, test = halves(len(latents), seed)
+    sampling = sampling_of(latents, true.values, blocks, seed)
+    fit, test = sampling.halves()
 
     def measure(z: np.ndarray) -> list[Statistic]:
-        information = nearest_information(z, true, seed)
+        information = nearest_information(z, true, seed, sampling.times)
 
         def normalised(weights: np.ndarray) -> np.ndarray:
             shared, entropy = information.of(weights)
@@ -89,7 +96,8 @@ def infomec(
         def compact(weights: np.ndarray) -> Values:
             return mean_of(infocompactness_of(normalised(weights)))
 
-        both = [Statistic(len(z), modular), Statistic(len(z), compact)]
+        rows = np.arange(len(z))
+        both = [Statistic(rows, modular), Statistic(rows, compact)]
         return [*both, _explicit(z, true, fit, test)]
 
     meanings = [
@@ -97,10 +105,11 @@ def infomec(
         Meaning(
             "factors that each show in one latent only",
             "any map of each; latents that depend on several factors at once",
+            needs=APART,
         ),
         Meaning("the factors up to a linear read-out", ANY_MIXING),
     ]
-    return InfoMEC(*scored_each(measure, latents, meanings, seed=seed))
+    return InfoMEC(*scored_each(measure, latents, meanings, sampling, nulls=SLOW))
 
 
 def infomodularity_of(information: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -141,7 +150,7 @@ def _explicit(
     def explicit(weights: np.ndarray) -> Values:
         return mean_of(np.hstack([of(weights) for of in parts])[:, order])
 
-    return Statistic(len(test), explicit)
+    return Statistic(test, explicit)
 
 
 def _uncertainty_removed(

@@ -7,16 +7,22 @@ import numpy as np
 from scipy.special import digamma
 from scipy.stats import chi2
 
+from demix.metrics.blocks import Blocks, sampling_of
 from demix.metrics.factors import Factors, binned, check_factors
-from demix.metrics.score import Meaning, Score
-from demix.metrics.statistic import Statistic, mean_of, over, scored
+from demix.metrics.score import APART, Meaning, Score
+from demix.metrics.statistic import SLOW, Statistic, mean_of, over, scored
 
 _LEVEL = 0.01
 _NEIGHBOURS = 10
 
 
 def modularity(
-    latents: Any, factors: Any, *, categorical: Sequence[int] | None = None, seed: int = 0
+    latents: Any,
+    factors: Any,
+    *,
+    categorical: Sequence[int] | None = None,
+    blocks: Blocks = None,
+    seed: int = 0,
 ) -> Score:
     r"""Return the modularity (Ridgeway & Mozer 2018, Section 3).
 
@@ -40,18 +46,22 @@ def modularity(
     0.666667
     """
     latents, true = check_factors(latents, factors, categorical)
+    sampling = sampling_of(latents, true.values, blocks, seed)
 
     def measure(z: np.ndarray) -> Statistic:
-        information = binned_information(z, true)
-        return Statistic(len(z), lambda weights: mean_of(modularity_of(information.of(weights)[0])))
+        information = binned_information(z, true, sampling.times)
+        return Statistic(
+            np.arange(len(z)), lambda weights: mean_of(modularity_of(information.of(weights)[0]))
+        )
 
-    return scored(measure, latents, ONE_FACTOR_EACH, seed=seed)
+    return scored(measure, latents, ONE_FACTOR_EACH, sampling, nulls=SLOW)
 
 
 ONE_FACTOR_EACH = Meaning(
     "latents that each depend on one factor only",
     "any map of each; factors that are lost, or spread over several latents",
     "latent",
+    needs=APART,
 )
 
 
@@ -88,13 +98,14 @@ class Information(NamedTuple):
         return shared * self.dependent, weights @ self.entropy
 
 
-def binned_information(latents: np.ndarray, factors: Factors) -> Information:
+def binned_information(latents: np.ndarray, factors: Factors, times: float = 1.0) -> Information:
     r"""Estimate information from counts: categories, and equally filled bins of what is continuous.
 
     Counts overestimate information by about :math:`(K_s - 1)(K_z - 1) / 2N` nats for tables of
     :math:`K_s \times K_z` cells, 0.018 for 20 bins of 10 000 samples; the correction of Miller
     (1955) subtracts it, :math:`(K_{sz} - K_s - K_z + 1) / 2N` with the numbers of cells that are
-    not empty, and adds :math:`(K_s - 1) / 2N` to entropies.
+    not empty, and adds :math:`(K_s - 1) / 2N` to entropies. If only one of ``times`` rows is
+    independent, N is as many times smaller, and so is what the G-test compares with chance.
     """
     codes = np.stack([binned(column) for column in latents.T], axis=1)
     samples, number, width = len(factors), factors.number, latents.shape[1]
@@ -104,29 +115,31 @@ def binned_information(latents: np.ndarray, factors: Factors) -> Information:
     for i in range(number):
         s, kinds = factors.classes[:, i], factors.classes_of(i)
         share = np.bincount(s) / samples
-        entropy[:, i] = -np.log(share)[s] + (kinds - 1) / (2 * samples)
+        entropy[:, i] = -np.log(share)[s] + times * (kinds - 1) / (2 * samples)
         for j in range(width):
             z, bins = codes[:, j], int(codes[:, j].max()) + 1
             table = np.bincount(s * bins + z, minlength=kinds * bins).reshape(kinds, bins)
             by_chance = np.outer(share, table.sum(axis=0))
             ratio = np.log(np.where(table > 0, table, 1) / np.where(table > 0, by_chance, 1))
             excess = int((table > 0).sum()) - kinds - bins + 1
-            shared[:, i, j] = ratio[s, z] - excess / (2 * samples)
-            dependent[i, j] = _is_dependent(table, ratio, _LEVEL / dependent.size)
+            shared[:, i, j] = ratio[s, z] - times * excess / (2 * samples)
+            dependent[i, j] = _is_dependent(table, ratio, _LEVEL / dependent.size, times)
     return Information(shared.reshape(samples, -1), entropy, dependent)
 
 
-def _is_dependent(table: np.ndarray, ratio: np.ndarray, level: float) -> bool:
+def _is_dependent(table: np.ndarray, ratio: np.ndarray, level: float, times: float) -> bool:
     """Apply a G-test, with the correction of Williams (1976) for few counts."""
     freedom = (table.shape[0] - 1) * (table.shape[1] - 1)
     if freedom == 0:
         return False
     down, across = ((table.sum() / table.sum(axis=axis)).sum() - 1 for axis in (1, 0))
     inflated = 1 + down * across / (6 * table.sum() * freedom)
-    return bool(2 * (table * ratio).sum() / inflated > chi2.isf(level, freedom))
+    return bool(2 * (table * ratio).sum() / (inflated * times) > chi2.isf(level, freedom))
 
 
-def nearest_information(latents: np.ndarray, factors: Factors, seed: int) -> Information:
+def nearest_information(
+    latents: np.ndarray, factors: Factors, seed: int, times: float = 1.0
+) -> Information:
     r"""Estimate information from nearest neighbours along each latent (Ross 2014).
 
     .. math:: I = \langle \psi(N) + \psi(k) - \psi(N_s) - \psi(m) \rangle
@@ -136,7 +149,7 @@ def nearest_information(latents: np.ndarray, factors: Factors, seed: int) -> Inf
     ranks only: the sample of rank r takes the r-th of N sorted uniform numbers, which a monotone
     map of a latent does not change. Latents of which more than half are ties are counted.
     """
-    counted = binned_information(latents, factors)
+    counted = binned_information(latents, factors, times)
     shared = counted.shared.reshape(len(factors), factors.number, latents.shape[1]).copy()
     spread = np.sort(np.random.default_rng([seed, 3]).uniform(size=len(factors)))
     for j, column in enumerate(latents.T):

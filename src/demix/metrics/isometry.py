@@ -9,6 +9,7 @@ import numpy as np
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
+from demix.metrics.blocks import Blocks, sampling_of
 from demix.metrics.score import Meaning, Score
 from demix.metrics.statistic import Statistic, Values, over, scored, units_of
 
@@ -19,6 +20,7 @@ def isometry_error(
     *,
     similarity: Literal["dot"] | float = "dot",
     rounds: int = 8,
+    blocks: Blocks = None,
     seed: int = 0,
 ) -> Score:
     r"""Return how far :math:`h = f \circ g` is from an isometry (Props. 1 and 4).
@@ -32,7 +34,7 @@ def isometry_error(
 
     Parameters
     ----------
-    latents, factors, seed
+    latents, factors, blocks, seed
         As in :func:`demix.affine_r2`.
     similarity : "dot" or float
         The dot product, or ``p`` for :math:`|.|_p^p`.
@@ -56,6 +58,7 @@ def isometry_error(
         raise DemixError(f'similarity must be "dot" or a number p > 0, but got {similarity!r}.')
     if rounds < 1:
         raise DemixError(f"rounds must be at least 1, but got {rounds}.")
+    sampling = sampling_of(latents, factors, blocks, seed)
     random = np.random.default_rng(seed)
     shifts = random.integers(1, len(latents), size=2 * rounds)
 
@@ -81,13 +84,14 @@ def isometry_error(
             values = np.where(size > 0, np.sqrt(over(off, size)), 1.0)
             return values, values[:, None]
 
-        return Statistic(len(z), error)
+        return Statistic(np.arange(len(z)), error)
 
     meaning = Meaning(
         "similarities kept up to one constant",
         "any map that keeps them: rotations, or permutations with signs for p != 2",
+        best=0,
     )
-    return scored(measure, latents, meaning, seed=seed)
+    return scored(measure, latents, meaning, sampling)
 
 
 def _of_samples(pairs: np.ndarray, shifts: np.ndarray) -> np.ndarray:

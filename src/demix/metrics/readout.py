@@ -10,9 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from demix._support.errors import DemixError
+from demix.metrics.blocks import Blocks, sampling_of
 from demix.metrics.factors import Factors, check_factors
 from demix.metrics.score import Meaning, Score
-from demix.metrics.statistic import Statistic, Values, halves, mean_of, over, scored
+from demix.metrics.statistic import SLOW, SLOWEST, Statistic, Values, mean_of, over, scored
 
 # Nearly no penalty, enough to give classes that can be separated a finite optimum.
 _STRENGTH = 1e4
@@ -20,7 +21,12 @@ _LEFT_OPEN = "which latent depends on which factor, and any mixing of them"
 
 
 def linear_accuracy(
-    latents: Any, factors: Any, *, categorical: Sequence[int] | None = None, seed: int = 0
+    latents: Any,
+    factors: Any,
+    *,
+    categorical: Sequence[int] | None = None,
+    blocks: Blocks = None,
+    seed: int = 0,
 ) -> Score:
     """Return the held-out accuracy of linear classifiers from latents to categories.
 
@@ -49,19 +55,25 @@ def linear_accuracy(
             "linear_accuracy needs a categorical factor, but all columns are numbers; list some as "
             "categorical, or use affine_r2."
         )
-    fit, test = halves(len(latents), seed)
+    sampling = sampling_of(latents, true.values, blocks, seed)
+    fit, test = sampling.halves()
 
     def measure(z: np.ndarray) -> Statistic:
         guessed = [class_shares(z, true.classes[:, i], fit, test).argmax(axis=1) for i in columns]
         right = np.stack(guessed, axis=1) == true.classes[test][:, columns]
-        return Statistic(len(test), lambda weights: mean_of(weights @ right))
+        return Statistic(test, lambda weights: mean_of(weights @ right))
 
     meaning = Meaning("categories that hyperplanes separate", _LEFT_OPEN)
-    return scored(measure, latents, meaning, seed=seed)
+    return scored(measure, latents, meaning, sampling, nulls=SLOW)
 
 
 def explicitness(
-    latents: Any, factors: Any, *, categorical: Sequence[int] | None = None, seed: int = 0
+    latents: Any,
+    factors: Any,
+    *,
+    categorical: Sequence[int] | None = None,
+    blocks: Blocks = None,
+    seed: int = 0,
 ) -> Score:
     """Return the explicitness (Ridgeway & Mozer 2018, Section 3).
 
@@ -84,7 +96,8 @@ def explicitness(
     (True, 0.5)
     """
     latents, true = check_factors(latents, factors, categorical)
-    fit, test = halves(len(latents), seed)
+    sampling = sampling_of(latents, true.values, blocks, seed)
+    fit, test = sampling.halves()
 
     def measure(z: np.ndarray) -> Statistic:
         areas = [
@@ -104,10 +117,10 @@ def explicitness(
             ]
             return mean_of(np.stack(parts, axis=1))
 
-        return Statistic(len(test), area)
+        return Statistic(test, area)
 
     meaning = Meaning("each category, or part of a range, on one side of a hyperplane", _LEFT_OPEN)
-    return scored(measure, latents, meaning, seed=seed)
+    return scored(measure, latents, meaning, sampling, nulls=SLOWEST)
 
 
 def class_shares(

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, warn
+from demix.metrics.blocks import Blocks, blocks_of, sampling_of, warn_if_alike
 from demix.metrics.correlation import mean_correlation
 from demix.metrics.dci import DCI, dci
 from demix.metrics.factors import check_factors
@@ -18,6 +19,7 @@ from demix.metrics.infomec import InfoMEC, infomec
 from demix.metrics.information import modularity
 from demix.metrics.isometry import isometry_error
 from demix.metrics.readout import explicitness, linear_accuracy
+from demix.metrics.regimes import distrusted
 from demix.metrics.regression import affine_r2, orthogonal_r2
 from demix.metrics.score import Score
 from demix.metrics.votes import beta_vae_score, factor_vae_score
@@ -34,22 +36,17 @@ class _Entry:
     call: Callable[..., Any]  # from latents and factors to a score, or to a tuple of them
     of: Literal["numbers", "categories", "factors"] = "factors"  # continuous, categories or both
     square: bool = False  # whether it needs as many latents as factors
-    best: int = 1
     slow: bool = False  # whether it is given at most 20 000 samples
 
 
+_ISOMETRY = partial(isometry_error, similarity=2)
 _SPEARMAN = partial(mean_correlation, method="spearman")
 ENTRIES = (
     _Entry({"affine_r2": "affine R²"}, affine_r2, "numbers"),
     _Entry({"orthogonal_r2": "orthogonal R²"}, orthogonal_r2, "numbers", square=True),
     _Entry({"mean_correlation": "MCC (Pearson)"}, mean_correlation, "numbers"),
     _Entry({"mean_correlation_spearman": "MCC (Spearman)"}, _SPEARMAN, "numbers"),
-    _Entry(
-        {"isometry_error": "isometry error (L2)"},
-        partial(isometry_error, similarity=2),
-        "numbers",
-        best=0,
-    ),
+    _Entry({"isometry_error": "isometry error (L2)"}, _ISOMETRY, "numbers"),
     _Entry({"linear_accuracy": "linear accuracy"}, linear_accuracy, "categories", slow=True),
     _Entry({f"dci_{name}": f"DCI {name}" for name in DCI._fields}, dci, slow=True),
     _Entry({"mutual_information_gap": "MIG"}, mutual_information_gap, slow=True),
@@ -75,13 +72,15 @@ def all_scores(
     categorical: Sequence[int] | None = None,
     only: Iterable[str] | None = None,
     callback: Callable[[int, int, str], None] | None = None,
+    blocks: Blocks = None,
     seed: int = 0,
 ) -> dict[str, Score]:
     """Return every score that is defined for latents and factors, by name.
 
     Scores of numbers are taken of the continuous factors, linear accuracy of the categories, all
     others of both together. Scores that take long are given at most 20 000 samples, drawn at
-    random.
+    random. A :class:`DemixWarning` says if neighbouring rows are alike but ``blocks`` is None, and
+    another one which scores cannot be trusted here.
 
     Parameters
     ----------
@@ -97,6 +96,8 @@ def all_scores(
     callback : callable, optional
         Called before each score with the number of finished calls, the number of all, and the
         name of the next.
+    blocks : None, int, "auto" or array (N,)
+        Which rows are alike, as in :func:`demix.affine_r2`.
     seed : int
         Seed of the splits, of fits that draw, of the shuffled baselines and of the intervals.
 
@@ -120,9 +121,13 @@ def all_scores(
         raise DemixError(
             f"Scores are {', '.join(_ENTRY_OF)}, but got {', '.join(wanted - set(_ENTRY_OF))}."
         )
-    some: Any = slice(None)
+    sampling = sampling_of(found, true.values, blocks, seed)
+    warn_if_alike(found, sampling)
+    every = some = np.arange(len(found))
     if len(found) > _ENOUGH:
         some = np.random.default_rng([seed, 7]).permutation(len(found))[:_ENOUGH]
+        # Blocks in time order need rows in time order.
+        some = some if blocks is None else np.sort(some)
     calls = []
     for entry in ENTRIES:
         columns = scored_columns(next(iter(entry.names)), true.categorical)
@@ -133,15 +138,17 @@ def all_scores(
     for done, (entry, columns) in enumerate(calls):
         if callback is not None:
             callback(done, len(calls), next(iter(entry.names.values())))
-        rows = some if entry.slow else slice(None)
-        given = {}
+        rows = some if entry.slow else every
+        given: dict[str, Any] = {"blocks": blocks_of(sampling, rows), "seed": seed}
         if entry.of != "numbers":
             given["categorical"] = np.flatnonzero(true.categorical[columns]).tolist()
-        result = entry.call(found[rows], true.values[rows][:, columns], seed=seed, **given)
+        result = entry.call(found[rows], true.values[rows][:, columns], **given)
         results = result if len(entry.names) > 1 else [result]
         scores |= {
             name: score for name, score in zip(entry.names, results, strict=True) if name in wanted
         }
+    if doubt := distrusted({label(name): score for name, score in scores.items()}):
+        warn(doubt)
     return scores
 
 
@@ -155,8 +162,3 @@ def scored_columns(name: str, categorical: Sequence[bool] | np.ndarray) -> np.nd
 def label(name: str) -> str:
     """Return what tables call a score."""
     return _ENTRY_OF[name].names[name]
-
-
-def best(name: str) -> int:
-    """Return the best value of a score."""
-    return _ENTRY_OF[name].best

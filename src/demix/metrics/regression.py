@@ -10,21 +10,13 @@ from sklearn.linear_model import LinearRegression
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
+from demix.metrics.blocks import Blocks, sampling_of
 from demix.metrics.score import ANY_MIXING, Meaning, Score
-from demix.metrics.statistic import (
-    Statistic,
-    Values,
-    halves,
-    mean_of,
-    over,
-    r2_of,
-    scored,
-    unit_columns,
-)
+from demix.metrics.statistic import Statistic, Values, mean_of, over, r2_of, scored, unit_columns
 from demix.theory.setting import UP_TO
 
 
-def affine_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
+def affine_r2(latents: Any, factors: Any, *, blocks: Blocks = None, seed: int = 0) -> Score:
     r"""Return the held-out :math:`R^2` of a linear regression from latents to factors.
 
     Fitted with an intercept on one random half of the samples and scored on the other, the mean
@@ -37,6 +29,12 @@ def affine_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
         What an encoder recovered.
     factors : array (N, n)
         The true factors.
+    blocks : None, int, "auto" or array (N,)
+        Which rows are alike: none, those of blocks of this length in time order ("auto" takes it
+        from their autocorrelation), or those of the same recording, subject or film, named by a
+        number or a text for each row. Blocks in time order fit in one half of the time and score
+        in the other, after a gap of one block; others fit or score as a whole. Intervals redraw
+        whole blocks, and chance keeps them together.
     seed : int
         Seed of the split, of the shuffled baseline and of the interval.
 
@@ -57,17 +55,18 @@ def affine_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
     True
     """
     latents, factors = map(unit_columns, check_pair(latents, factors))
-    fit, test = halves(len(latents), seed)
+    sampling = sampling_of(latents, factors, blocks, seed)
+    fit, test = sampling.halves()
 
     def measure(z: np.ndarray) -> Statistic:
         predicted = LinearRegression().fit(z[fit], factors[fit]).predict(z[test])
-        return _mean_r2(predicted, factors[test])
+        return _mean_r2(predicted, factors, test)
 
     meaning = Meaning(f"the factors up to {UP_TO['affine']}", ANY_MIXING)
-    return scored(measure, latents, meaning, seed=seed)
+    return scored(measure, latents, meaning, sampling)
 
 
-def orthogonal_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
+def orthogonal_r2(latents: Any, factors: Any, *, blocks: Blocks = None, seed: int = 0) -> Score:
     r"""Return the held-out :math:`R^2` of the best rotation, with one scale and a shift.
 
     Orthogonal Procrustes on one half of the samples, scored on the other. 1 means identified up
@@ -87,23 +86,26 @@ def orthogonal_r2(latents: Any, factors: Any, *, seed: int = 0) -> Score:
     True
     """
     latents, factors = _check_square(latents, factors)
-    fit, test = halves(len(latents), seed)
+    sampling = sampling_of(latents, factors, blocks, seed)
+    fit, test = sampling.halves()
 
     def measure(z: np.ndarray) -> Statistic:
         z_mean, s_mean = z[fit].mean(axis=0), factors[fit].mean(axis=0)
         centred = z[fit] - z_mean
         rotation, strength = orthogonal_procrustes(centred, factors[fit] - s_mean)
         scale = strength / max(float(np.square(centred).sum()), np.finfo(float).tiny)
-        return _mean_r2((z[test] - z_mean) @ rotation * scale + s_mean, factors[test])
+        return _mean_r2((z[test] - z_mean) @ rotation * scale + s_mean, factors, test)
 
     meaning = Meaning(
         f"the factors up to {UP_TO['orthogonal']}, with one scale and a shift",
         "which latent is which factor: any rotation scores the same",
     )
-    return scored(measure, latents, meaning, seed=seed)
+    return scored(measure, latents, meaning, sampling)
 
 
-def orthogonality_error(latents: Any, factors: Any, *, seed: int = 0) -> Score:
+def orthogonality_error(
+    latents: Any, factors: Any, *, blocks: Blocks = None, seed: int = 0
+) -> Score:
     r"""Return the mean deviation of the singular values of the map from factors to latents.
 
     .. math:: \frac{1}{d} \sum_i \left| \frac{s_i}{\bar s} - 1 \right|
@@ -127,6 +129,7 @@ def orthogonality_error(latents: Any, factors: Any, *, seed: int = 0) -> Score:
     0.5
     """
     latents, factors = _check_square(latents, factors)
+    sampling = sampling_of(latents, factors, blocks, seed)
     true = factors - factors.mean(axis=0)
 
     def measure(z: np.ndarray) -> Statistic:
@@ -136,13 +139,14 @@ def orthogonality_error(latents: Any, factors: Any, *, seed: int = 0) -> Score:
             relative = _relative(both, weights)
             return np.abs(relative - 1).mean(axis=1), relative
 
-        return Statistic(len(z), deviation)
+        return Statistic(np.arange(len(z)), deviation)
 
     meaning = Meaning(
         f"a linear part that is {UP_TO['orthogonal']} with one scale",
         "any nonlinear part: read it together with a regression score",
+        best=0,
     )
-    return scored(measure, latents, meaning, seed=seed)
+    return scored(measure, latents, meaning, sampling)
 
 
 def _check_square(latents: Any, factors: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -155,9 +159,9 @@ def _check_square(latents: Any, factors: Any) -> tuple[np.ndarray, np.ndarray]:
     return z, s
 
 
-def _mean_r2(predicted: np.ndarray, true: np.ndarray) -> Statistic:
-    r2 = r2_of(true - predicted, true)
-    return Statistic(len(true), lambda weights: mean_of(r2(weights)))
+def _mean_r2(predicted: np.ndarray, factors: np.ndarray, test: np.ndarray) -> Statistic:
+    r2 = r2_of(factors[test] - predicted, factors[test])
+    return Statistic(test, lambda weights: mean_of(r2(weights)))
 
 
 def _relative(both: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -12,13 +12,20 @@ Interval = tuple[float, float]
 
 
 class Meaning(NamedTuple):
-    """What the best value of a score certifies and leaves open, and what its parts belong to."""
+    """What the best value of a score certifies and leaves open, and what its parts belong to.
+
+    ``needs`` names what must hold for a score to be trusted, see :mod:`demix.metrics.regimes`.
+    """
 
     certifies: str
     leaves_open: str
     per: Literal["factor", "latent"] = "factor"
+    best: Literal[0, 1] = 1
+    needs: tuple[str, ...] = ("rows",)
 
 
+APART = ("rows", "factors apart")
+PICKED = (*APART, "few latents")
 ANY_MIXING = "which latent is which factor, and any mixing of them"
 
 
@@ -28,19 +35,27 @@ class Score(float):
     Attributes
     ----------
     baseline : float
-        The same score for latents whose rows were shuffled: what chance gives. Shuffling keeps
-        everything about the latents but their tie to the factors, so it is exactly the null of
-        independence. An untrained network would be another random representation, but no null:
-        even a random linear map of the factors has an affine :math:`R^2` of 1.
+        The median of the same score for latents whose rows were shuffled, or shifted against the
+        factors in blocks: what chance gives. It keeps everything about the latents but their tie
+        to the factors, so it is the null of independence. An untrained network would be another
+        random representation, but no null: even a random linear map of the factors has an affine
+        :math:`R^2` of 1.
     low, high : float
-        Ends of a 95 % bootstrap interval: samples that score are drawn anew, fits and bins stay.
-        Like ``baseline`` they are computed on first use.
+        Ends of a 95 % interval, each the farther of two. One is that of the bootstrap: samples that
+        score are drawn anew, fits and bins stay. The other is how much the score varies by chance,
+        times what it leaves unexplained. Like ``baseline`` they are computed on first use.
     per_factor : ndarray (n,) or None
         The score of each factor, where the score is a mean over factors.
     per_latent : ndarray (m,) or None
         The score of each latent, where the score is a mean over latents.
     certifies, leaves_open : str
         What the best value says of the factors, and what it leaves undecided.
+    best : 0 or 1
+        The best value.
+    trusted : str
+        When the score can be trusted.
+    doubts : str
+        What of that does not hold here; empty if all of it does.
     assignment : ndarray (n,) of int or None
         For matching scores, the latent (column) of each factor, -1 for none.
 
@@ -66,12 +81,14 @@ class Score(float):
         value: float,
         meaning: Meaning,
         parts: np.ndarray,
+        regime: tuple[str, str],
         *,
         baseline: Callable[[], float],
         interval: Callable[[], Interval],
         assignment: np.ndarray | None = None,
     ) -> None:
         self.certifies, self.leaves_open = meaning.certifies, meaning.leaves_open
+        self.best, (self.trusted, self.doubts) = meaning.best, regime
         self.per_factor = parts if meaning.per == "factor" else None
         self.per_latent = parts if meaning.per == "latent" else None
         self.assignment = assignment

@@ -2,22 +2,28 @@
 
 Every score is a function of weighted means over such samples. The value is that of equal weights.
 The bootstrap draws samples with replacement, which is another weighting, and costs a product of
-matrices in place of a new fit.
+matrices in place of a new fit. Chance needs new fits, of latents in other orders.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import norm
+from scipy.stats import t as student
 
-from demix.metrics.score import Meaning, Score
+from demix.metrics.blocks import Sampling
+from demix.metrics.regimes import regime
+from demix.metrics.score import Interval, Meaning, Score
 
-_DRAWS = 200
-# Weights that are held in memory at a time, whatever the number of samples.
-_WEIGHTS = 4_000_000
+# How often chance is measured: most scores, for many rows less often; those that take long.
+_NULLS, SLOW, SLOWEST = 100, 20, 5
+_NULL_ROWS = 2_000_000
+# Quantiles of fewer draws are those of Student's distribution.
+_FEW = 40
 
 Values = tuple[np.ndarray, np.ndarray]
 """A score under B weightings, ``(B,)``, and its parts, ``(B, p)``."""
@@ -26,32 +32,32 @@ Values = tuple[np.ndarray, np.ndarray]
 class Statistic(NamedTuple):
     """A function of weighted means over held-out samples."""
 
-    samples: int
+    rows: np.ndarray  # numbers of these samples
     of_weights: Callable[[np.ndarray], Values]  # of weights (B, samples), whose rows sum to 1
 
     def unweighted(self) -> Values:
         """Return the value and its parts with all samples weighted equally."""
-        values, parts = self.of_weights(np.full((1, self.samples), 1 / self.samples))
+        samples = len(self.rows)
+        values, parts = self.of_weights(np.full((1, samples), 1 / samples))
         return values[0], parts[0]
 
-    def bootstrap(self, seed: int) -> Values:
-        """Return values and parts for samples that are drawn with replacement."""
-        drawn = [self.of_weights(weights) for weights in _weights(self.samples, seed)]
+    def bootstrap(self, sampling: Sampling) -> Values:
+        """Return values and parts for blocks of samples that are drawn with replacement."""
+        drawn = [self.of_weights(weights) for weights in sampling.weights(self.rows)]
         values, parts = zip(*drawn, strict=True)
         return np.concatenate(values), np.concatenate(parts)
 
-    def interval(self, seed: int) -> tuple[float, float]:
-        """Return the ends of a 95 % interval of the value."""
+    def interval(self, sampling: Sampling, best: int, null: np.ndarray) -> Interval:
+        """Return the ends of a 95 % interval of the value.
+
+        Two things vary: the samples that score, which the bootstrap redraws, and what was fitted
+        to others. The latter shows in the null, and shrinks with what is left unexplained. Each
+        end is the farther of both.
+        """
         value = float(self.unweighted()[0])
-        low, high = np.quantile(self.bootstrap(seed)[0], [0.025, 0.975])
-        # A maximum over latents grows when samples are redrawn; the value itself stays inside.
-        return min(float(low), value), max(float(high), value)
-
-
-def halves(samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Split the row numbers at random into those that fit and those that score."""
-    order = np.random.default_rng(seed).permutation(samples)
-    return order[: samples // 2], order[samples // 2 :]
+        ends = [value, *np.quantile(self.bootstrap(sampling)[0], [0.025, 0.975])]
+        ends += _null_ends(value, best, null)
+        return float(min(ends)), float(max(ends))
 
 
 def mean_of(parts: np.ndarray) -> Values:
@@ -63,72 +69,83 @@ def scored(
     measure: Callable[[np.ndarray], Statistic],
     latents: np.ndarray,
     meaning: Meaning,
+    sampling: Sampling,
     *,
-    seed: int,
-    null: np.ndarray | None = None,
+    nulls: int = _NULLS,
     assignment: np.ndarray | None = None,
 ) -> Score:
     """Return the score of what ``measure`` returns for the latents.
 
-    Its chance level is measured on first use, on ``null``; by default on the latents with their
-    rows shuffled.
+    Its chance level is measured on first use, on the latents in up to ``nulls`` other orders.
     """
-
-    def chance() -> Statistic:
-        return measure(_shuffled(latents, seed) if null is None else null)
-
-    return _score(measure(latents), chance, meaning, seed, assignment)
+    [score] = scored_each(lambda z: [measure(z)], latents, [meaning], sampling, nulls=nulls)
+    score.assignment = assignment
+    return score
 
 
 def scored_each(
     measure: Callable[[np.ndarray], Sequence[Statistic]],
     latents: np.ndarray,
     meanings: Sequence[Meaning],
+    sampling: Sampling,
     *,
-    seed: int,
+    nulls: int = _NULLS,
 ) -> list[Score]:
     """Return several scores of one measurement; chance is measured once for all of them."""
-    null = cache(lambda: measure(_shuffled(latents, seed)))
+    number = int(np.clip(_NULL_ROWS // len(latents), min(nulls, SLOW), nulls))
 
-    def chance(number: int) -> Callable[[], Statistic]:
-        return lambda: null()[number]
+    @cache
+    def null() -> np.ndarray:
+        draws = (measure(latents[order]) for order in sampling.orders(number))
+        return np.array([[one.unweighted()[0] for one in draw] for draw in draws])
+
+    def chance(place: int) -> Callable[[], np.ndarray]:
+        return lambda: null()[:, place]
 
     both = zip(measure(latents), meanings, strict=True)
-    return [_score(one, chance(i), meaning, seed) for i, (one, meaning) in enumerate(both)]
+    return [
+        _score(statistic, chance(place), meaning, sampling)
+        for place, (statistic, meaning) in enumerate(both)
+    ]
 
 
 def _score(
     statistic: Statistic,
-    chance: Callable[[], Statistic],
+    null: Callable[[], np.ndarray],
     meaning: Meaning,
-    seed: int,
-    assignment: np.ndarray | None = None,
+    sampling: Sampling,
 ) -> Score:
     value, parts = statistic.unweighted()
     return Score(
         float(value),
         meaning,
         parts,
-        baseline=lambda: float(chance().unweighted()[0]),
-        interval=lambda: statistic.interval(seed),
-        assignment=assignment,
+        regime(meaning.needs, sampling),
+        baseline=lambda: float(np.median(null())),
+        interval=lambda: statistic.interval(sampling, meaning.best, null()),
     )
 
 
-def _shuffled(latents: np.ndarray, seed: int) -> np.ndarray:
-    return latents[np.random.default_rng([seed, 1]).permutation(len(latents))]
+def _null_ends(value: float, best: int, null: np.ndarray) -> list[float]:
+    """Return between which chance levels a value is what chance gives in 95 % of cases.
 
-
-def _weights(samples: int, seed: int) -> Iterator[np.ndarray]:
-    """Yield the weights ``(B, samples)`` of samples drawn with replacement, some at a time."""
-    random = np.random.default_rng([seed, 2])
-    at_once = min(_DRAWS, max(1, _WEIGHTS // samples))
-    for start in range(0, _DRAWS, at_once):
-        number = min(at_once, _DRAWS - start)
-        drawn = random.integers(samples, size=(number, samples))
-        drawn += samples * np.arange(number)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=number * samples)
-        yield counts.reshape(number, samples) / samples
+    What a score leaves to its best value is compared as a ratio: that of :math:`R^2` by chance has
+    no bound, and the noise of a map that is nearly right is as small as what it leaves.
+    """
+    left = np.abs(best - null)
+    middle = float(np.median(left))
+    if middle == 0:
+        return []
+    low, high = np.quantile(left / middle, [0.025, 0.975])
+    if len(null) < _FEW:
+        # The median deviation, since a rare false finding makes some scores 1 by chance.
+        spread = norm.isf(0.25) ** -1 * float(np.median(np.abs(left / middle - 1)))
+        reach = float(student.isf(0.025, len(null) - 1)) * spread * (1 + 1 / len(null)) ** 0.5
+        low, high = max(0.0, 1 - reach), 1 + reach
+    own = abs(best - value)
+    # No chance level is farther from the best value than what chance ever gave.
+    most = own and min(own / low if low > 0 else np.inf, float(left.max()))
+    return [best + (x if best == 0 else -x) for x in (own / high, most)]
 
 
 def units_of(x: np.ndarray) -> np.ndarray:

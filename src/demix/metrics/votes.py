@@ -13,16 +13,22 @@ from typing import Any
 
 import numpy as np
 
+from demix.metrics.blocks import Blocks, sampling_of
 from demix.metrics.factors import Factors, check_factors
 from demix.metrics.readout import class_shares
-from demix.metrics.score import Meaning, Score
-from demix.metrics.statistic import Statistic, halves, mean_of, over, scored, unit_columns
+from demix.metrics.score import APART, Meaning, Score
+from demix.metrics.statistic import SLOW, Statistic, mean_of, over, scored, unit_columns
 
 _RUN = 64
 
 
 def beta_vae_score(
-    latents: Any, factors: Any, *, categorical: Sequence[int] | None = None, seed: int = 0
+    latents: Any,
+    factors: Any,
+    *,
+    categorical: Sequence[int] | None = None,
+    blocks: Blocks = None,
+    seed: int = 0,
 ) -> Score:
     r"""Return the beta-VAE score (Higgins et al. 2017, Section 3).
 
@@ -55,12 +61,18 @@ def beta_vae_score(
     meaning = Meaning(
         "factors that differ in which latents they leave unchanged",
         "which latent is which factor: most mixings of them score the same",
+        needs=APART,
     )
-    return _guessed(guess, latents, factors, categorical, seed, meaning)
+    return _guessed(guess, latents, factors, categorical, blocks, seed, meaning)
 
 
 def factor_vae_score(
-    latents: Any, factors: Any, *, categorical: Sequence[int] | None = None, seed: int = 0
+    latents: Any,
+    factors: Any,
+    *,
+    categorical: Sequence[int] | None = None,
+    blocks: Blocks = None,
+    seed: int = 0,
 ) -> Score:
     r"""Return the FactorVAE score (Kim & Mnih 2018, Section 4).
 
@@ -90,8 +102,9 @@ def factor_vae_score(
     meaning = Meaning(
         "for each factor a latent that varies least when that factor is fixed",
         "any map of each latent, its dependence on other factors, latents beyond the first",
+        needs=APART,
     )
-    return _guessed(guess, latents, factors, categorical, seed, meaning)
+    return _guessed(guess, latents, factors, categorical, blocks, seed, meaning)
 
 
 def _guessed(
@@ -99,15 +112,17 @@ def _guessed(
     latents: Any,
     factors: Any,
     categorical: Sequence[int] | None,
+    blocks: Blocks,
     seed: int,
     meaning: Meaning,
 ) -> Score:
     """Return the accuracy of guesses from the runs of one half for those of the other."""
     latents, true = check_factors(latents, factors, categorical)
+    sampling = sampling_of(latents, true.values, blocks, seed)
     moved = unit_columns(latents)
     moved = moved[:, moved.any(axis=0)]
     scaled = moved / moved.std(axis=0)
-    parts = [_runs(true, rows, seed) for rows in halves(len(latents), seed)]
+    parts = [_runs(true, rows, seed) for rows in sampling.halves()]
     fixed = np.concatenate([factor for _, factor in parts])
     known = len(parts[0][1])
     members = np.eye(true.number)[fixed[known:]]
@@ -119,10 +134,10 @@ def _guessed(
             guessed = guess(z[parts[0][0]], fixed, z[parts[1][0]])
         right = members * (guessed == fixed[known:])[:, None]
         return Statistic(
-            len(members), lambda weights: mean_of(over(weights @ right, weights @ members))
+            parts[1][0][:, 0], lambda weights: mean_of(over(weights @ right, weights @ members))
         )
 
-    return scored(measure, scaled, meaning, seed=seed)
+    return scored(measure, scaled, meaning, sampling, nulls=SLOW)
 
 
 def _runs(factors: Factors, rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:

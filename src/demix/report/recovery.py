@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from demix.metrics.correlation import correlation_matrix
-from demix.metrics.registry import best, label
+from demix.metrics.registry import label
 from demix.metrics.score import Score
 from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Text
 from demix.report.figures import correlation_heatmap, recovered_scatter
@@ -161,7 +161,7 @@ def certified(scores: Mapping[str, Score]) -> Table:
                 shown(float(score), ".4f"),
                 f"{shown(score.low, '.4f')} to {shown(score.high, '.4f')}",
                 shown(score.baseline, ".4f"),
-                f"{best(name)}: {score.certifies}",
+                f"{score.best}: {score.certifies}",
                 score.leaves_open,
             ]
             for name, score in scores.items()

@@ -7,10 +7,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 
+from demix.metrics.blocks import exchangeable
 from demix.metrics.probes.logistic import PENALTIES, Logits, logistic, product
 from demix.metrics.probes.measures import measured_binary, measured_categories, measured_numbers
 from demix.metrics.probes.readouts import read_out
-from demix.metrics.probes.result import ProbeSplit, random_split
+from demix.metrics.probes.result import ProbeSplit, split_of
 from demix.metrics.probes.ridge import Basis, ridge
 
 
@@ -30,7 +31,7 @@ def standardised(features: np.ndarray, train: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(("rows", "width"), [(300, 8), (60, 90)], ids=["many rows", "few rows"])
 def test_ridge_in_the_axes_is_ridge_of_standardised_features(rows, width):
     features = mixed(rows, width)
-    split = random_split(rows, 0)
+    split = split_of(exchangeable(rows, 0))
     target = (features @ np.random.default_rng(1).normal(size=(width, 2))) / 1e3
     basis = Basis.of(features[split.train])
     train, validation, test = (basis(features[part]) for part in split)
@@ -46,7 +47,7 @@ def test_ridge_in_the_axes_is_ridge_of_standardised_features(rows, width):
 
 def test_logistic_fits_reach_the_optimum_of_every_factor():
     features = mixed(500, 8)
-    split = random_split(500, 0)
+    split = split_of(exchangeable(500, 0))
     inputs = standardised(features, split.train)
     random = np.random.default_rng(2)
     noise = random.logistic(size=(500, 3))

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from demix import DemixError
+from demix.metrics.blocks import exchangeable
 from demix.metrics.probes.factor import Factor
 from demix.metrics.probes.readouts import read_outs
-from demix.metrics.probes.result import ProbeSplit, random_split
+from demix.metrics.probes.result import ProbeSplit, split_of
 from demix.papers.reizinger2024.within import Indicators, read_out_within
 
 OPTIONS = {"permutations": 50, "seed": 0}
@@ -26,8 +27,10 @@ def turned(objects: int = 12, angles: int = 40) -> tuple[np.ndarray, np.ndarray,
 
 def test_an_angle_with_a_zero_for_each_object_is_read_out_within_objects_only():
     features, angle, blocks = turned()
-    factor, split = Factor("angle", angle, "periodic", 360), random_split(len(angle), 0)
-    [across] = read_outs(features, [factor], split, **OPTIONS)
+    factor, split = Factor("angle", angle, "periodic", 360), split_of(exchangeable(len(angle), 0))
+    [across] = read_outs(
+        features, [factor], split, permutations=50, sampling=exchangeable(len(features), 0)
+    )
     within = read_out_within(features, factor, blocks, split, **OPTIONS)
     assert within.scores["r"].value > 0.98
     assert within.p == 1 / 51
@@ -37,8 +40,10 @@ def test_an_angle_with_a_zero_for_each_object_is_read_out_within_objects_only():
 
 def test_one_group_is_no_group():
     features, angle, _ = turned(1, 300)
-    factor, split = Factor("angle", angle, "periodic", 360), random_split(len(angle), 0)
-    [across] = read_outs(features, [factor], split, **OPTIONS)
+    factor, split = Factor("angle", angle, "periodic", 360), split_of(exchangeable(len(angle), 0))
+    [across] = read_outs(
+        features, [factor], split, permutations=50, sampling=exchangeable(len(features), 0)
+    )
     within = read_out_within(features, factor, np.zeros(len(angle)), split, **OPTIONS)
     assert within.scores == across.scores
     assert within.penalty == across.penalty
@@ -46,7 +51,7 @@ def test_one_group_is_no_group():
 
 def test_groups_with_too_few_rows_are_left_out_and_some_must_stay():
     features, angle, blocks = turned()
-    factor, split = Factor("angle", angle, "periodic", 360), random_split(len(angle), 0)
+    factor, split = Factor("angle", angle, "periodic", 360), split_of(exchangeable(len(angle), 0))
     lonely = np.where(np.arange(len(angle)) == split.test[0], 99, blocks)
     found = read_out_within(features, factor, lonely, split, **OPTIONS)
     assert found.scores["r"].value > 0.98
@@ -60,8 +65,10 @@ def test_categories_can_be_measured_like_numbers():
     told = Indicators("shape", shape, "categorical")
     split = ProbeSplit(*np.split(random.permutation(300), [200, 250]))
     plain = np.column_stack([told.targets @ random.normal(size=(3, 3)), random.normal(size=300)])
-    [found] = read_outs(plain, [told], split, **OPTIONS)
+    [found] = read_outs(plain, [told], split, permutations=50, sampling=exchangeable(len(plain), 0))
     assert found.scores["r"].value > 0.999
     assert found.scores["r2"].value > 0.999
-    [blind] = read_outs(plain[:, 3:], [told], split, **OPTIONS)
+    [blind] = read_outs(
+        plain[:, 3:], [told], split, permutations=50, sampling=exchangeable(len(plain), 0)
+    )
     assert abs(blind.scores["r"].value) < 0.3

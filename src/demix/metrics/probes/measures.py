@@ -46,7 +46,7 @@ def measured_numbers(predicted: np.ndarray, true: np.ndarray) -> Measured:
         products = sum(t[:, j][orders] @ p[:, j] for j in range(columns))
         return over(np.asarray(products), np.full(len(orders), size))
 
-    return Measured(("r", "r2"), Statistic(len(true), scores), shuffled)
+    return Measured(("r", "r2"), Statistic(np.arange(len(true)), scores), shuffled)
 
 
 def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measured:
@@ -71,7 +71,7 @@ def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measu
         return np.asarray((true.astype(float)[orders] @ ranks - lowest) / pairs)
 
     return Measured(
-        ("auc", "balanced_accuracy", "accuracy"), Statistic(len(true), scores), shuffled
+        ("auc", "balanced_accuracy", "accuracy"), Statistic(np.arange(len(true)), scores), shuffled
     )
 
 
@@ -91,7 +91,9 @@ def measured_categories(
     def scores(weights: np.ndarray) -> Values:
         return _parts([balanced(weights), weights @ right])
 
-    return Measured(("balanced_accuracy", "accuracy"), Statistic(len(true), scores), shuffled)
+    return Measured(
+        ("balanced_accuracy", "accuracy"), Statistic(np.arange(len(true)), scores), shuffled
+    )
 
 
 def _recall(

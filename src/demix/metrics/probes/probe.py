@@ -9,9 +9,10 @@ from scipy.stats import false_discovery_control
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_matrix, check_seed
+from demix.metrics.blocks import Blocks, Sampling, sampling_of, warn_if_alike
 from demix.metrics.probes.factor import Factor, factors_of, unknown_factors
 from demix.metrics.probes.readouts import Progress, missing, read_outs
-from demix.metrics.probes.result import ProbeSplit, ReadOut, random_split
+from demix.metrics.probes.result import ProbeSplit, ReadOut, split_of
 
 LEVEL = 0.05
 """Share of false findings that is accepted."""
@@ -67,11 +68,15 @@ class Probed:
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """How well features predict the factors of a table, and the size of the null of each."""
+    """How well features predict the factors of a table, and the size of the null of each.
+
+    ``effective`` is how many independent rows all rows are worth.
+    """
 
     factors: tuple[Probed, ...]
     split: ProbeSplit
     permutations: int
+    effective: float
 
     def __getitem__(self, name: str) -> Probed:
         for one in self.factors:
@@ -83,6 +88,7 @@ class Probe:
         """Return it as plain data."""
         return {
             "rows": {name: len(part) for name, part in self.split._asdict().items()},
+            "effective_rows": self.effective,
             "permutations": self.permutations,
             "tested": sum(one.read_out is not None for one in self.factors),
             "factors": [one.to_dict() for one in self.factors],
@@ -96,6 +102,7 @@ def probe(
     only: Sequence[str] | None = None,
     kinds: Mapping[str, str] | None = None,
     periods: Mapping[str, float] | None = None,
+    blocks: Blocks = None,
     callback: Progress = lambda done, total, name: None,
     seed: int = 0,
 ) -> Probe:
@@ -108,8 +115,9 @@ def probe(
     The null of a factor is its score with the held-out values in random order. A fitted read-out
     is a fixed function of the features; if they do not depend on the factor, all orders of the
     held-out values are equally likely given what it predicts, so that the test is exact for any
-    number of rows, and needs no second fit. This assumes rows that do not depend on each other:
-    of frames of one film, leave whole films out by a split of your own, see :func:`read_out`.
+    number of rows, and needs no second fit. This assumes rows that do not depend on each other: of
+    a time series or of frames of films, say by ``blocks`` which rows are alike. Parts are then
+    contiguous in time or hold whole films, and the held-out values are shifted in a circle.
 
     Parameters
     ----------
@@ -126,6 +134,8 @@ def probe(
         all else is continuous.
     periods : dict, optional
         Periods of factors that repeat, such as 360; read out as sine and cosine.
+    blocks : None, int, "auto" or array (N,)
+        Which rows are alike, as in :func:`demix.affine_r2`.
     callback : callable, optional
         Called with the number of finished steps, the number of all, and the name of the next.
     seed : int
@@ -151,12 +161,15 @@ def probe(
     >>> {one.factor.name: one.bonferroni < 0.05 for one in found.factors}
     {'size': True, 'shape': True, 'day': False}
     """
-    rows, known, reasons, split = plan(
-        features, factors, only=only, kinds=kinds, periods=periods, seed=seed
+    rows, known, reasons, split, sampling = plan(
+        features, factors, only=only, kinds=kinds, periods=periods, blocks=blocks, seed=seed
     )
+    warn_if_alike(rows, sampling)
     tested = [factor for factor, reason in zip(known, reasons, strict=True) if reason is None]
     permutations = max(_LEAST_ORDERS, _ORDERS_A_FACTOR * len(tested))
-    found = read_outs(rows, tested, split, permutations=permutations, seed=seed, callback=callback)
+    found = read_outs(
+        rows, tested, split, permutations=permutations, sampling=sampling, callback=callback
+    )
     shares = false_discovery_control([one.p for one in found]).tolist()
     probed = iter(
         Probed(factor, one, None, min(1.0, len(found) * one.p), share)
@@ -166,7 +179,7 @@ def probe(
         next(probed) if reason is None else Probed(factor, reason=reason)
         for factor, reason in zip(known, reasons, strict=True)
     ]
-    return Probe(tuple(each), split, permutations)
+    return Probe(tuple(each), split, len(found[0].null), sampling.effective)
 
 
 def plan(
@@ -176,9 +189,13 @@ def plan(
     only: Sequence[str] | None,
     kinds: Mapping[str, str] | None,
     periods: Mapping[str, float] | None,
+    blocks: Blocks,
     seed: int,
-) -> tuple[np.ndarray, list[Factor], list[str | None], ProbeSplit]:
-    """Check what :func:`probe` is given; return features, factors, reasons not to test, a split."""
+) -> tuple[np.ndarray, list[Factor], list[str | None], ProbeSplit, Sampling]:
+    """Check what :func:`probe` is given; return features, factors, reasons not to test, a split.
+
+    The last is how rows depend on each other.
+    """
     check_seed(seed)
     rows = check_matrix(features, "features", keep_float32=True)
     known = factors_of(factors, len(rows), only, kinds or {}, periods or {})
@@ -189,7 +206,13 @@ def plan(
             f"Fitting, choosing a penalty and scoring on rows of their own needs at least "
             f"{_LEAST_ROWS} rows, but got {len(rows)}."
         )
-    split = random_split(len(rows), seed)
+    sampling = sampling_of(rows, np.stack([f.codes for f in known], axis=1), blocks, seed)
+    split = split_of(sampling)
+    if not all(map(len, split)):
+        raise DemixError(
+            "Fitting, choosing a penalty and scoring on blocks of their own needs more or shorter "
+            "blocks, but one of these parts would get none."
+        )
     reasons = [factor.untestable or missing(factor, split) for factor in known]
     constant = [factor for factor in known if len(factor.levels) == 1]
     if only is not None and constant:
@@ -201,4 +224,4 @@ def plan(
         few = [f"{known[i].name}: {reason}" for i, reason in enumerate(reasons[:5])]
         listed = "; ".join([*few, "..."] if len(known) > 5 else few)
         raise DemixError(f"Expected a factor that can be tested, but there is none ({listed}).")
-    return rows, known, reasons, split
+    return rows, known, reasons, split, sampling

@@ -1,12 +1,14 @@
 """Linear read-outs: of one factor, and of several from the same features."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_matrix, check_seed
+from demix.metrics.blocks import Sampling, exchangeable
 from demix.metrics.probes.factor import Factor, column_of
 from demix.metrics.probes.logistic import logistic, product
 from demix.metrics.probes.measures import (
@@ -15,7 +17,7 @@ from demix.metrics.probes.measures import (
     measured_categories,
     measured_numbers,
 )
-from demix.metrics.probes.result import Estimate, ProbeSplit, ReadOut, random_split
+from demix.metrics.probes.result import Estimate, ProbeSplit, ReadOut, split_of
 from demix.metrics.probes.ridge import Basis, ridge
 
 Progress = Callable[[int, int, str], None]
@@ -76,11 +78,12 @@ def read_out(
             f"{len(values)} rows."
         )
     known = Factor("the factor", values, kind, period)
-    parts = random_split(len(rows), seed) if split is None else _check_split(split, len(rows))
+    sampling = exchangeable(len(rows), seed)
+    parts = split_of(sampling) if split is None else _check_split(split, len(rows))
     reason = missing(known, parts)
     if reason is not None:
         raise DemixError(f"Expected a factor that can be read out, but {reason}.")
-    return read_outs(rows, [known], parts, permutations=permutations, seed=seed)[0]
+    return read_outs(rows, [known], parts, permutations=permutations, sampling=sampling)[0]
 
 
 def read_outs(
@@ -89,7 +92,7 @@ def read_outs(
     split: ProbeSplit,
     *,
     permutations: int,
-    seed: int,
+    sampling: Sampling,
     callback: Progress = lambda done, total, name: None,
 ) -> list[ReadOut]:
     """Read several factors out of the same finite features; see :func:`read_out`.
@@ -116,9 +119,10 @@ def read_outs(
         found |= zip(places, fits, strict=True)
     callback(total - 1, total, "shuffled rows")
     measured = [found[i][0] for i in range(len(factors))]
-    nulls = shuffled_scores(measured, len(split.test), permutations, seed)
+    tested = sampling.only(split.test)
+    nulls = shuffled_scores(measured, tested, permutations)
     return [
-        ReadOut(factor.kind, estimates(each, seed), null, float(found[i][1]), split)
+        ReadOut(factor.kind, estimates(each, tested), null, float(found[i][1]), split)
         for i, (factor, each, null) in enumerate(zip(factors, measured, nulls, strict=True))
     ]
 
@@ -193,24 +197,33 @@ def _categories(
         yield measured_categories(logits[:, i], places[true], shares[i], counted), penalties[i]
 
 
-def estimates(measured: Measured, seed: int) -> dict[str, Estimate]:
+def estimates(measured: Measured, sampling: Sampling) -> dict[str, Estimate]:
     """Return the scores with the intervals of a bootstrap over the rows that score."""
     values = measured.statistic.unweighted()[1]
-    low, high = np.quantile(measured.statistic.bootstrap(seed)[1], [0.025, 0.975], axis=0)
+    low, high = np.quantile(measured.statistic.bootstrap(sampling)[1], [0.025, 0.975], axis=0)
     ends = zip(measured.names, values, low, high, strict=True)
     return {name: Estimate(*map(float, (x, min(a, x), max(b, x)))) for name, x, a, b in ends}
 
 
 def shuffled_scores(
-    measured: Sequence[Measured], rows: int, permutations: int, seed: int
+    measured: Sequence[Measured], sampling: Sampling, permutations: int
 ) -> list[np.ndarray]:
-    """Score all factors in the same random orders of the held-out rows, some orders at a time."""
-    random = np.random.default_rng([seed, 4])
+    """Score all factors in the same orders of the held-out rows, some orders at a time.
+
+    Rows in blocks have as many orders as shifts.
+    """
+    rows, shifted = len(sampling), sampling.members is not None
+    random = np.random.default_rng([sampling.seed, 4])
+    total = min(permutations, rows - 1) if shifted else permutations
+    shifts = sampling.orders(total, folded=False)
     at_once = max(1, _ORDERS // rows)
     parts = []
-    for start in range(0, permutations, at_once):
-        number = min(at_once, permutations - start)
-        orders = random.permuted(np.tile(np.arange(rows), (number, 1)), axis=1)
+    for start in range(0, total, at_once):
+        number = min(at_once, total - start)
+        if shifted:
+            orders = np.stack(list(islice(shifts, number)))
+        else:
+            orders = random.permuted(np.tile(np.arange(rows), (number, 1)), axis=1)
         parts.append([each.shuffled(orders) for each in measured])
     return [np.concatenate(several) for several in zip(*parts, strict=True)]
 

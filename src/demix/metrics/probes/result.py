@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from demix.metrics.blocks import Sampling
+
 _TRAIN, _VALIDATION = 0.5, 0.2  # shares of the rows; the others score
 
 
@@ -17,11 +19,9 @@ class ProbeSplit(NamedTuple):
     test: np.ndarray
 
 
-def random_split(rows: int, seed: int) -> ProbeSplit:
-    """Split row numbers at random: half fit, a fifth chooses the penalty, the others score."""
-    order = np.random.default_rng([seed, 3]).permutation(rows)
-    first, second = int(_TRAIN * rows), int((_TRAIN + _VALIDATION) * rows)
-    return ProbeSplit(order[:first], order[first:second], order[second:])
+def split_of(sampling: Sampling) -> ProbeSplit:
+    """Split row numbers: half fit, a fifth chooses the penalty, the others score."""
+    return ProbeSplit(*sampling.parts([_TRAIN, _TRAIN + _VALIDATION], [sampling.seed, 3]))
 
 
 class Estimate(NamedTuple):

@@ -9,6 +9,7 @@ from sklearn.linear_model import LinearRegression
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_matrix
+from demix.metrics.blocks import sampling_of
 from demix.metrics.score import Meaning, Score
 from demix.metrics.statistic import Statistic, mean_of, over, scored, unit_columns
 from demix.theory.setting import UP_TO
@@ -70,7 +71,11 @@ def prototypes_r2(
     part_of[random.permutation(present)] = np.arange(len(present)) % parts
     rows = unit_columns(rows)
 
-    def measure(target: np.ndarray) -> Statistic:
+    own = vectors[present]
+    places = np.searchsorted(present, members)
+
+    def measure(matched: np.ndarray) -> Statistic:
+        target = matched[places]
         predicted = np.empty_like(target)
         for part in range(parts):
             held = part_of[members] == part
@@ -90,12 +95,10 @@ def prototypes_r2(
             spread = square - np.square(mean)
             return np.where(spread > 0, 1 - over(missed, spread), 0.0)
 
-        return Statistic(len(present), lambda weights: mean_of(r2(weights)))
+        return Statistic(np.arange(len(present)), lambda weights: mean_of(r2(weights)))
 
-    other = np.arange(len(vectors))
-    other[present] = random.permutation(present)
     meaning = Meaning(
         f"the cluster vectors up to {UP_TO['affine']}",
         "which axis is which, and any mixing of them",
     )
-    return scored(measure, vectors[members], meaning, null=vectors[other][members], seed=seed)
+    return scored(measure, own, meaning, sampling_of(own, own, None, seed))

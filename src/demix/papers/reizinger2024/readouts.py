@@ -14,6 +14,7 @@ import numpy as np
 from demix._support.errors import DemixError, DemixWarning
 from demix.encoders.encoder import Encoder
 from demix.losses.classification import Classification
+from demix.metrics.blocks import exchangeable
 from demix.metrics.probes.factor import Factor
 from demix.metrics.probes.readouts import read_outs
 from demix.metrics.probes.result import ProbeSplit, ReadOut
@@ -270,7 +271,13 @@ def _read_out(
             left_out[column.name] = factor.untestable
         else:
             factors[column.name] = factor
-    across = read_outs(features, list(factors.values()), split, permutations=_ORDERS, seed=seed)
+    across = read_outs(
+        features,
+        list(factors.values()),
+        split,
+        permutations=_ORDERS,
+        sampling=exchangeable(len(features), seed),
+    )
     found = {name: _record(each) for name, each in zip(factors, across, strict=True)}
     for column in known.columns:
         if column.within is not None and column.name in factors:

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from demix._support.errors import DemixError
+from demix.metrics.blocks import exchangeable
 from demix.metrics.probes.factor import Factor
 from demix.metrics.probes.measures import measured_numbers
 from demix.metrics.probes.readouts import estimates, predicted_numbers, shuffled_scores
@@ -67,6 +68,7 @@ def read_out_within(
         )
     true = factor.targets[np.concatenate(places)]
     measured = measured_numbers(np.concatenate(predicted), true)
-    [null] = shuffled_scores([measured], len(true), permutations, seed)
+    sampling = exchangeable(len(true), seed)
+    [null] = shuffled_scores([measured], sampling, permutations)
     penalty = float(np.median(penalties))
-    return ReadOut(factor.kind, estimates(measured, seed), null, penalty, split)
+    return ReadOut(factor.kind, estimates(measured, sampling), null, penalty, split)
