@@ -183,11 +183,11 @@ def warn_if_alike(latents: np.ndarray, sampling: Sampling) -> None:
         return
     largest = []
     for columns in (latents, sampling.factors):
-        centred = columns - columns.mean(axis=0)
+        centred = _centred(columns)
         square = np.square(centred).sum(axis=0)
         product = (centred[1:] * centred[:-1]).sum(axis=0)
         largest.append(float((product / np.where(square > 0, square, 1.0)).max(initial=0.0)))
-        chance = norm.isf(_LEVEL / columns.shape[1]) / len(columns) ** 0.5
+        chance = norm.isf(_LEVEL / centred.shape[1]) / len(centred) ** 0.5
         if largest[-1] < max(_VISIBLE, chance):
             return
     warn(
@@ -217,6 +217,12 @@ def _numbered(blocks: Any, rows: int) -> np.ndarray:
     return members
 
 
+def _centred(columns: np.ndarray) -> np.ndarray:
+    """Return columns of mean 0; of very many, some show how much and how long they are alike."""
+    some = columns[:, :: -(-columns.shape[1] // _COLUMNS)].astype(float)
+    return np.asarray(some - some.mean(axis=0))
+
+
 def _correlation_times(latents: np.ndarray, factors: np.ndarray) -> float:
     r"""Return the largest :math:`1 + 2 \sum_k \rho_z(k) \rho_s(k)` of a latent and a factor.
 
@@ -232,9 +238,8 @@ def _autocorrelation(columns: np.ndarray) -> np.ndarray:
     rows = len(columns)
     size = next_fast_len(2 * rows, real=True)
     found = []
-    # Some of very many columns show how long they are alike.
-    for column in columns.T[:: -(-columns.shape[1] // _COLUMNS)]:
-        products = irfft(np.square(np.abs(rfft(column - column.mean(), size))), size)[:rows]
+    for column in _centred(columns).T:
+        products = irfft(np.square(np.abs(rfft(column, size))), size)[:rows]
         positive = products[1:] > 1e-12 * products[0]
         found.append(products[1 : 1 + int(np.append(positive, False).argmin())] / products[0])
     lags = max(map(len, found))
@@ -251,9 +256,9 @@ def _likeness(latents: np.ndarray, factors: np.ndarray, members: np.ndarray) -> 
     pairs = np.square(sizes).sum() - len(members)
 
     def within(columns: np.ndarray) -> float:
-        centred = columns - columns.mean(axis=0)
+        centred = _centred(columns)
         square = np.square(centred).sum(axis=0)
-        sums = np.zeros((len(sizes), columns.shape[1]))
+        sums = np.zeros((len(sizes), centred.shape[1]))
         np.add.at(sums, members, centred)
         together = (np.square(sums).sum(axis=0) - square) / max(pairs, 1)
         return float((together / np.where(square > 0, square / len(members), 1.0)).max())
