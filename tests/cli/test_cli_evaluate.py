@@ -87,13 +87,60 @@ def test_without_out_nothing_is_written_and_json_is_all_that_is_said(demix, tmp_
     latents, factors = arrays()
     options = save(tmp_path, latents[:, :1].astype("float16"), factors)
     done = demix.run("evaluate", *options, "--json")
-    assert (done.returncode, done.stderr) == (0, "")
+    doubt = "DCI completeness (a latent for each factor, but here 1 latents for 3 factors)"
+    said = f"warning  Scores that cannot be trusted here: {doubt}.\n"
+    assert (done.returncode, done.stderr) == (0, said)
     scores = json.loads(done.stdout)["scores"]
+    assert scores["affine_r2"]["trusted"] is True
+    assert scores["dci_completeness"]["trusted"] is False
+    assert "1 latents for 3 factors" in scores["dci_completeness"]["doubts"]
     # One latent cannot be rotated onto three factors.
     assert set(scores) >= SCORES - {"orthogonal_r2"}
     assert "orthogonal_r2" not in scores
     assert scores["mean_correlation"]["assignment"] == [-1, -1, 0]
     assert {path.name for path in tmp_path.iterdir()} == {"latents.npy", "factors.npy"}
+
+
+def series(folder, rows: int = 600):
+    """Latents and factors that drift and share nothing."""
+    drift = np.cumsum(np.random.default_rng(0).normal(size=(2, rows, 1)), axis=1)
+    return save(folder, *drift)
+
+
+def test_rows_in_time_order_are_scored_in_blocks(demix, tmp_path):
+    options = series(tmp_path)
+    done = demix.run("evaluate", *options, "--blocks", "auto", "--out", tmp_path / "out")
+    assert done.returncode == 0, done
+    written = json.loads((tmp_path / "out/scores.json").read_text(encoding="utf-8"))
+    assert 1 < written["effective_rows"] < 60
+    worth = f"About {written['effective_rows']:.0f} independent rows of 600."
+    assert worth in done.stdout
+    assert worth in (tmp_path / "out/report.html").read_text(encoding="utf-8")
+    assert written["provenance"]["blocks"] == "auto"
+    r2 = written["scores"]["affine_r2"]
+    assert r2["low"] <= r2["baseline"] <= r2["high"]
+    assert r2["trusted"] is False
+    assert "alike" not in done.stderr
+
+
+def test_blocks_are_a_length_or_a_file_and_asked_for_if_rows_are_alike(demix, tmp_path):
+    options = [*series(tmp_path, 100), "--json"]
+    (tmp_path / "films.txt").write_text("\n".join(f"film {i // 10}" for i in range(100)))
+    assert "--blocks auto" in demix.run("evaluate", *options).stderr
+    worth = []
+    for blocks in ("10", tmp_path / "films.txt"):
+        done = demix.run("evaluate", *options, "--blocks", blocks)
+        assert done.returncode == 0, done
+        worth.append(json.loads(done.stdout)["effective_rows"])
+    assert worth[0] != worth[1]
+    for blocks, words in (
+        ("30", "a length from 1 to 25, of which 100 rows hold 4, but got 30"),
+        (tmp_path / "none.txt", "none.txt"),
+    ):
+        done = demix.run("evaluate", *options, "--blocks", blocks, "--out", tmp_path / "out")
+        assert done.returncode == 2
+        assert words in done.stderr
+        assert not (tmp_path / "out").exists()
 
 
 def test_factors_may_be_text(demix, tmp_path):

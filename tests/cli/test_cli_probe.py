@@ -129,6 +129,22 @@ def test_names_may_be_a_column_or_a_file_and_tables_csv_or_parquet(demix, files)
     assert [factor["name"] for factor in json.loads(done[2].stdout)["factors"]] == ["size", "shape"]
 
 
+def test_blocks_follow_the_rows_of_the_features(demix, files, tmp_path):
+    subjects = [f"subject {i // 10}" for i in range(ROWS)]
+    (tmp_path / "subjects.txt").write_text("\n".join(subjects))
+    given = [files / "F.npy", files / "y.csv", "--join", "file", "--names", files / "F.txt"]
+    done = demix.run("probe", *given, "--blocks", tmp_path / "subjects.txt", "--json")
+    assert done.returncode == 0, done
+    found = json.loads(done.stdout)
+    # Fifteen subjects are left of sixteen, all with ten rows: parts hold whole ones.
+    assert {count % 10 for count in found["rows"].values()} == {0}
+    assert found["permutations"] == found["rows"]["test"] - 1
+    (tmp_path / "few.txt").write_text("\n".join(subjects[:100]))
+    done = demix.run("probe", *given, "--blocks", tmp_path / "few.txt", "--json")
+    assert done.returncode == 2
+    assert "a block for each row" in done.stderr
+
+
 def test_images_are_read_pixel_by_pixel(demix, files, tmp_path):
     pixels = np.random.default_rng(1).integers(0, 256, (ROWS, 4, 4, 3)).astype(np.uint8)
     np.save(tmp_path / "images.npy", pixels)

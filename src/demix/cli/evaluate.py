@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from demix._support.errors import DemixError
-from demix.cli.options import AsJson, Header, Overwrite, app, check_given
+from demix.cli.options import AsJson, BlocksOption, Header, Overwrite, app, check_given, read_blocks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +21,10 @@ _HEADLINE = {"r2": "affine_r2", "mcc": "mean_correlation", "accuracy": "linear_a
 _ARRAYS = ("per_factor", "per_latent", "assignment")
 
 
-@app.command(epilog="Example:  demix evaluate --latents Z.npy --factors F.npy --out scores")
+@app.command(
+    epilog="Example:  demix evaluate --latents Z.npy --factors F.npy --out scores\n\n"
+    "Example:  demix evaluate --latents Z.npy --factors F.npy --blocks auto"
+)
 def evaluate(
     latents: Annotated[Path, typer.Option(help="Recovered latents, a row for each sample.")],
     factors: Annotated[Path, typer.Option(help="True factors, a row for each sample.")],
@@ -32,6 +35,7 @@ def evaluate(
             "Default: text, and whole numbers of at most 20 values."
         ),
     ] = None,
+    blocks: BlocksOption = None,
     header: Header = "auto",
     out: Annotated[Path | None, typer.Option(help="Folder of scores.json and report.html.")] = None,
     overwrite: Overwrite = False,
@@ -53,6 +57,7 @@ def evaluate(
     from demix.cli.progress import counting_bar
     from demix.data.factors import read_factors
     from demix.data.reading import read_data
+    from demix.metrics.blocks import sampling_of
     from demix.metrics.factors import check_factors
     from demix.metrics.registry import all_scores
     from demix.report.page import write_page
@@ -66,20 +71,30 @@ def evaluate(
         known.values,
         _columns(categorical, known.names, width),
     )
+    alike, read = read_blocks(blocks)
+    # Blocks that are too long or too few are refused before anything is written.
+    effective = sampling_of(found, true.values, alike, seed=0).effective
+    worth = "" if blocks is None else f"About {effective:.0f} independent rows of {len(found)}."
     categories = np.flatnonzero(true.categorical).tolist()
     numbers = np.flatnonzero(~true.categorical).tolist()
     inputs = {"latents": latents, "factors": factors}
     about = {name: f"{x.name} sha256 {file_digest(x)[:16]}" for name, x in inputs.items()}
+    about |= {} if blocks is None else {"blocks": blocks}
     with (
         claimed_if(
-            "evaluate", out, "scores.json", [*inputs.values()], overwrite=overwrite, about=about
+            *("evaluate", out, "scores.json", [*inputs.values(), *read]),
+            overwrite=overwrite,
+            about=about,
         ) as claim,
         counting_bar(console(errors=True)) as count,
     ):
-        scores = all_scores(found, true.values, categorical=categories, callback=count)
+        scores = all_scores(
+            found, true.values, categorical=categories, blocks=alike, callback=count
+        )
         result: dict[str, Any] = {
             **{key: float(scores[x]) if x in scores else None for key, x in _HEADLINE.items()},
             "samples": len(found),
+            "effective_rows": effective,
             "categorical": [names[i] for i in categories],
             "scores": scores_as_data(scores, names, true.categorical),
             "provenance": {**origin_of(about), **provenance()},
@@ -89,7 +104,7 @@ def evaluate(
                 "Scores of a representation",
                 f"{found.shape[1]} latents against {len(numbers)} continuous and "
                 f"{len(categories)} categorical factors on {len(found)} samples. Fits use one half "
-                "of the samples, scores the other.",
+                f"of the samples, scores the other. {worth}",
                 found,
                 true.values[:, numbers],
                 scores,
@@ -107,6 +122,8 @@ def evaluate(
     for row in shown.rows:
         table.add_row(*row)
     print_table(table, _WIDE)
+    if worth:
+        print_lines(worth)
     if claim is not None:
         print_lines(f"Wrote {claim.folder}/scores.json and report.html")
 
@@ -124,6 +141,9 @@ def scores_as_data(
             "factors": [names[i] for i in scored_columns(name, categorical)],
             **{key: x.tolist() for key in _ARRAYS if (x := getattr(score, key)) is not None},
             **{key: getattr(score, key) for key in ("certifies", "leaves_open")},
+            "trusted": not score.doubts,
+            "trusted_with": score.trusted,
+            "doubts": score.doubts,
         }
         for name, score in scores.items()
     }

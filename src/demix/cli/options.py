@@ -44,6 +44,15 @@ Columns = Annotated[str | None, typer.Option(help="Which columns of a table, e.g
 PairsFile = Annotated[Path | None, typer.Option(help="Row numbers of pairs, (P, 2), .npy or .csv.")]
 LabelsFile = Annotated[Path | None, typer.Option(help="The class of each row, .npy or .csv.")]
 
+BlocksOption = Annotated[
+    str | None,
+    typer.Option(
+        "--blocks",
+        help="Which rows are alike: auto or a LENGTH, for rows in time order, or a FILE with the "
+        "recording or subject of each row, .txt, .csv or .npy. Default: none.",
+    ),
+]
+
 # Commands that the ranks of torchrun run together.
 _ON_RANKS = ("fit", "reproduce")
 # Rows or seeds that may be asked for at once; each takes some seconds at least.
@@ -167,6 +176,20 @@ def check_given(*places: Path | None) -> None:
 def column_names(text: str | None) -> list[str] | None:
     """Read ``speed,height``."""
     return None if text is None else text.split(",")
+
+
+def read_blocks(text: str | None) -> tuple[Any, list[Path]]:
+    """Return what ``--blocks`` says, and the file that it was read from."""
+    if text is None or text == "auto":
+        return text, []
+    if text.isdecimal() and len(text) < 10:
+        return int(text), []
+    import numpy as np
+
+    from demix.data.names import read_names
+
+    check_given(Path(text))
+    return np.array(read_names(Path(text))), [Path(text)]
 
 
 def numbers(text: str, option: str) -> list[int]:

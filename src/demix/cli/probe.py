@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from demix._support.errors import DemixError
-from demix.cli.options import AsJson, Header, Key, Overwrite, app, check_given
+from demix.cli.options import (
+    AsJson,
+    BlocksOption,
+    Header,
+    Key,
+    Overwrite,
+    app,
+    check_given,
+    read_blocks,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +31,8 @@ _COLOURS = {"surely": "green", "mostly": "yellow", "no": "dim"}
 
 @app.command(
     epilog="Example:  demix probe features.npy factors.csv --out probed\n\n"
-    "Example:  demix probe features.parquet factors.csv --join file --kind angle=periodic:360"
+    "Example:  demix probe features.parquet factors.csv --join file --kind angle=periodic:360\n\n"
+    "Example:  demix probe features.npy factors.csv --blocks subjects.txt"
 )
 def probe(
     features: Annotated[
@@ -50,6 +60,7 @@ def probe(
         Path | None,
         typer.Option(help="Names of the rows of FEATURES, .txt, .csv or .npy, if it has none."),
     ] = None,
+    blocks: BlocksOption = None,
     key: Key = None,
     header: Header = "auto",
     out: Annotated[Path | None, typer.Option(help="Folder for numbers, figure and report.")] = None,
@@ -75,11 +86,17 @@ def probe(
     from demix.report.probe import probe_page
 
     terminal = console(errors=True)
-    data, columns, unmatched = _joined(features, factors, join, names, key, header)
+    data, columns, unmatched, matched = _joined(features, factors, join, names, key, header)
+    alike, read = read_blocks(blocks)
     known = list(columns)
     chosen = None if only is None else [_name(text, known) for text in only.split(",")]
     given_kinds, periods = _kinds(kinds or [], known)
     given: dict[str, Any] = {"only": chosen, "kinds": given_kinds, "periods": periods, "seed": seed}
+    if read and matched is not None:
+        if len(alike) <= matched.max():
+            raise DemixError(f"{blocks} must have a block for each row of {features}.")
+        alike = alike[matched]
+    given["blocks"] = alike
     rows = data.array().reshape(len(data), -1)  # those of images are their pixels
     # What cannot be probed is refused before anything is written.
     plan(rows, columns, **given)
@@ -87,7 +104,8 @@ def probe(
         "features": f"{features.name} sha256 {data.digest()[:16]}",
         "factors": f"{factors.name} sha256 {file_digest(factors)[:16]}",
     }
-    inputs = [features, factors, names]
+    about |= {} if blocks is None else {"blocks": blocks}
+    inputs = [features, factors, names, *read]
     with claimed_if("probe", out, "probe.json", inputs, overwrite=overwrite, about=about) as claim:
         for sentence in unmatched:
             print_warning(terminal, sentence)
@@ -126,8 +144,11 @@ def _joined(
     names: Path | None,
     key: str | None,
     header: str,
-) -> tuple[Data, dict[str, np.ndarray], list[str]]:
-    """Return features and factors, matched by number or name, and what is to be said of others."""
+) -> tuple[Data, dict[str, np.ndarray], list[str], np.ndarray | None]:
+    """Return features and factors, matched by number or name, and what is to be said of others.
+
+    The last are the numbers of the rows of features that were matched by name.
+    """
     import torch
 
     from demix._support.errors import listed
@@ -150,7 +171,7 @@ def _joined(
                 f"{features} has {len(data)} rows, but {factors} has {len(table.values)}; join "
                 "them by a column of names with --join."
             )
-        return data, columns_of(table), []
+        return data, columns_of(table), [], None
     data, called = _named_rows(features, join, names, key, header)
     if table.names is None:
         raise DemixError(f"Rows are joined by {join!r}, but columns of {factors} have no names.")
@@ -166,7 +187,7 @@ def _joined(
     ]
     columns = {name: column[matched.second] for name, column in columns_of(table).items()}
     columns.pop(join)
-    return data.only(torch.from_numpy(matched.first)), columns, unmatched
+    return data.only(torch.from_numpy(matched.first)), columns, unmatched, matched.first
 
 
 def _check_shared(features: Path, factors: Path, table: KnownFactors, header: str) -> None:
@@ -262,5 +283,6 @@ def _print(found: dict[str, Any]) -> None:
     print_lines(
         f"{verdict_of(tested, found['level']).text} Maps were fitted on {rows['train']} rows, "
         f"penalties selected on {rows['validation']}, scores taken on {rows['test']}; chance is "
-        f"the mean over {found['permutations']} permutations of the latter."
+        f"the mean over {found['permutations']} permutations of the latter. "
+        f"All rows are worth about {found['effective_rows']:.0f} independent ones."
     )

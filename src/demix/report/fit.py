@@ -64,7 +64,8 @@ def fit_page(
             from demix.report.recovery import recovery_sections
 
             found, known = np.asarray(values, dtype=float), np.asarray(factors)
-            scores = all_scores(found, known, categorical=[], only=RECOVERY)
+            blocks = "auto" if about.get("time_order") else None
+            scores = all_scores(found, known, categorical=[], only=RECOVERY, blocks=blocks)
             sections += recovery_sections(found, known, scores, factor_names)
     sections += noted(about["notes"])
     provenance = {

@@ -82,6 +82,7 @@ def _result(found: Mapping[str, Any], tested: Sequence[Factor]) -> list[Block]:
         "factors tested": str(len(tested)),
         "not testable": str(len(found["factors"]) - len(tested)),
         **{f"{part} rows": str(count) for part, count in found["rows"].items()},
+        "independent rows": f"{found['effective_rows']:.0f}",
         "permutations": str(found["permutations"]),
     }
     return [verdict_of(tested, level), Facts(facts), picture]

@@ -154,7 +154,7 @@ def _matching(
 def certified(scores: Mapping[str, Score]) -> Table:
     """Return each score with what its best value certifies."""
     return Table(
-        ["Score", "Value", "95 % interval", "Chance", "Certifies", "Leaves open"],
+        ["Score", "Value", "95 % interval", "Chance", "Certifies", "Leaves open", "Trusted"],
         [
             [
                 label(name),
@@ -163,9 +163,11 @@ def certified(scores: Mapping[str, Score]) -> Table:
                 shown(score.baseline, ".4f"),
                 f"{score.best}: {score.certifies}",
                 score.leaves_open,
+                f"no: {score.doubts}" if score.doubts else f"with {score.trusted}",
             ]
             for name, score in scores.items()
         ],
-        "Each score with its bootstrap interval over the scored samples, its chance level (the "
-        "same score for shuffled rows), what its best value certifies, and what that leaves open.",
+        "Each score with its interval, its chance level (the median of the same score for shuffled "
+        "or shifted rows), what its best value certifies, what that leaves open, and what it takes "
+        "to be trusted.",
     )
