@@ -66,10 +66,8 @@ def table(cells: Sequence[dict[str, Any]]) -> str:
         for name in SCORES:
             parts += [f"{cell['median'][name]:.2f}", f"{100 * cell['covered'][name]:.1f} %"]
         lines.append(f"| {' | '.join(map(str, parts))} |")
-    lines += [
-        "",
-        f"Medians and shares of {cells[0]['trials']} trials. Regenerate with `{_COMMAND}`.",
-    ]
+    again = f"Regenerate with `{_COMMAND} --out results/null_scores`."
+    lines += ["", f"Medians and shares of {cells[0]['trials']} trials. {again}"]
     return "\n".join(lines) + "\n"
 
 
