@@ -161,6 +161,15 @@ def test_text_too_long_for_a_name_is_refused(tmp_path):
             read(tmp_path / "x.parquet")
 
 
+def test_a_name_too_long_for_a_column_is_refused(tmp_path):
+    name = "n" * 1001
+    (tmp_path / "x.csv").write_text(f"a,{name}\n1,2\n3,4\n")
+    parquet.write_table(pyarrow.table({"a": [1, 2], name: [3, 4]}), tmp_path / "x.parquet")
+    for file in ("x.csv", "x.parquet"):
+        with pytest.raises(DemixError, match=r"at most 1000 letters, but .* has one of 1001"):
+            read_data(tmp_path / file)
+
+
 def test_text_of_labels_and_factors_takes_no_more_than_its_letters(tmp_path, monkeypatch):
     made = []
     monkeypatch.setattr(

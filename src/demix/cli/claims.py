@@ -12,11 +12,12 @@ from typing import Any
 from typer import Exit
 
 from demix._support.errors import DemixError
-from demix._support.files import is_os_error, write_atomic
+from demix._support.files import is_os_error, is_temporary, stamp_of, write_atomic
 from demix._support.locks import lock_folder
 from demix._support.outputs import ARRAY, PAGE, claim_folder, read_marker, refuse_other, tidied
 from demix._support.process_group.group import LostRank
 from demix.cli.console import console
+from demix.encoders.files import refuse_other_model
 
 _UNFINISHED = "unfinished"
 # Files that several commands write, and what is among their first bytes.
@@ -64,9 +65,10 @@ def claimed(
     """Lock a folder for the result of a command.
 
     A finished result is replaced only with ``overwrite``, and never if an input lies in the folder.
-    Refused input leaves everything unchanged, without ``leftovers`` that may exist by then. Ctrl-C,
-    a lost rank and a full disk leave files from which a second try continues; after Ctrl-C only
-    that of a command that ``resumes``. ``about`` is what the origin tells besides the command.
+    Refused input leaves everything unchanged, without ``leftovers`` that may exist by then; if some
+    other file was written already, the result stays marked as unfinished. Ctrl-C, a lost rank and a
+    full disk leave files from which a second try continues; after Ctrl-C only that of a command
+    that ``resumes``. ``about`` is what the origin tells besides the command.
     """
     command = f"demix {command}"
     given = [place for place in inputs if place is not None]
@@ -77,22 +79,25 @@ def claimed(
             for place in (folder, *folder.glob("seed-*"), folder / "model"):
                 for name, mark in _MARKS.items():
                     refuse_other(place / name, mark)
+                refuse_other_model(place)
             new = [name for name in (marker, *leftovers) if not (folder / name).exists()]
             claim = Claim(folder, marker, origin_of(about or {}))
+            stamp = _stamp(folder, marker, *new)
             if before is None:
                 claim.begin()
             try:
                 yield claim
             except KeyboardInterrupt:
-                if not resumes:
+                kept = resumes or stamp != _stamp(folder, marker, *new)
+                if not kept:
                     _restore(folder, marker, before, new)
-                rest = "the same command continues" if resumes else "nothing was written"
+                rest = "the same command continues" if kept else "nothing was written"
                 console(errors=True).print(f"Interrupted; {rest}.")
                 raise Exit(130) from None
             except LostRank:
                 raise
             except DemixError as error:
-                if not is_os_error(error):
+                if not is_os_error(error) and stamp == _stamp(folder, marker, *new):
                     _restore(folder, marker, before, new)
                 raise
 
@@ -120,6 +125,12 @@ def _before(folder: Path, marker: str, command: str, overwrite: bool) -> bytes |
             "choose a new folder."
         )
     return file.read_bytes()
+
+
+def _stamp(folder: Path, *but: str) -> str:
+    """Return a digest that changes when a file of a result is written, except those named."""
+    files = (file for file in folder.rglob("*") if file.is_file() and not is_temporary(file))
+    return stamp_of(file for file in files if file.name not in but)
 
 
 def _restore(folder: Path, marker: str, before: bytes | None, new: Sequence[str]) -> None:

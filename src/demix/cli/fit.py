@@ -65,8 +65,9 @@ def fit(
             claim.begin()
             with new_array(folder / LATENTS, (len(rows), options.n_latents)) as latents:
                 encode(demixer.encoder_, rows, latents)
-            facts = {"origin": claim.origin, "rows": len(rows), "time_order": in_time}
-            demixer.save(folder, about=facts)
+                facts = {"origin": claim.origin, "rows": len(rows), "time_order": in_time}
+                # Before the latents are moved into place: one that is refused leaves the old ones.
+                demixer.save(folder, about=facts)
             write_fit_page(folder, folder, data=rows, unfinished=True)
             claim.finish({"provenance": claim.origin})
             # Last: a second try after an error need not train again.

@@ -120,6 +120,16 @@ def check_header(header: str) -> None:
         raise DemixError(f"Expected header to be 'auto', 'yes' or 'no', but got {header!r}.")
 
 
+def check_names(names: Sequence[str], path: Path) -> None:
+    """Raise :class:`DemixError` if a column has a name too long for a model to keep."""
+    longest = max(names, key=len, default="")
+    if len(longest) > LONGEST_CELL:
+        raise DemixError(
+            f"Expected names of columns of at most {LONGEST_CELL} letters, but {path} has one of "
+            f"{len(longest)}; shorten it."
+        )
+
+
 def reads_as(number: Callable[[str], Any], cell: str) -> bool:
     """Whether a cell is a number of a type, ``int`` or ``float``; 1_000 is none."""
     try:
@@ -230,6 +240,7 @@ def _header(path: Path, header: str, start: Sequence[Line]) -> tuple[str, ...] |
         return None
     if second is None:
         raise DemixError(f"Expected lines of numbers, but {path} has only a header.")
+    check_names(first, path)
     # numpy.savetxt marks its header so.
     return (first[0].removeprefix("#").strip(), *first[1:])
 

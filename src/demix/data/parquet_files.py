@@ -11,7 +11,7 @@ import numpy as np
 
 from demix._support.errors import DemixError, demix_errors, need, shortened
 from demix._support.memory import check_memory
-from demix.data.csv_files import LONGEST_CELL
+from demix.data.csv_files import LONGEST_CELL, check_names
 from demix.data.formats import check_kind, find_column
 
 
@@ -99,6 +99,7 @@ def _opened(path: Path, **options: Any) -> Iterator[tuple[Any, Any]]:
         arrow.OSFile(os.fsencode(path)) as raw,
         parquet.ParquetFile(raw, page_checksum_verification=True, **options) as file,
     ):
+        check_names(file.schema_arrow.names, path)
         yield arrow, file
 
 

@@ -86,7 +86,7 @@ def save_encoder(
             f"model.json of a model may have {_MOST_TEXT} bytes, but about makes it {len(text)}; "
             "keep long records in a file of their own."
         )
-    _refuse_others(folder)
+    refuse_other_model(folder)
     # In this order: what a crash leaves in between is recognised as a model of demix.
     write_atomic(folder / "model.json", text)
     write_atomic(folder / "model.safetensors", weights)
@@ -101,8 +101,8 @@ def _refuse_unfinished(folder: Path) -> None:
         )
 
 
-def _refuse_others(folder: Path) -> None:
-    """Raise a DemixError instead of writing over files that demix did not write."""
+def refuse_other_model(folder: Path) -> None:
+    """Raise a DemixError if a folder holds files of a model that demix did not write."""
     there = [name for name in ("model.json", "model.safetensors") if (folder / name).exists()]
     known = read_marker(folder / "model.json")
     if there and not (isinstance(known, dict) and {"schema", "sha256", "encoder"} <= set(known)):

@@ -1,0 +1,108 @@
+"""What is refused late replaces nothing of an earlier result, or leaves it marked as unfinished."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from demix import DemixError, Encoder, Sphere, save_encoder
+from demix.cli.claims import claimed
+
+SMALL = ["--n-latents", 2]
+
+
+def holds(place: Path) -> dict[str, bytes]:
+    """Return what the files of a folder hold."""
+    files = sorted(file for file in place.rglob("*") if file.is_file())
+    return {str(file.relative_to(place)): file.read_bytes() for file in files}
+
+
+def table(path: Path, names: list[str]) -> Path:
+    """Write a table of random numbers below these names."""
+    numbers = np.random.default_rng(0).normal(size=(60, len(names)))
+    lines = [",".join(names), *(",".join(f"{x:.2f}" for x in row) for row in numbers)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def x(tmp_path_factory, walk) -> Path:
+    """The walk as a file."""
+    file = tmp_path_factory.mktemp("walk") / "x.npy"
+    np.save(file, walk)
+    return file
+
+
+@pytest.fixture(scope="module")
+def finished(demix, x) -> Path:
+    """A fit to the walk."""
+    done = demix.run("fit", x, *SMALL, "--out", x.parent / "model")
+    assert done.returncode == 0, done.stderr
+    return x.parent / "model"
+
+
+@pytest.fixture
+def model(finished, tmp_path) -> Path:
+    """A copy of the fit."""
+    return Path(shutil.copytree(finished, tmp_path / "model"))
+
+
+def test_names_too_long_for_a_model_are_refused_before_training(demix, model, tmp_path):
+    long = table(tmp_path / "long.csv", [f"{i}" + 100_000 * "n" for i in range(3)])
+    before = holds(model)
+    for out in (model, tmp_path / "new"):
+        told = demix.refusal("fit", long, *SMALL, "--out", out, "--overwrite")
+        assert "names of columns of at most 1000 letters, but" in told
+        assert "long.csv has one of 100001; shorten it" in told
+    assert holds(model) == before
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_model_that_cannot_be_saved_leaves_model_and_latents(demix, model, tmp_path):
+    # Each of these letters takes 12 bytes in JSON.
+    wide = table(tmp_path / "wide.csv", [f"{i:04}" + 996 * "\U0001f600" for i in range(1450)])
+    before = holds(model)
+    for out in (model, tmp_path / "new"):
+        done = demix.run("fit", wide, *SMALL, "--out", out, "--overwrite")
+        assert done.returncode == 2
+        assert "model.json of a model may have 16777216 bytes" in done.stderr
+    assert holds(model) == before
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("content", ["{}", '{"schema": 1}', "my thesis"])
+def test_a_description_of_the_user_is_seen_before_training(content, demix, x, model):
+    (model / "model.json").write_text(content)
+    before = {name: os.stat(model / name).st_mtime_ns for name in holds(model)}
+    told = demix.refusal("fit", x, *SMALL, "--seed", 5, "--out", model, "--overwrite")
+    assert "holds a model.json that demix did not write" in told
+    assert {name: os.stat(model / name).st_mtime_ns for name in holds(model)} == before
+
+
+@pytest.mark.parametrize("change", ["latents.npy", "seed-0/model.json"])
+def test_a_result_that_was_changed_stays_unfinished(change, tmp_path):
+    out, marker = tmp_path / "out", "consensus.json"
+    save_encoder(Encoder(3, Sphere(2)), out / "seed-0")
+    np.save(out / "latents.npy", np.zeros((4, 2), dtype=np.float32))
+    result = {"stability": [1.0], "provenance": {"command": "demix consensus x"}}
+    (out / marker).write_text(json.dumps(result))
+
+    def refused(file: str | None) -> None:
+        arguments = ("consensus", out, marker, [])
+        with claimed(*arguments, overwrite=True, leftovers=["latents.npy"]) as claim:
+            claim.begin()
+            if file is not None:
+                (out / file).write_bytes(b"new")
+            raise DemixError("It is refused late.")
+
+    with pytest.raises(DemixError, match="refused late"):
+        refused(None)
+    assert json.loads((out / marker).read_text()) == result
+    with pytest.raises(DemixError, match="refused late"):
+        refused(change)
+    assert json.loads((out / marker).read_text()) == result | {"unfinished": True}
