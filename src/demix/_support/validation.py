@@ -15,6 +15,11 @@ def check_seed(seed: int) -> int:
     return seed
 
 
+def seed_apart(seed: int, stream: int) -> int:
+    """Return the seed of random numbers that are independent of those of ``seed`` itself."""
+    return int(np.random.SeedSequence([seed, stream]).generate_state(1)[0])
+
+
 def check_share(share: Any, name: str) -> None:
     """Raise :class:`DemixError` unless ``share`` is a number in ``[0, 1)``."""
     if not isinstance(share, Real) or not 0 <= float(share) < 1:

@@ -44,6 +44,7 @@ def _recover(claim: Claim, *, seed: int, as_json: bool) -> None:
 
     import demix
     from demix._support.provenance import provenance
+    from demix._support.validation import seed_apart
     from demix.cli.console import console, print_json, print_lines
     from demix.cli.evaluate import scores_as_data
     from demix.cli.progress import TrainingTask, training_bar
@@ -61,7 +62,7 @@ def _recover(claim: Claim, *, seed: int, as_json: bool) -> None:
     promise = identified(Setting("pairs", box, "laplace"))
     encoder = demix.Encoder(process.mixing.dim_out, box, scale=8.0)
     recipe = demix.Recipe(steps=1500)
-    held_out = torch.Generator().manual_seed(2**40 + seed)
+    held_out = torch.Generator().manual_seed(seed_apart(seed, 1))
     test = process.sample(4096, generator=held_out)
     batches = [process.sample(recipe.batch, generator=held_out) for _ in range(16)]
     best = [float(latent_loss(process, batch, _SIMILARITY)) for batch in batches]
