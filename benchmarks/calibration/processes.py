@@ -18,10 +18,9 @@ from demix.estimators.contrastive import ContrastiveDemixer
 from demix.processes.mixing import LeakyMixing
 from demix.spaces.box import Box
 from demix.spaces.sphere import Sphere
-from demix.training.recipe import Recipe
 
 Random = np.random.Generator
-_RECIPE = Recipe(steps=300, batch=512)
+Draw = Callable[[int, Random], "Sample"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +78,7 @@ def _pairs(
     anchors: Callable[[int, Random], np.ndarray] | None = None,
     positives: Callable[[np.ndarray, Random], np.ndarray] | None = None,
     seen: Callable[[np.ndarray], np.ndarray] = lambda z: z,
-) -> Callable[[int, Random], Sample]:
+) -> Draw:
     """Return a process of given pairs; what is not given follows ``model``."""
 
     def draw(rows: int, random: Random) -> Sample:
@@ -91,7 +90,6 @@ def _pairs(
             n_latents or z.shape[1],
             space=space or _space(model),
             conditional=conditional,
-            recipe=_RECIPE,
             random_state=int(random.integers(2**31)),
         )
         return Sample(both[:rows], z, {"positives": both[rows:]}, demixer)
@@ -103,8 +101,8 @@ def _space(model: NoiseModel) -> str:
     return "sphere" if model.space.spherical else "box"
 
 
-def _series(model: NoiseModel) -> Callable[[int, Random], Sample]:
-    """Return a process of rows in time order."""
+def _series(model: NoiseModel, *, lag: int | tuple[int, int] = 1) -> Draw:
+    """Return a process of rows in time order, whose positives are ``lag`` rows apart."""
 
     def draw(rows: int, random: Random) -> Sample:
         steps = [_uniform(model, 1, random)]
@@ -115,7 +113,7 @@ def _series(model: NoiseModel) -> Callable[[int, Random], Sample]:
         demixer = ContrastiveDemixer(
             factors.shape[1],
             space=_space(model),
-            recipe=_RECIPE,
+            lag=lag,
             random_state=int(random.integers(2**31)),
         )
         return Sample(x, factors, {}, demixer)
@@ -123,9 +121,46 @@ def _series(model: NoiseModel) -> Callable[[int, Random], Sample]:
     return draw
 
 
+def _noisy(draw: Draw, share: float) -> Draw:
+    """Return the same with noise in every observation, as a share of its standard deviation."""
+
+    def drawn(rows: int, random: Random) -> Sample:
+        sample = draw(rows, random)
+        width = share * sample.x.std(axis=0)
+
+        def seen(x: np.ndarray) -> np.ndarray:
+            return np.asarray(x + width * random.normal(size=x.shape), dtype=np.float32)
+
+        targets = {
+            name: seen(given) if name == "positives" else given
+            for name, given in sample.targets.items()
+        }
+        return Sample(seen(sample.x), sample.factors, targets, sample.demixer)
+
+    return drawn
+
+
+def _gaussian_classes(n: int, classes: int, *, unequal: float = 0.0, unseen: int = 0) -> Draw:
+    """Return normal classes; ``unequal`` makes covariances differ, ``unseen`` factors do not."""
+
+    def draw(rows: int, random: Random) -> Sample:
+        labels = random.integers(classes, size=rows)
+        centres = 2 * random.normal(size=(classes, n))
+        turns = np.eye(n) + unequal * random.normal(size=(classes, n, n))
+        z = centres[labels] + np.einsum("rij,rj->ri", turns[labels], random.normal(size=(rows, n)))
+        z = z / z.std()
+        if unseen:
+            z[:, -unseen:] = random.normal(size=(rows, unseen))
+        x = _mixed(z, int(random.integers(2**31)))
+        demixer = ClassifierDemixer(n, random_state=int(random.integers(2**31)))
+        return Sample(x, z, {"y": labels}, demixer)
+
+    return draw
+
+
 def _classes(
     n: int, classes: int, *, kappa: float = 10.0, noise: float = 0.0, shuffled: bool = False
-) -> Callable[[int, Random], Sample]:
+) -> Draw:
     """Return a process of classes on a sphere, each with a vMF distribution around its vector."""
 
     def draw(rows: int, random: Random) -> Sample:
@@ -136,9 +171,7 @@ def _classes(
         x = _mixed(z, int(random.integers(2**31)))
         given = np.where(random.random(rows) < noise, random.integers(classes, size=rows), labels)
         given = random.permutation(given) if shuffled else given
-        demixer = ClassifierDemixer(
-            n, space="sphere", recipe=_RECIPE, random_state=int(random.integers(2**31))
-        )
+        demixer = ClassifierDemixer(n, space="sphere", random_state=int(random.integers(2**31)))
         return Sample(x, z, {"y": given}, demixer)
 
     return draw
@@ -221,6 +254,9 @@ PROCESSES = [
     Process("box, Laplace", (), _pairs(_LAPLACE)),
     Process("box, normal", (), _pairs(_NORMAL, conditional="normal")),
     Process("sphere, 12 classes", (), _classes(3, 12)),
+    Process("slow walk on a sphere", (), _series(_vmf(3, 100.0))),
+    Process("slow walk, lags 1 to 5", (), _series(_vmf(3, 100.0), lag=(1, 5))),
+    Process("normal classes", (), _gaussian_classes(2, 12)),
     Process(
         "concentrated marginal",
         ("marginal",),
@@ -249,10 +285,19 @@ PROCESSES = [
     Process(
         "shuffled pairs", ("positives informative",), _pairs(_SPHERE, positives=_lost(_SPHERE))
     ),
+    Process("noisy observations", ("shape", "marginal", "position"), _noisy(_pairs(_SPHERE), 0.25)),
+    Process(
+        "classes of unequal covariance",
+        ("log-linear", "stability", "injectivity"),
+        _gaussian_classes(3, 12, unequal=0.8),
+    ),
     Process("too few classes", ("generator system",), _classes(4, 4)),
     Process("false labels", ("label noise",), _classes(3, 12, noise=0.2)),
     # Kept out of all tuning.
     Process("sphere, vMF, 5 latents", (), _pairs(_vmf(5, 30.0)), kept=True),
+    Process("sphere, vMF, 10 latents", (), _pairs(_vmf(10, 60.0)), kept=True),
+    Process("slower walk, lag 10", (), _series(_vmf(3, 200.0), lag=10), kept=True),
+    Process("walk in a box", (), _series(_box(2, 1.0, 0.05)), kept=True),
     Process("box, Laplace, 2 latents", (), _pairs(_box(2, 1.0, 0.04)), kept=True),
     Process("box, p = 3", (), _pairs(_box(3, 3.0, 0.2), conditional=3.0), kept=True),
     Process("sphere, 30 classes", (), _classes(4, 30, kappa=15.0), kept=True),
@@ -275,6 +320,18 @@ PROCESSES = [
         "a box with one latent too few",
         ("too few latents",),
         _pairs(_box(3, 2.0, 0.12), conditional="normal", n_latents=2),
+        kept=True,
+    ),
+    Process(
+        "noisy observations in a box",
+        ("shape", "marginal", "isotropy", "position"),
+        _noisy(_pairs(_LAPLACE), 0.25),
+        kept=True,
+    ),
+    Process(
+        "a factor that labels do not see",
+        ("too many latents", "stability", "injectivity"),
+        _gaussian_classes(3, 12, unseen=1),
         kept=True,
     ),
     Process("shuffled labels", ("labels informative",), _classes(3, 12, shuffled=True), kept=True),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import special
+from sklearn.linear_model import LogisticRegression
 
-from demix.diagnostics.label_checks import balance, label_noise, prototype_checks
+from demix.diagnostics.label_checks import balance, label_noise, log_linear, prototype_checks
 
 
 def verdicts(rows):
-    return {check.name: check.verdict for check in prototype_checks(np.asarray(rows, dtype=float))}
+    rows = np.asarray(rows, dtype=float)
+    return {check.name: check.verdict for check in prototype_checks(rows, "C3")}
 
 
 def test_a_simplex_spans_and_one_class_fewer_does_not():
@@ -24,9 +26,23 @@ def test_diversity_takes_all_quadratic_functions():
     rows = np.random.default_rng(0).normal(size=(40, 3))
     assert verdicts(rows) == {"generator system": "pass", "diversity": "pass"}
     # Few rows tell the squares apart, but not the products.
-    (few,) = [c for c in prototype_checks(rows[:7]) if c.name == "diversity"]
+    (few,) = [c for c in prototype_checks(rows[:7], "C3") if c.name == "diversity"]
     assert few.verdict == "fail"
     assert few.details == {"rank": 7, "asked": 9, "rank_of_squares": 6}
+    # Free prototypes do not need it.
+    assert [check.name for check in prototype_checks(rows[:7], "C4")] == ["generator system"]
+
+
+@pytest.mark.parametrize("spread", [1.0, 3.0])
+def test_classes_of_different_spread_are_not_log_linear(spread):
+    random = np.random.default_rng(0)
+    centres, widths = 2 * random.normal(size=(6, 2)), np.geomspace(1, spread, 6)
+    labels = random.integers(6, size=4000)
+    z = centres[labels] + widths[labels, None] * random.normal(size=(4000, 2))
+    # What a classifier without squares makes of them.
+    model = LogisticRegression(C=1e3, max_iter=1000).fit(z[:2000], labels[:2000])
+    found = log_linear(model.decision_function(z[2000:]), z[2000:], labels[2000:])
+    assert found.fires == (spread > 1)
 
 
 def test_balance_is_that_of_the_counts():

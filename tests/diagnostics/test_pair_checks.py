@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
 
-from demix import Box, DemixError, GeneralizedNormal, Sphere, checkup_pairs
-from demix.diagnostics.paired import uniform
+from demix import Box, DemixError, GeneralizedNormal, Real, Sphere, checkup_pairs
+from demix.diagnostics.check import ADVICE, MARGINS, Check
+from demix.diagnostics.checkup_result import conclude
+from demix.diagnostics.pair_checks import pair_checks
+from demix.diagnostics.paired import paired, uniform
 from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
+from demix.theory.setting import Setting
 
 SPHERE = GeneralizedVonMisesFisher(Sphere(3), 2.0, 0.3)
 BOX = GeneralizedNormal(Box(3), 1.0, 0.1)
@@ -127,10 +133,83 @@ def test_latents_that_lose_something_do_not_keep_observations_apart():
     assert found.supported == "none"
 
 
+def walk(kappa: float, rows: int, lags: tuple[int, int], seed: int = 0):
+    """Return pairs of a vMF walk at its lags, and its places."""
+    random = np.random.default_rng(seed)
+    step, places = SPHERE.with_noise(2.0, math.sqrt(2 / kappa)), [np.array([[1.0, 0, 0]])]
+    for _ in range(rows + lags[1]):
+        places.append(positives(step, places[-1], random))
+    z = np.concatenate(places)
+    first = np.arange(rows)
+    return z[first], z[first + random.integers(lags[0], lags[1] + 1, size=rows)], z
+
+
+@pytest.mark.parametrize(("kappa", "lags"), [(100, (1, 1)), (200, (10, 10)), (100, (1, 5))])
+def test_a_slow_walk_at_any_lags_is_no_violation(kappa, lags):
+    z, z_tilde, every = walk(kappa, 3000, lags)
+    told = {"walk": every[::2], "blocks": np.arange(3000) // 100, "lags": lags}
+    pairs = paired(z, z_tilde, Sphere(3), p=2.0, **told)
+    checks = {check.name: check for check in pair_checks(pairs, np.random.default_rng(0))}
+    assert [name for name, check in checks.items() if check.fires and name != "visits"] == []
+    # Taken for independent, the same rows look as if some places were preferred.
+    alone = paired(z, z_tilde, Sphere(3), p=2.0)
+    (marginal, *_) = pair_checks(alone, np.random.default_rng(0))
+    assert np.quantile(marginal.null, 0.95) < np.quantile(checks["marginal"].null, 0.95) / 3
+
+
+def test_a_series_that_hardly_moves_is_left_undecided():
+    z, z_tilde, every = walk(5000, 1000, (1, 1))
+    pairs = paired(z, z_tilde, Sphere(3), p=2.0, walk=every)
+    checks = pair_checks(pairs, np.random.default_rng(0))
+    found = conclude(checks, Setting("pairs", Sphere(3), "vmf"))
+    assert found["visits"].fires
+    assert found.supported == "undecided"
+    assert "too few times" in found.sentence
+
+
+def judged(**verdicts) -> list[Check]:
+    return [
+        Check(name.replace("_", " "), verdict, 1.0, np.zeros(3), 0.1, "", f"{name}.")
+        for name, verdict in verdicts.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "supported"),
+    [
+        ({"marginal": "pass", "stability": "pass"}, "orthogonal"),
+        ({"marginal": "warn", "stability": "pass"}, "orthogonal"),
+        ({"marginal": "warn", "isotropy": "warn", "stability": "pass"}, "none"),
+        ({"marginal": "fail", "stability": "pass"}, "none"),
+        ({"marginal": "fail", "stability": "fail"}, "undecided"),
+        ({"marginal": "pass", "stability": "warn"}, "undecided"),
+        ({"marginal": "pass", "too_many_latents": "fail"}, "orthogonal"),
+        ({"positives_informative": "fail", "stability": "fail"}, "none"),
+    ],
+)
+def test_there_are_three_outcomes(verdicts, supported):
+    found = conclude(judged(**verdicts), Setting("pairs", Sphere(3), "vmf"))
+    assert found.supported == supported
+    assert found.relied_on == "orthogonal"
+    for check in found.checks:
+        assert bool(check.advice) == check.fires
+
+
+def test_labels_that_leave_latents_open_are_left_undecided():
+    checks = judged(balance="pass", too_many_latents="warn")
+    found = conclude(checks, Setting("labels", Real(3)))
+    assert found.supported == "undecided"
+    assert "say nothing about some" in found.sentence
+
+
+def test_every_check_has_a_margin_and_advice():
+    assert set(MARGINS) <= set(ADVICE)
+
+
 def test_plain_data_come_out():
     z, z_tilde, _ = drawn(SPHERE, 500)
     told = checkup_pairs(z, z_tilde).to_dict()
-    assert set(told) == {"supported", "relied_on", "theorem", "sentence", "checks"}
+    assert set(told) == {"supported", "relied_on", "theorem", "sentence", "grade", "checks"}
     for check in told["checks"]:
         assert check["verdict"] in ("pass", "warn", "fail", "skipped")
         assert len(check["null"]) in (0, 20, 40)

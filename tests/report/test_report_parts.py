@@ -134,10 +134,13 @@ def test_a_checkup_has_a_claim_and_checks(verdict):
     check = {
         **{"name": "shape", "verdict": verdict, "statistic": 0.1, "unit": "|log p|"},
         **{"allowed": 0.3, "margin": 0.2, "null": [0.0, 0.1]},
-        "sentence": "The noise is normal.",
+        **{"sentence": "The noise is normal.", "advice": "Take another shape."},
     }
     found = {"supported": "affine", "theorem": "Theorem 5", "sentence": "It holds."}
+    found["grade"] = {"information": 2.5, "stability": 0.98}
     page = checkup_page(found | {"checks": [check]}, provenance={})
+    assert page.sections[0].body[1].facts["information, bits per sample"] == "2.500"
+    assert page.sections[1].body[0].rows[0][-1] == "Take another shape."
     assert titles(page) == ["What may be claimed", "Checks", "Each check against chance"]
 
 

@@ -93,10 +93,10 @@ def checkup(
     if as_json:
         print_json(result)
         return
-    table = Table("assumption", "verdict", "finding")
+    table = Table("assumption", "verdict", "finding and next step")
     for check in found.checks:
         verdict = Text(check.verdict, style=_COLOURS[check.verdict])
-        table.add_row(check.name, verdict, check.sentence)
+        table.add_row(check.name, verdict, f"{check.sentence} {check.advice}".strip())
     console().print(table)
     print_lines(
         f"Supported: {found.supported}. {found.sentence}",

@@ -15,6 +15,7 @@ _DRAWS = 100
 
 MARGINS = {
     "marginal": 0.15,
+    "visits": 0.5,
     "shape": 0.2,
     "isotropy": 0.2,
     "position": 0.05,
@@ -23,12 +24,38 @@ MARGINS = {
     "diversity": 0.05,
     "balance": 0.1,
     "label noise": 0.03,
+    "log-linear": 0.03,
     "injectivity": 0.1,
     "stability": 0.05,
     "too few latents": 0.15,
     "too many latents": 0.15,
 }
 """What the error of learning adds to the statistic of each check; see the calibration."""
+
+ADVICE = {
+    "positives informative": "Look whether rows are in order and pairs belong together; take "
+    "another lag, or more rows.",
+    "labels informative": "Look whether labels and rows belong together, or give more rows.",
+    "views informative": "Take an augmentation that changes less, or more rows.",
+    "marginal": "Choose a space that the data fill evenly, or make no claim beyond stability.",
+    "visits": "Record longer, or leave out rows between others, so that the series comes round "
+    "more often.",
+    "shape": "Fit with conditional='auto', or with the shape that was found.",
+    "isotropy": "Fit with conditional='anisotropic', which learns a scale for each latent.",
+    "position": "Choose another space or a shorter lag, so that noise is the same everywhere.",
+    "support": "Take pairs that differ more: a larger lag, or a wider augmentation.",
+    "generator system": "Give more classes, or ask for fewer latents.",
+    "diversity": "Give more classes, or leave unit_prototypes out.",
+    "log-linear": "Ask for more latents, which can carry the spread of classes, too.",
+    "balance": "Nothing to do: biases take up the frequencies.",
+    "label noise": "Give the share of false labels to the estimator as noise=.",
+    "injectivity": "Ask for more latents; what the latents leave open may also be noise.",
+    "stability": "Train longer (recipe=Recipe(steps=...)), give more rows, or ask for fewer "
+    "latents.",
+    "too few latents": "Ask for one latent more, and check again.",
+    "too many latents": "Ask for one latent fewer, and check again.",
+}
+"""What to do next if a check fires."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +102,11 @@ class Check:
         """The largest statistic that passes: the 95 % quantile of the null, and the margin."""
         return (float(np.quantile(self.null, 0.95)) if len(self.null) else 0.0) + self.margin
 
+    @property
+    def advice(self) -> str:
+        """What to do next, in one sentence; empty if there is nothing to do."""
+        return ADVICE.get(self.name, "") if self.fires else ""
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
         known = math.isfinite(self.statistic)
@@ -87,6 +119,7 @@ class Check:
             "margin": self.margin,
             "null": [float(f"{value:.6g}") for value in self.null],
             "sentence": self.sentence,
+            "advice": self.advice,
             "details": self.details,
         }
 

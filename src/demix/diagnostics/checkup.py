@@ -14,7 +14,7 @@ from demix._support.validation import check_matrix, check_seed
 from demix.data.data import as_data
 from demix.diagnostics.check import Check
 from demix.diagnostics.checkup_result import Checkup, conclude
-from demix.diagnostics.label_checks import balance, label_noise, prototype_checks
+from demix.diagnostics.label_checks import balance, label_noise, log_linear, prototype_checks
 from demix.diagnostics.model_checks import (
     dimension,
     informative,
@@ -25,14 +25,17 @@ from demix.diagnostics.model_checks import (
 )
 from demix.diagnostics.pair_checks import pair_checks, positives_informative
 from demix.diagnostics.paired import paired
+from demix.diagnostics.parts import divided
 from demix.estimators.assumptions import assumed_space, default_conditional, pair_objective
 from demix.estimators.base import Demixer
-from demix.estimators.sources import PARTS, Part
+from demix.estimators.gain import Gain
+from demix.estimators.sources import PARTS, Part, thin
+from demix.metrics.regression import affine_r2
 from demix.spaces.base import Space
 from demix.theory.setting import Setting, identified, weakest
 
-# Held-out samples of each part that are used.
-_MOST = 4096
+# Held-out samples of each part that are used, and rows of a series that its marginal is seen in.
+_MOST, _WALK = 4096, 2048
 
 
 def checkup(
@@ -56,7 +59,7 @@ def checkup(
     y, positives
         As in the estimator's ``fit``.
     refits : bool
-        Fit again with another seed, and with one latent fewer and more, for the checks of
+        Fit again to half of the rows, and to all with one latent fewer and more, for the checks of
         stability and of the dimension.
     seed : int
         Seed of the simulated nulls.
@@ -104,23 +107,27 @@ def checkup(
         gain = model._gain_of(source, unseen)
     checks = [informative(model.targets, gain)]
     if model.supervision == "pairs":
-        checks += _of_pairs(model, z, seen, blocks, seed)
+        checks += _of_pairs(model, z, seen, blocks, source, seed)
     elif model.supervision == "labels":
         checks += _of_labels(model, z, seen.numpy(), source.labels.numpy())
-    else:
-        checks += prototype_checks(z)
+    elif hasattr(model, "objective_"):
+        prototypes = model.objective_.prototypes().detach().cpu().double().numpy()
+        checks += prototype_checks(prototypes, identified(model.setting()).case)
     checks.append(injectivity(x.flatten(1).numpy(), z))
     if refits:
 
-        def fit(demixer: Demixer) -> Demixer:
+        def fit(demixer: Demixer, half: bool) -> Demixer:
+            given, own = rows, targets
+            if half:
+                _, given, own = divided(demixer, rows, y, positives, 0.5, seed)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DemixWarning)
-                return demixer.fit(rows, **targets)
+                return demixer.fit(given, **own)
 
         others = refit(model, fit, callback)
         equivalence = weakest([identified(model.setting())]).name
         checks += [*dimension(others, source), stability(others, x, equivalence)]
-    return conclude(checks, model.setting())
+    return conclude(checks, model.setting(), _grade(gain, checks, x, z))
 
 
 def checkup_pairs(
@@ -175,27 +182,45 @@ def checkup_pairs(
 
 
 def _of_pairs(
-    model: Any, z: np.ndarray, x_tilde: torch.Tensor, chains: np.ndarray, seed: int
+    model: Any, z: np.ndarray, x_tilde: torch.Tensor, blocks: np.ndarray, source: Any, seed: int
 ) -> list[Check]:
     setting = model.setting()
     scales = model.scales_ if setting.learned else 1.0
     z_tilde = latents_of(model.encoder_, x_tilde)
+    lags, walk = source.lags(), None
+    if lags is not None:
+        rows = source.data.take(thin(torch.arange(len(source.data)), _WALK))
+        walk = latents_of(model.encoder_, rows) / scales
     pairs = paired(
         z / scales,
         z_tilde / scales,
         model.encoder_.space,
         trained=True,
         p=setting.shape,
-        chains=chains,
+        blocks=blocks,
+        walk=walk,
+        lags=lags or (1, 1),
     )
     return pair_checks(pairs, np.random.default_rng(seed))
+
+
+def _grade(gain: Gain, checks: list[Check], x: torch.Tensor, z: np.ndarray) -> dict[str, float]:
+    """Return what is known of the latents whether or not a theorem holds."""
+    grade = {"information": gain.bits, "ceiling": gain.ceiling}
+    flat = x.flatten(1).double().numpy()
+    if flat.shape[1] < len(flat) / 4:
+        grade["linear"] = float(affine_r2(flat, z))
+    return grade | {
+        check.name: float(check.details["score"]) for check in checks if "score" in check.details
+    }
 
 
 def _of_labels(model: Any, z: np.ndarray, held: np.ndarray, every: np.ndarray) -> list[Check]:
     with torch.no_grad():
         logits = model.objective_.logits(torch.from_numpy(z).float()).double().numpy()
     return [
-        *prototype_checks(model.prototypes_.astype(np.float64)),
+        *prototype_checks(model.prototypes_.astype(np.float64), identified(model.setting()).case),
+        log_linear(logits, z, held),
         balance(every, len(model.classes_)),
         label_noise(logits, held),
     ]

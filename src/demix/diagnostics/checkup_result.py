@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,6 +14,12 @@ from demix.theory.setting import EquivalenceName, Setting, identified
 
 # These checks advise on the fit and do not contradict the theorem's conclusion.
 _ADVICE = ("too many latents", "balance")
+# These say that the data or the fit do not suffice to judge, and why.
+_OPEN = {
+    "stability": "the fit has not reached its optimum, or the data leave it open",
+    "visits": "the series visits its space too few times to judge",
+}
+_WORST_FIRST = ("fail", "warn", "pass", "skipped")
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,22 +29,28 @@ class Checkup:
     Attributes
     ----------
     checks : list of Check
-        One for each assumption.
+        One for each assumption, worst first.
     relied_on : str
         The class that the theorem gives if all of its assumptions hold.
     theorem : str or None
         Its name, if there is one.
-    supported : "orthogonal", "affine", "linear", "permutation" or "none"
-        The class that the checks support.
+    supported : "orthogonal", "affine", "linear", "permutation", "none" or "undecided"
+        The class that the checks support, ``"none"`` if they contradict the theorem, and
+        ``"undecided"`` if the data or the fit do not suffice to judge.
     sentence : str
         What a careful author may write.
+    grade : dict of str to float
+        What is known where no theorem holds, too: ``information`` in bits and its ``ceiling``,
+        ``stability`` (agreement with a fit to half of the rows), and ``linear`` (R² of the latents
+        by the best linear map of the observations).
     """
 
     checks: list[Check]
     relied_on: EquivalenceName
     theorem: str | None
-    supported: EquivalenceName
+    supported: EquivalenceName | Literal["undecided"]
     sentence: str
+    grade: dict[str, float] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Check:
         """Return the check of that name."""
@@ -56,6 +68,7 @@ class Checkup:
             "relied_on": self.relied_on,
             "theorem": self.theorem,
             "sentence": self.sentence,
+            "grade": self.grade,
             "checks": [check.to_dict() for check in self.checks],
         }
 
@@ -85,18 +98,39 @@ class Checkup:
         return write_page(checkup_page(self.to_dict(), title=title, provenance=origin), path)
 
 
-def conclude(checks: list[Check], setting: Setting) -> Checkup:
-    """Return the check-up with its conclusion."""
+def conclude(
+    checks: list[Check], setting: Setting, grade: dict[str, float] | None = None
+) -> Checkup:
+    """Return the check-up with its conclusion.
+
+    A failed check contradicts the theorem only if the fit has settled: latents that depend on the
+    seed are not yet those that the theorem speaks of.
+    """
+    checks = sorted(checks, key=lambda check: _WORST_FIRST.index(check.verdict))
     found = identified(setting)
     relied_on = found.name
     failed = [c for c in checks if c.verdict == "fail" and c.name not in _ADVICE]
     doubtful = [c for c in checks if c.verdict == "warn" and c.name not in _ADVICE]
-    contradicted = bool(failed) or len(doubtful) > 1
+    known = all(c.verdict != "fail" for c in checks if c.name.endswith("informative"))
+    reasons = dict(_OPEN)
+    if setting.supervision == "labels":  # pairs of too many latents contradict the marginal
+        reasons["too many latents"] = "the labels say nothing about some of the latents"
+    unsettled = [c for c in checks if c.name in reasons and c.fires and known]
+    contradicted = not unsettled and (bool(failed) or len(doubtful) > 1)
     if relied_on == "permutation" and not contradicted and not _far_from_normal(checks):
         found = identified(replace(setting, conditional="normal"))
-    supported = "none" if contradicted else found.name
+    supported: EquivalenceName | Literal["undecided"] = found.name
+    if contradicted or relied_on == "none":
+        supported = "none"
+    elif unsettled:
+        supported = "undecided"
     if relied_on == "none":
         sentence = "No theorem covers this space and conditional; the latents are a description."
+    elif unsettled:
+        sentence = (
+            f"Whether the assumptions of {found.theorem} hold cannot be judged: "
+            f"{reasons[unsettled[0].name]}."
+        )
     elif contradicted:
         names = ", ".join(c.name for c in failed or doubtful)
         sentence = (
@@ -108,9 +142,10 @@ def conclude(checks: list[Check], setting: Setting) -> Checkup:
         doubt = f", with a doubt about {doubtful[0].name}" if doubtful else ""
         sentence = (
             f"On held-out data none of {tested} checks contradicts the assumptions of "
-            f"{found.theorem}{doubt}, under which the latents are the factors up to {found.words}."
+            f"{found.theorem}{doubt}, under which the latents are the factors up to {found.words} "
+            "and up to the noise of the observations."
         )
-    return Checkup(checks, relied_on, found.theorem, supported, sentence)
+    return Checkup(checks, relied_on, found.theorem, supported, sentence, grade or {})
 
 
 def _far_from_normal(checks: list[Check]) -> bool:

@@ -20,7 +20,7 @@ from demix.data.checks import check_data
 from demix.data.data import Data, as_data
 from demix.diagnostics.consensus_result import Consensus, verdict, write_consensus
 from demix.diagnostics.maps import common_maps
-from demix.diagnostics.parts import Parts, pairs_within, row_parts, time_parts
+from demix.diagnostics.parts import divided
 from demix.diagnostics.stability import mean_stability, stability
 from demix.encoders.encoder import Encoder
 from demix.estimators.base import Demixer
@@ -115,7 +115,7 @@ def consensus(
     chosen = None if equivalence is None else _chosen(equivalence, space)
     rows = as_data(data)
     check_data(rows)
-    parts, fit_data, targets = _divided(estimator, rows, y, positives, held_out, seeds[0])
+    parts, fit_data, targets = divided(estimator, rows, y, positives, held_out, seeds[0])
     shape = (len(rows), space.dim)
     _check_output(out, shape)
     folder = None if checkpoint is None else Path(checkpoint)
@@ -171,56 +171,6 @@ def _models(estimator: Any, n_seeds: int) -> list[Demixer]:
     first = check_seed(estimator._seed())
     check_seed(first + int(n_seeds) - 1)
     return [clone(estimator).set_params(random_state=first + run) for run in range(n_seeds)]
-
-
-def _divided(
-    estimator: Any, rows: Data, y: Any, positives: Any, share: float, seed: int
-) -> tuple[Parts, Data, dict[str, Any]]:
-    """Return the parts, and the data and the targets that runs are fitted to."""
-    if not isinstance(share, int | float) or not 0 < share < 1:
-        raise DemixError(f"held_out must be a share between 0 and 1, but got {share!r}.")
-    # Enough to fit a map with an offset for each dimension, and some to spare.
-    least, count = 5 * (estimator.n_latents + 1), len(rows)
-    if positives is not None:
-        every, pairs = estimator._targets(rows, reset=True, y=y, positives=positives)
-        return _paired(count, every, pairs, share, least, seed)
-    if estimator.supervision == "labels":
-        labels = _labels(y, count)
-        parts = row_parts(count, share, least, seed, labels=labels)
-        return parts, rows.only(parts.fit), {"y": labels[parts.fit.numpy()]}
-    lag = estimator.time_lag()
-    if lag is not None:
-        parts = time_parts(count, share, lag, least)
-    else:
-        parts = row_parts(count, share, least, seed)
-    return parts, rows.only(parts.fit), {}
-
-
-def _paired(
-    count: int, every: Data, pairs: torch.Tensor, share: float, least: int, seed: int
-) -> tuple[Parts, Data, dict[str, Any]]:
-    # A positive that was given for each row lies behind all rows, and goes where its row goes.
-    inside = len(every) == count
-    parts = row_parts(count, share, least, seed, pairs=pairs if inside else None)
-    fit = parts.fit if inside else torch.cat([parts.fit, parts.fit + count])
-    kept = pairs_within(pairs, fit, len(every))
-    if len(kept) == 0:
-        raise DemixError(
-            f"Of {len(pairs)} pairs none lies within the rows that runs are fitted to; give more "
-            "pairs, of more different rows."
-        )
-    return parts, every.only(fit), {"positives": kept}
-
-
-def _labels(y: Any, rows: int) -> np.ndarray:
-    if y is None:
-        raise DemixError("ClassifierDemixer learns from classes, but y is None; pass y.")
-    labels = np.asarray(y.detach().cpu() if torch.is_tensor(y) else y)
-    if labels.shape != (rows,):
-        raise DemixError(
-            f"y must be one class for each of {rows} rows, but has shape {labels.shape}."
-        )
-    return labels
 
 
 def _fit(

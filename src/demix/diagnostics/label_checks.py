@@ -18,13 +18,14 @@ _SAMPLES = 2000
 _MOST = 4000
 
 
-def prototype_checks(prototypes: np.ndarray) -> list[Check]:
+def prototype_checks(prototypes: np.ndarray, case: str | None) -> list[Check]:
     """Check the learnt prototypes ``(classes, n)``.
 
     They are an affine generator system if their differences span all directions, which takes at
     least ``n + 1`` of them (Reizinger et al. 2024). They are diverse if no quadratic function
     vanishes on all of them, which takes ``n (n + 1) / 2 + n``; the paper asks for the squares of
-    the coordinates only, which depends on the rotation and does not suffice.
+    the coordinates only, which depends on the rotation and does not suffice. Only the ``case`` C3,
+    unit prototypes with free features, needs it.
     """
     prototypes = prototypes[:: max(1, len(prototypes) // _MOST)]
     classes, n = prototypes.shape
@@ -44,6 +45,8 @@ def prototype_checks(prototypes: np.ndarray) -> list[Check]:
         "classes in general position.",
         details={"classes": classes, "singular_values": values.tolist()},
     )
+    if case != "C3":
+        return [generator]
     unit = torch.from_numpy(
         prototypes / np.linalg.norm(prototypes, axis=1, keepdims=True).clip(1e-30)
     )
@@ -126,6 +129,53 @@ def label_noise(logits: np.ndarray, labels: np.ndarray) -> Check:
         bad=f"About {share} of the labels are drawn at random; give it to the estimator as noise.",
         details={"share": found, "low": max(0.0, found - error), "high": found + error},
     )
+
+
+def log_linear(logits: np.ndarray, z: np.ndarray, labels: np.ndarray) -> Check:
+    """Test the core of the theorem: logits that are linear in the latents ``(M, n)``.
+
+    If they are, what is left of the labels has nothing to do with squares and products of latents.
+    The statistic is, to second order, how many bits such terms would add for each class (Rao's
+    score test); its null are labels drawn from the model.
+    """
+    random = np.random.default_rng(0)
+    share, sharpness = _fit(logits, labels)
+    p = (1 - share) * special.softmax(sharpness * logits, axis=1) + share / logits.shape[1]
+    terms = _quadratic(z)
+    weight = p * (1 - p)
+    information = np.einsum("mc,mi,mj->cij", weight, terms, terms) / len(z)
+    information += 1e-3 * weight.mean(axis=0)[:, None, None] * np.eye(terms.shape[1])
+
+    def bits(labels: np.ndarray) -> float:
+        left = -p.copy()
+        left[np.arange(len(labels)), labels] += 1
+        slope = left.T @ terms / len(z)
+        gain = (slope * np.linalg.solve(information, slope[..., None])[..., 0]).sum() / 2
+        return float(gain / math.log(2))
+
+    drawn = p.cumsum(axis=1)[:, :-1]
+    null = [bits((random.random((len(z), 1)) > drawn).sum(axis=1)) for _ in range(2 * _DRAWS)]
+    found = bits(labels)
+    words = f"Squares and products of the latents would add {found:.3f} bits about the labels"
+    return judge(
+        "log-linear",
+        found,
+        np.array(null),
+        unit="bits",
+        good=f"{words}, no more than chance and learning bring.",
+        bad=f"{words}: classes differ in more than their place, e.g. in spread.",
+    )
+
+
+def _quadratic(z: np.ndarray) -> np.ndarray:
+    """Return squares and products ``(M, k)`` of latents that no linear function explains."""
+    z = (z - z.mean(axis=0)) / z.std(axis=0).clip(1e-30)
+    first, second = np.triu_indices(z.shape[1])
+    terms = z[:, first] * z[:, second]
+    linear = np.column_stack([np.ones(len(z)), z])
+    terms = terms - linear @ np.linalg.lstsq(linear, terms, rcond=None)[0]
+    spread = terms.std(axis=0)
+    return np.asarray(terms[:, spread > 1e-6] / spread[spread > 1e-6])
 
 
 def _fit(logits: np.ndarray, labels: np.ndarray) -> tuple[float, float]:

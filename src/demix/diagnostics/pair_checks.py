@@ -32,9 +32,9 @@ def pair_checks(pairs: Paired, random: np.random.Generator) -> list[Check]:
     """Check what the theorems need of latents and of their noise."""
     own_scale = pairs.model.scale
     pairs = pairs.under(pairs.fitted(shape=False))
-    draws = [pairs.simulated(random) for _ in range(_DRAWS)]
+    draws = pairs.simulated(_DRAWS, random)
     return [
-        _marginal(pairs, draws, random),
+        *_marginal(pairs, draws, random),
         _shape(pairs, draws[: _DRAWS // 2], own_scale),
         _isotropy(pairs, draws),
         _position(pairs, draws[: _DRAWS // 2]),
@@ -48,7 +48,7 @@ def positives_informative(pairs: Paired) -> Check:
 
     def predicted(rows: Tensor) -> Prediction:
         keys = (pairs.z[rows] / model.scale, pairs.z_tilde[rows] / model.scale)
-        blocks = torch.from_numpy(pairs.chains)[rows]
+        blocks = torch.from_numpy(pairs.blocks)[rows]
         guess = torch.full((len(rows),), -math.log(len(rows)), dtype=torch.float64)
         own = torch.arange(len(rows))
         return Prediction(log_probabilities(*keys, similarity=model.p), own, blocks, guess)
@@ -75,19 +75,20 @@ def _compared(
     return judge(name, value, null, unit=unit, good=good, bad=bad)
 
 
-def _marginal(pairs: Paired, draws: list[Paired], random: np.random.Generator) -> Check:
+def _marginal(pairs: Paired, draws: list[Paired], random: np.random.Generator) -> list[Check]:
     """Compare means of polynomials with those of uniform latents: Neyman's smooth test.
 
     Half of the squared norm of their standardised means is, to second order, the divergence from
     uniform in nats.
     """
     if not pairs.model.space.bounded:
-        return skipped("marginal", "In an unbounded space there is no uniform marginal to test.")
+        return [skipped("marginal", "In an unbounded space there is no uniform marginal to test.")]
     reference = uniform(pairs.model.space, 50_000, random).numpy()
     mean, whiten = _standardiser(_polynomials(reference))
 
     def bits(p: Paired) -> float:
-        found = (_polynomials(p.z.numpy()).mean(axis=0) - mean) @ whiten
+        latents = p.z if p.walk is None else p.walk
+        found = (_polynomials(latents.numpy()).mean(axis=0) - mean) @ whiten
         return float(found @ found / 2 / math.log(2))
 
     def words(value: float) -> tuple[str, str]:
@@ -97,13 +98,30 @@ def _marginal(pairs: Paired, draws: list[Paired], random: np.random.Generator) -
             f"{found}: some regions of the space are visited more often than others.",
         )
 
-    return _compared("marginal", bits, pairs, draws, unit="bits from uniform", words=words)
+    check = _compared("marginal", bits, pairs, draws, unit="bits from uniform", words=words)
+    return [check] if pairs.walk is None else [check, _visits(check)]
+
+
+def _visits(marginal: Check) -> Check:
+    """Test whether a series comes round often enough for its marginal to be seen."""
+    chance = float(np.quantile(marginal.null, 0.95))
+    found = f"Even if uniform, so short a series may look {chance:.2f} bits from it"
+    return judge(
+        "visits",
+        chance,
+        np.empty(0),
+        unit="bits from uniform by chance",
+        good=f"{found}.",
+        bad=f"{found}: it visits its space too few times.",
+    )
 
 
 def _shape(pairs: Paired, draws: list[Paired], own_scale: float) -> Check:
     """Compare the fitted shape with the assumed one."""
     model, free = pairs.model, pairs.fitted(shape=True)
     spread = np.array([math.log(draw.fitted(shape=True).p / model.p) for draw in draws])
+    centre = float(np.median(spread))  # several lags make heavier tails
+    spread = spread - centre
     low, high = (free.p * math.exp(-q) for q in np.quantile(spread, [0.975, 0.025]))
     scales = np.array([draw.fitted(shape=False).scale for draw in draws])
     about: dict[str, Any] = {"p": free.p, "p_low": low, "p_high": high, "assumed_p": model.p}
@@ -122,7 +140,7 @@ def _shape(pairs: Paired, draws: list[Paired], own_scale: float) -> Check:
     found = f"The noise has the shape p = {free.p:.2f}{end} ({low:.2f} to {high:.2f})"
     return judge(
         "shape",
-        abs(math.log(free.p / model.p)),
+        abs(math.log(free.p / model.p) - centre),
         np.abs(spread),
         unit="|log p / assumed p|",
         good=f"{found}; {model.p:g} was assumed.",
@@ -158,7 +176,7 @@ def _position(pairs: Paired, draws: list[Paired]) -> Check:
     def r2(p: Paired) -> float:
         size = special.ndtri(np.clip(p.quantiles(), 1e-4, 1 - 1e-4)).mean(axis=1)
         targets = np.column_stack([size, p.residuals()])
-        return float(_explained(_polynomials(p.z.numpy()), targets, p.chains).clip(0).max())
+        return float(_explained(_polynomials(p.z.numpy()), targets, p.blocks).clip(0).max())
 
     def words(value: float) -> tuple[str, str]:
         found = f"The anchor explains {100 * value:.1f} % of the size or direction of the noise"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from demix.spaces.box import Box
 from demix.spaces.sphere import Sphere
 
 _WALLS = (0.001, 0.999)
+_LAGS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,16 +33,23 @@ class Paired:
     ----------
     z, z_tilde : Tensor (M, n) of float64
         On the unit sphere, in a box that starts at 0, or in R^n.
-    chains : ndarray (M,) of int
-        Anchors of one chain follow each other in time; those of different chains are independent.
+    blocks : ndarray (M,) of int
+        Pairs of different blocks are independent.
     model : NoiseModel
         What the trained model assumes of their noise, with its own scale.
+    walk : Tensor (W, n) of float64 or None
+        For a series, latents at even distances over all of it, in time order.
+    widths : ndarray (k,)
+        How wide the noise is, in units of the model's scale, for each of several lags that are
+        equally frequent.
     """
 
     z: Tensor
     z_tilde: Tensor
-    chains: np.ndarray
+    blocks: np.ndarray
     model: NoiseModel
+    walk: Tensor | None = None
+    widths: np.ndarray = field(default_factory=lambda: np.ones(1))
 
     def fitted(self, *, shape: bool) -> NoiseModel:
         """Return the noise model of the largest likelihood."""
@@ -58,13 +67,30 @@ class Paired:
         """Return the noise ``(M, n)``."""
         return np.asarray(self.model.residuals(self.z_tilde, self.z))
 
-    def simulated(self, random: np.random.Generator) -> Paired:
-        """Return as many pairs that obey the model, and are as dependent as these."""
-        z = self.z  # where no marginal is assumed
-        if self.model.space.bounded:
-            start = uniform(self.model.space, len(self.z), random)
-            z = _walked(start, self.chains, self.model, random)
-        return replace(self, z=z, z_tilde=self.model.sample(z, generator=random))
+    def simulated(self, draws: int, random: np.random.Generator) -> list[Paired]:
+        """Return as many pairs that obey the model and are as dependent as these, many times."""
+        space, size = self.model.space, len(self.z)
+        walks: list[Tensor | None] = [None] * draws
+        if space.bounded and self.walk is not None:
+            walks = list(_walks(self.walk, self.model, draws, random))
+        found = []
+        for walk in walks:
+            z = self.z  # where no marginal is assumed
+            if walk is not None:
+                z = walk[torch.linspace(0, len(walk) - 1, size).long()]
+            elif space.bounded:
+                z = uniform(space, size, random)
+            found.append(replace(self, z=z, z_tilde=self._positives(z, random), walk=walk))
+        return found
+
+    def _positives(self, z: Tensor, random: np.random.Generator) -> Tensor:
+        """Draw a positive for each anchor, at one of the lags."""
+        which, z_tilde = random.integers(len(self.widths), size=len(z)), torch.empty_like(z)
+        for number, width in enumerate(self.widths):
+            own = torch.from_numpy(which == number)
+            model = self.model.with_noise(self.model.p, self.model.scale * float(width))
+            z_tilde[own] = model.sample(z[own], generator=random)
+        return z_tilde
 
 
 def uniform(space: Space, size: int, random: np.random.Generator) -> Tensor:
@@ -75,25 +101,15 @@ def uniform(space: Space, size: int, random: np.random.Generator) -> Tensor:
     return low + (high - low) * torch.from_numpy(random.random((size, space.dim)))
 
 
-def _walked(
-    start: Tensor, chains: np.ndarray, model: NoiseModel, random: np.random.Generator
-) -> Tensor:
-    """Let every chain walk from its first point, all chains at once."""
-    _, first, place, sizes = np.unique(
-        chains, return_index=True, return_inverse=True, return_counts=True
-    )
-    if sizes.max() == 1:
-        return start
-    order = np.argsort(place, kind="stable")
-    rank = np.empty(len(chains), dtype=np.int64)
-    rank[order] = np.arange(len(chains)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    z = start.clone()
-    at = start[first]
-    for step in range(1, int(sizes.max())):
-        at = model.sample(at, generator=random)
-        here = rank == step
-        z[here] = at[place[here]]
-    return z
+def _walks(
+    walk: Tensor, model: NoiseModel, draws: int, random: np.random.Generator
+) -> Iterator[Tensor]:
+    """Yield walks as long as this one, from a uniform start, with steps of its size."""
+    step = model.fitted(walk[1:], walk[:-1], shape=False)
+    places = [uniform(model.space, draws, random)]
+    for _ in range(len(walk) - 1):
+        places.append(step.sample(places[-1], generator=random))
+    yield from torch.stack(places, dim=1)
 
 
 def _upright(z: np.ndarray) -> np.ndarray:
@@ -117,12 +133,15 @@ def paired(
     *,
     trained: bool = False,
     p: float = 2.0,
-    chains: np.ndarray | None = None,
+    blocks: np.ndarray | None = None,
+    walk: np.ndarray | None = None,
+    lags: tuple[int, int] = (1, 1),
 ) -> Paired:
     """Bring latents of pairs ``(M, n)`` into the units of their noise model.
 
     ``space`` is a Sphere, Box or Real, ``p`` the assumed shape. Latents of a ``trained`` model have
     noise of the scale 1; otherwise nothing is assumed of it. By default all pairs are independent.
+    Those of a series have a ``walk``, and ``lags`` that are drawn uniformly.
     """
     z, z_tilde = np.asarray(z, dtype=np.float64), np.asarray(z_tilde, dtype=np.float64)
     if z.ndim != 2 or z.shape != z_tilde.shape or z.shape[1] != space.dim:
@@ -140,6 +159,8 @@ def paired(
     if space.spherical:
         lengths = [np.linalg.norm(side, axis=1, keepdims=True).clip(1e-30) for side in (z, z_tilde)]
         z, z_tilde = z / lengths[0], z_tilde / lengths[1]
+        if walk is not None:
+            walk = walk / np.linalg.norm(walk, axis=1, keepdims=True).clip(1e-30)
         chord = math.sqrt(float(np.mean(((z - z_tilde) ** 2).sum(axis=1))) or 1e-6)
         # e^{r^2 z.z~} is e^{-(chord / scale)^2} with scale^2 = 2 / r^2.
         own = math.sqrt(2) / float(np.median(lengths[0]))
@@ -150,11 +171,22 @@ def paired(
             if p == 2:
                 turn = _upright(z)
                 z, z_tilde = z @ turn, z_tilde @ turn
+                walk = None if walk is None else walk @ turn
             # An encoder reaches the walls of its box only in the limit: those of the latents count.
             low, high = np.quantile(np.concatenate([z, z_tilde]), _WALLS, axis=0)
             sides = (high - low).clip(1e-9)
             z, z_tilde = (z - low).clip(0, sides), (z_tilde - low).clip(0, sides)
+            walk = None if walk is None else (walk - low).clip(0, sides)
             space = Box(space.dim, high=sides.tolist())
         model = GeneralizedNormal(space, p, 1.0 if trained else spread)
-    chains = np.arange(len(z)) if chains is None else np.asarray(chains)
-    return Paired(torch.from_numpy(z), torch.from_numpy(z_tilde), chains, model)
+    blocks = np.arange(len(z)) if blocks is None else np.asarray(blocks)
+    # Noise adds up over the rows between; very many lags are as good as ten of them.
+    every = np.unique(np.linspace(*lags, _LAGS).round())
+    return Paired(
+        torch.from_numpy(z),
+        torch.from_numpy(z_tilde),
+        blocks,
+        model,
+        None if walk is None else torch.from_numpy(walk),
+        np.sqrt(every / every.mean()),
+    )

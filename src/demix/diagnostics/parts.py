@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from demix._support.errors import DemixError
+from demix.data.data import Data
 from demix.estimators.sources import connected_rows, thin
 
 # Test rows come in so many blocks, which the intervals resample.
@@ -37,6 +39,56 @@ class Parts:
     test: Tensor
     blocks: np.ndarray
     in_time: bool
+
+
+def divided(
+    estimator: Any, rows: Data, y: Any, positives: Any, share: float, seed: int
+) -> tuple[Parts, Data, dict[str, Any]]:
+    """Return the parts, and the data and the targets that runs are fitted to."""
+    if not isinstance(share, int | float) or not 0 < share < 1:
+        raise DemixError(f"held_out must be a share between 0 and 1, but got {share!r}.")
+    # Enough to fit a map with an offset for each dimension, and some to spare.
+    least, count = 5 * (estimator.n_latents + 1), len(rows)
+    if positives is not None:
+        every, pairs = estimator._targets(rows, reset=True, y=y, positives=positives)
+        return _paired(count, every, pairs, share, least, seed)
+    if estimator.supervision == "labels":
+        labels = _labels(y, count)
+        parts = row_parts(count, share, least, seed, labels=labels)
+        return parts, rows.only(parts.fit), {"y": labels[parts.fit.numpy()]}
+    lag = estimator.time_lag()
+    if lag is not None:
+        parts = time_parts(count, share, lag, least)
+    else:
+        parts = row_parts(count, share, least, seed)
+    return parts, rows.only(parts.fit), {}
+
+
+def _paired(
+    count: int, every: Data, pairs: torch.Tensor, share: float, least: int, seed: int
+) -> tuple[Parts, Data, dict[str, Any]]:
+    # A positive that was given for each row lies behind all rows, and goes where its row goes.
+    inside = len(every) == count
+    parts = row_parts(count, share, least, seed, pairs=pairs if inside else None)
+    fit = parts.fit if inside else torch.cat([parts.fit, parts.fit + count])
+    kept = pairs_within(pairs, fit, len(every))
+    if len(kept) == 0:
+        raise DemixError(
+            f"Of {len(pairs)} pairs none lies within the rows that runs are fitted to; give more "
+            "pairs, of more different rows."
+        )
+    return parts, every.only(fit), {"positives": kept}
+
+
+def _labels(y: Any, rows: int) -> np.ndarray:
+    if y is None:
+        raise DemixError("ClassifierDemixer learns from classes, but y is None; pass y.")
+    labels = np.asarray(y.detach().cpu() if torch.is_tensor(y) else y)
+    if labels.shape != (rows,):
+        raise DemixError(
+            f"y must be one class for each of {rows} rows, but has shape {labels.shape}."
+        )
+    return labels
 
 
 def time_parts(rows: int, share: float, high: int, least: int) -> Parts:

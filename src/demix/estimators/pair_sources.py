@@ -51,6 +51,10 @@ class LagPairs(Source[DrawnPairs]):
         }
         self._block = max(4 * high, int(np.diff(edges).max()) // _BLOCKS, 1)
 
+    def lags(self) -> tuple[int, int]:
+        """Return the smallest and the largest lag."""
+        return self.low, self.high
+
     def _batch(self, units: Tensor, generator: torch.Generator) -> DrawnPairs:
         segment = torch.searchsorted(self._ends, units, right=True)
         most = torch.clamp(self._ends[segment] - 1 - units, max=self.high)

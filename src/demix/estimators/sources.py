@@ -77,6 +77,10 @@ class Source(ABC, Generic[Batch]):
         """
         return None
 
+    def lags(self) -> tuple[int, int] | None:
+        """Return the smallest and the largest lag of positives, if rows are in time order."""
+        return None
+
     @abstractmethod
     def _batch(self, units: Tensor, generator: torch.Generator) -> Batch:
         """Return a sample for each unit."""

@@ -6,9 +6,15 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from demix.report.blocks import Block, Figure, Page, Section, Table, Verdict, VerdictKind
-from demix.report.style import axis, base_layout, colour, plain, shown
+from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Verdict, VerdictKind
+from demix.report.style import axis, base_layout, colour, number, plain, shown
 
+_GRADES = {
+    "information": "information, bits per sample",
+    "ceiling": "at most, bits",
+    "linear": "R² of the latents by a linear map of the data",
+    "stability": "agreement with a fit to half of the rows",
+}
 _MARKS = {"pass": "✓ pass", "warn": "! warn", "fail": "✗ fail", "skipped": "– not checked"}
 
 
@@ -18,10 +24,11 @@ def checkup_page(
     """Return the page of a check-up, ``found`` as in ``checkup.json``."""
     checks = found["checks"]
     kind: VerdictKind = "bad" if found["supported"] == "none" else "good"
-    if kind == "good" and any(check["verdict"] == "warn" for check in checks):
+    warned = any(check["verdict"] == "warn" for check in checks)
+    if found["supported"] == "undecided" or (kind == "good" and warned):
         kind = "neutral"
     table = Table(
-        ["Assumption", "Verdict", "Found", "Passes up to", "Finding"],
+        ["Assumption", "Verdict", "Found", "Passes up to", "Finding", "Next step"],
         [
             [
                 check["name"],
@@ -29,13 +36,15 @@ def checkup_page(
                 shown(check["statistic"], ".3f"),
                 shown(check["allowed"], ".3f"),
                 check["sentence"],
+                check["advice"],
             ]
             for check in checks
         ],
         "Every assumption of the theorem, checked on held-out data. The statistic is compared with "
         "chance (simulated data for which the assumption holds) plus the error of learning.",
     )
-    claim = Section("What may be claimed", [Verdict(kind, found["sentence"])])
+    grade = Facts({_GRADES[name]: number(value, 3) for name, value in found["grade"].items()})
+    claim = Section("What may be claimed", [Verdict(kind, found["sentence"]), grade])
     sections = [claim, Section("Checks", [table])]
     figures: list[Block] = [
         Figure(

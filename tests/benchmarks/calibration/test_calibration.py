@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from benchmarks.calibration.processes import PROCESSES
-from benchmarks.calibration.run import calibration_table, run_process, share, summary
+from benchmarks.calibration.run import calibration_table, is_run, run_process, share, summary
 
 
 def test_there_are_processes_of_every_kind():
     assert len({process.name for process in PROCESSES}) == len(PROCESSES)
-    assert sum(process.kept for process in PROCESSES) == 10
+    assert sum(process.kept for process in PROCESSES) == 15
     broken = {name for process in PROCESSES for name in process.breaks}
     assert broken >= {
         "marginal",
@@ -25,6 +25,7 @@ def test_there_are_processes_of_every_kind():
         "positives informative",
         "generator system",
         "label noise",
+        "log-linear",
     }
 
 
@@ -38,33 +39,33 @@ def test_a_process_draws_rows_factors_and_what_goes_beside(process):
     assert np.array_equal(sample.x, again.x)
 
 
-def made(process, breaks, verdicts, truth, kept=False):
+def made(process, breaks, verdicts, supported, truth, raw=0.8, kept=False):
     return {
-        "process": process,
-        "breaks": breaks,
-        "verdicts": verdicts,
-        "supported": "none" if truth is None else "affine",
-        "truth": truth,
-        "kept": kept,
+        **{"process": process, "breaks": breaks, "verdicts": verdicts, "supported": supported},
+        **{"truth": truth, "claimed": truth if supported == "affine" else None},
+        **{"raw": raw, "kept": kept, "relied_on": "affine"},
     }
 
 
-def test_alarms_detections_and_overstatements_are_counted():
+def test_outcomes_detections_claims_and_power_are_counted():
     runs = [
-        made("good", [], {"a": "pass", "b": "warn"}, 0.99),
-        made("good", [], {"a": "pass", "b": "skipped"}, 0.5),
-        made("bad", ["a"], {"a": "fail", "b": "pass"}, None),
-        made("bad", ["a"], {"a": "pass", "b": "fail"}, None),
+        made("good", [], {"a": "pass"}, "affine", 0.99),
+        made("good", [], {"a": "fail"}, "none", 0.97),
+        made("good", [], {"a": "pass"}, "undecided", 0.5),
+        made("bad", ["a"], {"a": "fail"}, "none", 0.6),
+        made("bad", ["a"], {"a": "pass"}, "affine", 0.6),
+        made("bad", ["a"], {"a": "warn"}, "affine", 0.98, raw=0.99),
     ]
     found = summary(runs)
-    assert {name: s["share"] for name, s in found["false alarms"].items()} == {"a": 0, "b": 1}
-    assert found["false alarms"]["b"]["of"] == 1
-    assert found["detected"]["bad"]["share"] == 0.5
-    assert found["supported"]["good"]["share"] == 1
-    assert found["overstated"]["count"] == 1
+    assert found["contradicted"]["good"]["share"] == pytest.approx(1 / 3)
+    assert found["undecided"]["good"]["share"] == pytest.approx(1 / 3)
+    assert found["detected"]["bad"]["share"] == pytest.approx(2 / 3)
+    # Of three claims one recovers too little, and one no more than the observations show.
+    assert (found["overstated"]["count"], found["overstated"]["of"]) == (2, 3)
+    assert (found["power"]["count"], found["power"]["of"]) == (1, 2)
     table = calibration_table(runs)
-    assert "| bad: a | 50 % | 1 of 2 | 1 to 99 % |" in table
-    assert "| all together | 33 % | 1 of 3 |" in table  # of false alarms
+    assert "| bad: a | 67 % | 2 of 3 | 9 to 99 % |" in table
+    assert "| claims that are overstated | 67 % | 2 of 3 |" in table
     assert "Kept out" not in table
 
 
@@ -78,4 +79,6 @@ def test_a_run_is_plain_data():
     (process,) = [p for p in PROCESSES if p.name == "too few classes"]
     run = run_process(process, 100, rows=800)
     assert run["verdicts"]["generator system"] == "fail"
-    assert (run["supported"], run["truth"]) == ("none", None)
+    assert (run["supported"] in ("none", "undecided")) == (run["claimed"] is None)
+    assert is_run({**run, "seconds": 1.0})
+    assert not is_run({**run, "seconds": 1.0, "claimed": 0.5})

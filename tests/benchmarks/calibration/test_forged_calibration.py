@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
 import pytest
 
 from benchmarks.calibration import command
+from benchmarks.calibration.run import calibration_table
 from demix import DemixError
 
-REAL = Path(__file__).parents[3] / "results" / "calibration" / "calibration.json"
-DATA = json.loads(REAL.read_text(encoding="utf-8"))
-DATA["provenance"]["command"] = "python -m benchmarks.calibration"
-FIRST, *OTHERS = DATA["runs"]
-(BROKEN, *_) = [run for run in OTHERS if run["breaks"] and run["truth"] is None]
+FIRST = {
+    **{"process": "sphere, vMF", "seed": 0, "kept": False, "breaks": []},
+    **{"verdicts": {"shape": "pass"}, "statistics": {"shape": 0.1}},
+    **{"supported": "orthogonal", "relied_on": "orthogonal"},
+    **{"truth": 0.99, "claimed": 0.99, "raw": 0.8, "seconds": 20.5},
+}
+BROKEN = {
+    **{"process": "wrong shape", "seed": 3, "kept": False, "breaks": ["shape"]},
+    **{"verdicts": {"shape": "fail"}, "statistics": {"shape": 0.9}},
+    **{"supported": "none", "relied_on": "orthogonal"},
+    **{"truth": 0.97, "claimed": None, "raw": 0.8, "seconds": 21.5},
+}
+DATA = {
+    "rows": 6000,
+    "runs": [FIRST, BROKEN],
+    "provenance": {"command": "python -m benchmarks.calibration"},
+}
 
 
 def calibrate(folder):
@@ -34,7 +46,7 @@ def test_a_real_one_is_taken(tmp_path):
     calibrate(tmp_path)
     found = json.loads((tmp_path / "calibration.json").read_text())
     assert found["runs"] == DATA["runs"]
-    assert (tmp_path / "table.md").read_text() == (REAL.parent / "table.md").read_text()
+    assert (tmp_path / "table.md").read_text() == calibration_table(DATA["runs"])
 
 
 @pytest.mark.parametrize(
@@ -69,6 +81,9 @@ def test_a_real_one_is_taken(tmp_path):
         {"truth": 10**400},
         {"truth": None},
         {"truth": ""},
+        {"claimed": None},
+        {"claimed": "0.99"},
+        {"raw": None},
         {"seconds": None},
         {"seconds": float("inf")},
     ],
