@@ -1,6 +1,7 @@
 """The command line. Only typer and rich are imported before a command runs."""
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -58,7 +59,11 @@ def run(app: Callable[[], object]) -> None:
                 app()
         finally:
             flush_output()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as end:
+        # typer makes Ctrl-C an exit without a word.
+        if isinstance(end, SystemExit) and not _was_interrupt(end):
+            raise
+        ignore_interrupts()
         from demix.cli.console import print_error
 
         print_error("Interrupted.")
@@ -74,6 +79,15 @@ def run(app: Callable[[], object]) -> None:
 
         print_error(sentence)
         sys.exit(2)
+
+
+def ignore_interrupts() -> None:
+    """Let no further Ctrl-C break what a command does at its end, after the first one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _was_interrupt(end: SystemExit) -> bool:
+    return end.__context__ is not None and isinstance(end.__context__.__cause__, KeyboardInterrupt)
 
 
 def _mend_environment() -> None:

@@ -16,6 +16,7 @@ from demix._support.files import is_os_error, is_temporary, stamp_of, write_atom
 from demix._support.locks import lock_folder
 from demix._support.outputs import ARRAY, PAGE, claim_folder, read_marker, refuse_other, tidied
 from demix._support.process_group.group import LostRank
+from demix.cli import ignore_interrupts
 from demix.cli.console import console
 from demix.encoders.files import refuse_other_model
 
@@ -88,6 +89,7 @@ def claimed(
             try:
                 yield claim
             except KeyboardInterrupt:
+                ignore_interrupts()
                 kept = resumes or stamp != _stamp(folder, marker, *new)
                 if not kept:
                     _restore(folder, marker, before, new)

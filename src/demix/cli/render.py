@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from demix._support.errors import DemixError
+from demix.cli import ignore_interrupts
 from demix.cli.options import Overwrite, app
 
 
@@ -69,6 +70,7 @@ def render(
     try:
         render_folder(order, out, jobs=jobs, command=command, callback=count)
     except KeyboardInterrupt:
+        ignore_interrupts()
         console(errors=True).print("Interrupted; the same command continues.")
         raise typer.Exit(130) from None
     finally:

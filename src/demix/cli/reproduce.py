@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from demix.cli import ignore_interrupts
 from demix.cli.options import AsJson, app, numbers
 
 # What the jobs of a sweep import; torch's optimisers would import the second one by themselves.
@@ -74,6 +75,7 @@ def reproduce(
                         callback=TableBars(progress, chosen.score),
                     )
     except KeyboardInterrupt:
+        ignore_interrupts()
         console(errors=True).print("Interrupted; finished jobs are kept.")
         raise typer.Exit(130) from None
     if as_json and ranks.leads:

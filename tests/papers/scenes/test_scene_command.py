@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from command import start_demix
 from demix import DemixWarning
 from demix.papers import open_rendered
 
@@ -125,3 +126,21 @@ def test_refusals_are_one_sentence(demix, tmp_path):
     assert "but got 'beta:1'" in demix.refusal("render", "sprites", "--pairs", "beta:1", *out)
     assert "at least 1, but got 0" in demix.refusal("render", "sprites", "--jobs", 0, *out)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("pause", [0.02, 0.05])
+def test_a_second_interrupt_does_not_keep_it_waiting(tmp_path, pause):
+    """As the first one ends the processes that render, the second one must not."""
+    command = ["render", "sprites", "--n", 20000, "--size", 32, "--jobs", 2]
+    with start_demix(*command, "--out", tmp_path / "out") as process:
+        try:
+            wait_until(lambda: rendered(tmp_path / "out") > 0)
+            process.send_signal(signal.SIGINT)
+            time.sleep(pause)
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "Interrupted" in told
+    assert "Traceback" not in told

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +15,7 @@ from demix._support.provenance import cores
 from demix.papers.scenes.arrays import checksum, fill
 from demix.papers.scenes.order import Order, Shard, shard_rows
 from demix.papers.scenes.registry import scene_named
-from demix.papers.workers.environment import process_environment
-from demix.papers.workers.pool import follow_parent
+from demix.papers.workers.pool import Workers
 
 
 def rendered(todo: Sequence[Shard], jobs: int | None) -> Generator[str, None, None]:
@@ -35,22 +31,9 @@ def rendered(todo: Sequence[Shard], jobs: int | None) -> Generator[str, None, No
     if min(jobs, len(todo)) <= 1:
         yield from map(_render, todo)
         return
-    with process_environment():  # a process that keeps track of the others
-        # Forked processes would inherit threads' locks, those of torch for example.
-        pool = ProcessPoolExecutor(
-            min(jobs, len(todo)), mp_context=get_context("spawn"), initializer=follow_parent
-        )
-    try:
-        with process_environment():
-            checksums = pool.map(_render, todo)
-        yield from checksums
-    except BrokenProcessPool as error:
-        raise DemixError(
-            "A process that renders was ended from outside, perhaps for want of memory; run the "
-            "same command again to go on where it stopped, with fewer jobs if need be."
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
+    # Not forked from this one, which would copy locks of threads, those of torch for example.
+    with Workers(min(jobs, len(todo)), preload=[__name__]) as workers:
+        yield from workers.map(_render, todo)
 
 
 def _render(shard: Shard) -> str:

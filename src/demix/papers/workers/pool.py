@@ -64,11 +64,12 @@ class Workers(Executor):
 
     def kill(self) -> None:
         """End all processes at once, whatever they are doing."""
-        with self._lock:
-            self._killed = True
-            for process in self._processes:
-                process.kill()
-        self.shutdown(cancel_futures=True)
+        with _interrupts_ignored():
+            with self._lock:
+                self._killed = True
+                for process in self._processes:
+                    process.kill()
+            self.shutdown(cancel_futures=True)
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if kind is not None:
@@ -158,9 +159,22 @@ def _without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C, in the only thread that hears it: masked there, other threads pass it on."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _serve(pipe: Connection, threads: int) -> None:
     """Do tasks until the pipe is closed."""
-    follow_parent()
+    _follow_parent()
     keep_to(threads)
     with suppress(EOFError, ConnectionError):
         while True:
@@ -175,7 +189,7 @@ def _serve(pipe: Connection, threads: int) -> None:
             pipe.send_bytes(answer)
 
 
-def follow_parent() -> None:
+def _follow_parent() -> None:
     """Leave Ctrl-C to the process that began this one, and end with it, even if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
