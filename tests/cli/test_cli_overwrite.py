@@ -122,6 +122,30 @@ def test_the_mark_of_an_array_counts_at_its_beginning_only(demix, place, model, 
     assert file.read_bytes() == b"my notes on \x93NUMPY"
 
 
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array(["my notes"]),
+        np.arange(1000),
+        np.zeros((20, 2)),
+        np.zeros(20, dtype=np.float32),
+        np.zeros((20, 2), dtype=np.float32, order="F"),
+    ],
+    ids=["text", "whole", "float64", "vector", "columns first"],
+)
+def test_an_array_that_demix_cannot_have_written_stays(array, demix, place, model, tmp_path):
+    out = Path(shutil.copytree(model, tmp_path / "out"))
+    np.save(out / "latents.npy", array)
+    before = holds(out)
+    x = place / "x.npy"
+    for command in (
+        ["transform", model, x, "--out", out / "latents.npy"],
+        ["fit", x, "--n-latents", 2, "--out", out],
+    ):
+        assert "holds something else" in demix.refusal(*command, "--overwrite")
+    assert holds(out) == before
+
+
 def test_the_page_of_a_fit_is_replaced_only_if_that_is_asked_for(demix, model):
     before = holds(model)
     assert "add --overwrite" in demix.refusal("report", model)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,9 +14,13 @@ from demix._support.files import is_temporary, kind_of, open_regular
 # The largest marker that is read; a stranger's file may have any size.
 _MOST = 2**24
 ARRAY = b"\x93NUMPY"
-"""How an .npy file begins."""
+"""How an .npy file begins; one of demix goes on as that of a matrix of float32."""
 PAGE = b'<meta name="generator" content="demix">'
 """What is among the first bytes of every page."""
+_MATRIX = re.compile(
+    ARRAY + rb"\x01\x00..{'descr': '<f4', 'fortran_order': False, 'shape': \(\d+, \d+\), } *\n",
+    re.DOTALL,
+)
 
 
 def claim_folder(
@@ -111,8 +116,7 @@ def refuse_other(file: Path, start: bytes) -> None:
         return
     with open_regular(file) as old:
         found = old.read(4096)
-        # The mark of an array is worth something only where arrays have it.
-        if not found.startswith(start) if start == ARRAY else start not in found:
+        if not _MATRIX.match(found) if start == ARRAY else start not in found:
             raise DemixError(
                 f"{file} holds something else (not what demix writes there); choose another name."
             )
