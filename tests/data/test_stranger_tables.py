@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pyarrow
@@ -143,6 +145,32 @@ def test_stores_can_be_evaluated(demix, tmp_path):
     zarr.create_array(tmp_path / "z.zarr", data=X, chunks=(20, 3))
     done = demix.run("evaluate", "--latents", tmp_path / "z.zarr", "--factors", tmp_path / "z.zarr")
     assert done.returncode == 0, done.stderr
+
+
+def test_what_lies_in_a_store_besides_its_array_is_not_read(demix, tmp_path):
+    import zarr
+
+    x = tmp_path / "z.zarr"
+    zarr.create_array(x, data=np.concatenate([X, 1 - X]), chunks=(20, 3))
+    commands = {
+        "scores.json": ["evaluate", "--latents", x, "--factors", x],
+        "probe.json": ["probe", x, x],
+    }
+
+    def told(out: Path) -> list[dict[str, str]]:
+        found = []
+        for name, command in commands.items():
+            done = demix.run(*command, "--out", out / name)
+            assert done.returncode == 0, done.stderr
+            found.append(json.loads((out / name / name).read_text())["provenance"])
+        keys = ("latents", "features", "factors")
+        return [{key: about[key] for key in keys if key in about} for about in found]
+
+    before = told(tmp_path / "before")
+    with (x / "stray.bin").open("wb") as file:
+        file.truncate(2**31)  # of which nothing is on the disk
+    assert told(tmp_path / "after") == before
+    assert before[0]["latents"].startswith("z.zarr sha256 ")
 
 
 def test_text_too_long_for_a_name_is_refused(tmp_path):

@@ -9,6 +9,7 @@ import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import IO
 
@@ -36,7 +37,7 @@ _OTHER = {
 }
 
 
-def open_regular(path: str | Path) -> IO[bytes]:
+def open_regular(path: str | Path) -> BufferedReader:
     """Open a file to read its bytes; a pipe, on which a reader may wait for ever, is refused."""
     opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | _NO_WAIT)
     try:
@@ -161,12 +162,8 @@ def is_os_error(error: BaseException | None, *numbers: int) -> bool:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of what a file holds, or of all files of a folder and their names."""
-    if path.is_dir():
-        inside = sorted(file for file in path.rglob("*") if file.is_file())
-        parts = [f"{file.relative_to(path)} {file_digest(file)}\n" for file in inside]
-        return hashlib.sha256("".join(parts).encode(errors="replace")).hexdigest()
-    with path.open("rb") as file:
+    """Return the SHA-256 of what a file holds."""
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

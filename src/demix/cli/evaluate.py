@@ -50,13 +50,12 @@ def evaluate(
     import numpy as np
     from rich.table import Table
 
-    from demix._support.files import file_digest
     from demix._support.provenance import provenance
     from demix.cli.claims import claimed_if, origin_of
     from demix.cli.console import console, print_json, print_lines, print_table
     from demix.cli.progress import counting_bar
     from demix.data.factors import read_factors
-    from demix.data.reading import read_data
+    from demix.data.reading import input_digest, read_data
     from demix.metrics.blocks import sampling_of
     from demix.metrics.factors import check_factors
     from demix.metrics.registry import all_scores
@@ -78,7 +77,7 @@ def evaluate(
     categories = np.flatnonzero(true.categorical).tolist()
     numbers = np.flatnonzero(~true.categorical).tolist()
     inputs = {"latents": latents, "factors": factors}
-    about = {name: f"{x.name} sha256 {file_digest(x)[:16]}" for name, x in inputs.items()}
+    about = {name: f"{x.name} sha256 {input_digest(x)[:16]}" for name, x in inputs.items()}
     about |= {} if blocks is None else {"blocks": blocks}
     with (
         claimed_if(

@@ -74,11 +74,11 @@ def probe(
     interval, an exact permutation null, and Bonferroni and Benjamini-Hochberg control.
     """
     check_given(features, factors, names)
-    from demix._support.files import file_digest
     from demix._support.provenance import provenance
     from demix.cli.claims import claimed_if, origin_of
     from demix.cli.console import console, print_json, print_lines, print_warning
     from demix.cli.progress import counting_bar
+    from demix.data.reading import input_digest
     from demix.metrics.probes.probe import LEVEL, plan
     from demix.metrics.probes.probe import probe as probe_rows
     from demix.report.bars import write_bars
@@ -102,7 +102,7 @@ def probe(
     plan(rows, columns, **given)
     about = {
         "features": f"{features.name} sha256 {data.digest()[:16]}",
-        "factors": f"{factors.name} sha256 {file_digest(factors)[:16]}",
+        "factors": f"{factors.name} sha256 {input_digest(factors)[:16]}",
     }
     about |= {} if blocks is None else {"blocks": blocks}
     inputs = [features, factors, names, *read]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from demix._support.errors import DemixError
-from demix._support.files import check_regular
+from demix._support.files import check_regular, file_digest
 from demix.data.csv_files import check_header, read_csv
 from demix.data.data import Data, checked_data
 from demix.data.npy_files import read_npy, read_npz
@@ -92,6 +92,11 @@ def read_data(
     else:
         rows = array_rows(read_npy(path) if kind == ".npy" else read_npz(path, key))
     return checked_data(rows, str(path), names)
+
+
+def input_digest(path: Path) -> str:
+    """Return the SHA-256 of a file, or of the rows in a folder, where other files may lie."""
+    return read_data(path).digest() if path.is_dir() else file_digest(path)
 
 
 def _kind(path: Path) -> str:
