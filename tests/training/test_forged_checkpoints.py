@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+import tracemalloc
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ from demix import (
     Sphere,
     train,
 )
-from demix.training.checkpoints import _read, _sealed, checkpoint_files, remove_checkpoint
+from demix.training.checkpoints import _MARK, _read, _sealed, checkpoint_files, remove_checkpoint
 from small_processes import sphere_labels
 
 SPHERE, LABELS = Sphere(2), sphere_labels()
@@ -195,6 +196,27 @@ def test_what_no_training_can_have_left_is_refused(cut, change):
     ):
         run(cut)
     assert cut.read_bytes() == before
+
+
+@pytest.mark.parametrize("start", [b"", b"PK", (10**9).to_bytes(8, "little") + _MARK])
+def test_what_does_not_begin_as_a_checkpoint_is_not_read_on(cut, start):
+    checkpoint_files(cut)[1].unlink()
+    cut.write_bytes(start)
+    os.truncate(cut, 2**28)
+    tracemalloc.start()
+    try:
+        with pytest.raises(DemixError, match=r"no checkpoint of demix \(it begins otherwise\)"):
+            run(cut)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_checkpoint_larger_than_memory_is_not_read(cut):
+    os.truncate(cut, 2**42)  # of which next to nothing is on the disk
+    with pytest.raises(DemixError, match=r"Reading .* needs about .* remove it to start anew"):
+        run(cut)
+    assert cut.stat().st_size == 2**42
 
 
 def test_refused_weights_leave_the_encoder_as_it_was(cut):

@@ -17,6 +17,7 @@ from torch import Tensor, uint8
 
 from demix._support.errors import DemixError, demix_errors, warn
 from demix._support.files import open_regular, refused, write_atomic
+from demix._support.memory import check_memory
 
 if TYPE_CHECKING:
     from demix.training.state import State
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _SCHEMA = 2
 # How a checkpoint goes on after the length of its header.
 _MARK = b'{"__metadata__":{"demix":'
+# The most bytes of a header that safetensors writes.
+_LONGEST = 100_000_000
 # What checkpoints may take of the time of training: less than the 2 % that are promised, because
 # one may take longer than the one before it.
 _SHARE = 0.015
@@ -55,6 +58,10 @@ class Checkpoints:
         """
         if self.path is None or not self.found:
             return
+        sizes = [file.stat().st_size for file in checkpoint_files(self.path) if is_checkpoint(file)]
+        advice = "take a machine with more, or remove it to start anew"
+        # Its bytes, and tensors made of them.
+        check_memory(2 * max(sizes, default=0), f"Reading {self.path}", advice)
         tensors, facts = _newest(self.path)
         if facts["schema"] != _SCHEMA or facts["about"] != self.about:
             raise DemixError(
@@ -143,8 +150,11 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return tensors and facts of a checkpoint whose checksum is right."""
     with _damaged(path):
         with open_regular(path) as file:
-            raw = file.read()
-        (length,) = struct.unpack("<Q", raw[:8])
+            start = file.read(8 + len(_MARK))
+            (length,) = struct.unpack("<Q", start[:8])
+            if start[8:] != _MARK or length > _LONGEST:
+                raise ValueError("it begins otherwise")
+            raw = start + file.read()
         sealed = json.loads(json.loads(raw[8 : 8 + length])["__metadata__"]["demix"])
         tensors, facts = load(raw), sealed["facts"]
         if sealed["sha256"] != _digest(tensors, facts):
