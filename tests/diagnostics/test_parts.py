@@ -76,3 +76,13 @@ def test_too_few_rows_are_refused():
         time_parts(1000, 0.25, 10, 20)
     with pytest.raises(DemixError, match="at least 40 held-out rows"):
         row_parts(100, 0.25, 20, seed=0)
+
+
+def test_too_few_rows_to_fit_are_laid_to_the_share_that_is_held_out():
+    words = (
+        r"takes at least 2[01] rows, but held_out 0\.999 of 300 rows leaves [01]; .* a smaller held"
+    )
+    with pytest.raises(DemixError, match=words):
+        time_parts(300, 0.999, 1, 20)
+    with pytest.raises(DemixError, match=words):
+        row_parts(300, 0.999, 20, seed=0)

@@ -107,6 +107,7 @@ def time_parts(rows: int, share: float, high: int, least: int) -> Parts:
     held = round(share * rows)
     # At least ten stretches, or the interval means nothing.
     _enough(held, max(2 * least + 8 * high, 40 * high), rows, share)
+    _enough_to_fit(rows - held, least + high, rows, share)
     stretch = max(4 * high, -(-held // (2 * _BLOCKS)))
     number = np.arange(held) // stretch
     held_rows = torch.arange(rows - held, rows)
@@ -159,6 +160,7 @@ def row_parts(
     block[order] = np.arange(len(order)) % _BLOCKS
     fit, align, test = (torch.from_numpy(np.flatnonzero(place[unit] == k)) for k in range(3))
     _enough(2 * min(len(align), len(test)), 2 * least, rows, share)
+    _enough_to_fit(len(fit), least, rows, share)
     align, _ = _thin(align)
     test, _ = _thin(test)
     return Parts(fit, align, test, block[unit][test.numpy()], in_time=False)
@@ -187,6 +189,14 @@ def _enough(held: int, least: int, rows: int, share: float) -> None:
         raise DemixError(
             f"Aligning runs takes at least {least} held-out rows, but a share of {share:g} of "
             f"{rows} rows leaves {held}; give more rows or a larger held_out."
+        )
+
+
+def _enough_to_fit(left: int, least: int, rows: int, share: float) -> None:
+    if left < least:
+        raise DemixError(
+            f"Fitting runs takes at least {least} rows, but held_out {share:g} of {rows} rows "
+            f"leaves {left}; give more rows or a smaller held_out."
         )
 
 
