@@ -23,6 +23,7 @@ from demix import (
 )
 from demix._support.files import LOCK
 from demix._support.locks import lock_folder
+from demix.cli.claims import claimed
 
 
 @pytest.fixture
@@ -431,3 +432,16 @@ def test_a_figure_of_others_is_not_replaced_in_an_unfinished_folder(name, demix,
     for more in ([], ["--overwrite"]):  # it goes on, and replaces its own
         done = demix.run("probe", x, x, "--out", out, *more)
         assert done.returncode == 0, done.stderr
+
+
+def test_a_refused_command_leaves_links_to_nothing_where_they_are(tmp_path):
+    marker = {"provenance": {"command": "demix fit"}, "unfinished": True}
+    (tmp_path / "fit.json").write_text(json.dumps(marker))
+    link = tmp_path / "checkpoint.safetensors"
+    link.symlink_to("nowhere")
+    with (
+        pytest.raises(DemixError, match="Refused"),
+        claimed("fit", tmp_path, "fit.json", [], overwrite=False, leftovers=[link.name]),
+    ):
+        raise DemixError("Refused.")
+    assert link.is_symlink()

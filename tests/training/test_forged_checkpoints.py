@@ -6,6 +6,7 @@ import math
 import os
 import signal
 import tracemalloc
+from socket import AF_UNIX, socket
 
 import pytest
 import torch
@@ -245,22 +246,43 @@ def test_what_is_no_file_is_refused(tmp_path, plant):
             run(path)
 
 
-def test_a_pipe_in_the_place_of_the_last_one_gives_way_to_the_one_before(cut):
-    cut.unlink()
-    os.mkfifo(cut)
-    with pytest.warns(DemixWarning, match=r"is damaged; .* previous checkpoint, after 6 steps"):
-        assert torch.equal(run(cut), run())
-    assert cut.is_file()
+def bind(name):
+    with socket(AF_UNIX) as place:
+        place.bind(name)
 
 
-def test_a_folder_in_the_place_of_the_last_one_ends_in_a_sentence(cut):
+@pytest.mark.parametrize("plant", [os.mkfifo, os.mkdir, bind])
+def test_what_is_no_file_in_the_place_of_the_last_one_stays(cut, plant, monkeypatch):
+    monkeypatch.chdir(cut.parent)  # names of sockets are short
     cut.unlink()
-    cut.mkdir()
-    with (
-        pytest.warns(DemixWarning, match="is damaged"),
-        pytest.raises(DemixError, match=r"^Cannot write .*checkpoint\.safetensors: .*\.$"),
-    ):
+    plant(cut.name)
+    before = {file.name: file.lstat() for file in cut.parent.iterdir()}
+    with pytest.raises(DemixError, match=r"checkpoint\.safetensors.* remove it or choose .*\.$"):
         run(cut)
+    assert {file.name: file.lstat() for file in cut.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("begun", [True, False])
+def test_links_to_nothing_stay(cut, number, begun):
+    link = checkpoint_files(cut)[number]
+    link.unlink()
+    if not begun:
+        remove_checkpoint(cut)
+    link.symlink_to("nowhere")
+    with pytest.raises(DemixError, match="to be free for a file of demix, but it is a link"):
+        run(cut)
+    remove_checkpoint(cut)
+    assert os.readlink(link) == "nowhere"
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_links_to_checkpoints_elsewhere_are_not_removed(cut, tmp_path, number):
+    link = checkpoint_files(cut)[number]
+    link.rename(tmp_path / "elsewhere")
+    link.symlink_to("elsewhere")
+    remove_checkpoint(cut)
+    assert link.is_symlink()
 
 
 @pytest.mark.parametrize("last", [True, False])
@@ -270,12 +292,10 @@ def test_nothing_is_written_through_links(cut, tmp_path, last):
     file.unlink()
     file.symlink_to(thesis)
     before = thesis.read_bytes()
-    if last:
-        with pytest.raises(DemixError, match="to be free for a file of demix, but it is a link"):
-            run(cut)
-    else:
+    with pytest.raises(DemixError, match="to be free for a file of demix, but it is a link"):
         run(cut)
     assert thesis.read_bytes() == before
+    assert file.is_symlink()
 
 
 @pytest.mark.parametrize("number", [0, 1])

@@ -75,7 +75,7 @@ def open_own(path: Path, flags: int) -> int:
             raise _in_the_way(path, "a link") from error
         raise refused(path, error) from error
     try:
-        _check_own(os.fstat(opened), path)
+        check_own(os.fstat(opened), path)
     except DemixError:
         os.close(opened)
         raise
@@ -87,7 +87,7 @@ def kind_of(mode: int) -> str | None:
     return _OTHER.get(stat.S_IFMT(mode))
 
 
-def _check_own(found: os.stat_result, path: Path) -> None:
+def check_own(found: os.stat_result, path: Path) -> None:
     """Raise DemixError unless this is a plain file of one name."""
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
         # The cause tells a place that is taken from input that is refused; see is_os_error.
@@ -188,8 +188,9 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
     temporary = path.with_name(f".demix-{platform.node()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileNotFoundError):
-            _check_own(path.lstat(), path)
+        for place in filter(None, (path, before)):
+            with suppress(FileNotFoundError):
+                check_own(place.lstat(), place)
         opened = open_own(temporary, os.O_CREAT | os.O_EXCL)
         try:
             with os.fdopen(opened, "w+b") as file:

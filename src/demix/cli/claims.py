@@ -1,6 +1,7 @@
 """Output folders: locked while a command writes, and restored if its input is refused."""
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -81,7 +82,7 @@ def claimed(
                 for name, mark in _MARKS.items():
                     refuse_other(place / name, mark)
                 refuse_other_model(place)
-            new = [name for name in (marker, *leftovers) if not (folder / name).exists()]
+            new = [name for name in (marker, *leftovers) if not os.path.lexists(folder / name)]
             claim = Claim(folder, marker, origin_of(about or {}))
             stamp = _stamp(folder, marker, *new)
             if before is None:

@@ -8,7 +8,7 @@ import secrets
 import struct
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from safetensors.torch import load, save
 from torch import Tensor, uint8
 
 from demix._support.errors import DemixError, demix_errors, warn
-from demix._support.files import open_regular, refused, write_atomic
+from demix._support.files import check_own, open_regular, refused, write_atomic
 from demix._support.memory import check_memory
 
 if TYPE_CHECKING:
@@ -56,7 +56,10 @@ class Checkpoints:
 
         Refuse files of others in the place of a checkpoint.
         """
-        if self.path is None or not self.found:
+        if self.path is None:
+            return
+        if not self.found:
+            self._refuse_others()  # links to nothing
             return
         sizes = [file.stat().st_size for file in checkpoint_files(self.path) if is_checkpoint(file)]
         advice = "take a machine with more, or remove it to start anew"
@@ -92,6 +95,8 @@ class Checkpoints:
 
     def _refuse_others(self) -> None:
         for file in checkpoint_files(self.path) if self.path is not None else ():
+            with suppress(FileNotFoundError):
+                check_own(file.lstat(), file)
             if file.is_file() and not is_checkpoint(file):
                 raise DemixError(
                     f"Expected a checkpoint of demix in the place of {file}, but it is something "
@@ -112,8 +117,9 @@ def remove_checkpoint(path: str | Path) -> None:
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a file begins as a checkpoint of demix; the rest of it may be damaged."""
+    """Whether this is a file, no link, that begins as a checkpoint; the rest may be damaged."""
     try:
+        check_own(path.lstat(), path)
         with open_regular(path) as file:
             return file.read(8 + len(_MARK))[8:] == _MARK
     except (OSError, DemixError):
@@ -132,13 +138,14 @@ def _newest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             found = _read(before)
         except DemixError:
             raise error from None
+        check_own(last.lstat(), last)
         warn(
             f"{last} is damaged; training continues from the previous checkpoint, after "
             f"{found[1]['state']['step']} steps."
         )
         # Else the next one would make the damaged one the previous one.
         try:
-            if last.is_file() and not is_checkpoint(last):  # perhaps somebody else's
+            if not is_checkpoint(last):  # perhaps somebody else's
                 last.rename(last.with_name(f"{last.stem}.damaged-{secrets.token_hex(4)}"))
             before.replace(last)
         except OSError as problem:

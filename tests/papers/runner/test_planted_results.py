@@ -268,14 +268,19 @@ def test_records_are_read_while_the_folder_is_locked(tmp_path, monkeypatch):
     "change",
     [
         {"r2": [0.5] * 9},
+        {"r2": "0.5"},  # times 100, a long one would fill memory
         {"seconds": {}},
+        {"seconds": "1"},
+        {"objective": "x" * 1001},
+        {"accuracies": ["x", 0.5]},
+        {"readouts": {"x": {"r2": [0.5, "x", 0.7]}}},
         {"mcc": [[]]},
         {"provenance": {"cores": "2 | <b>"}},
         {"provenance": {"cores": True}},
         {"provenance": {"commit": "[x](http://"}},
         {"provenance": [1]},
     ],
-    ids=str,
+    ids=lambda change: str(change)[:60],
 )
 def test_values_that_no_job_writes_are_refused(out, change):
     (out / "results.json").write_text(json.dumps([RECORD | change]))

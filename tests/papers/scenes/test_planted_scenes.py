@@ -142,6 +142,16 @@ def test_arrays_of_others_that_look_as_ours_do_stay(whole, tmp_path, name, forge
     assert {file.name: file.read_bytes() for file in out.iterdir()} == before
 
 
+@pytest.mark.parametrize("name", ["latents.npy", "images.npy"])
+def test_what_was_added_to_an_array_stays(whole, tmp_path, name):
+    out = shutil.copytree(whole, tmp_path / "out")
+    with (out / name).open("ab") as file:
+        file.write(b"notes")
+    with pytest.raises(DemixError, match=f"{name} holds something else"):
+        render(out)
+    assert (out / name).read_bytes() == (whole / name).read_bytes() + b"notes"
+
+
 def test_zeros_of_another_shape_stay(whole, tmp_path):
     out = shutil.copytree(whole, tmp_path / "out")
     np.save(out / "images.npy", np.zeros((3, 4)))

@@ -21,7 +21,8 @@ from demix.training.checkpoints import is_checkpoint
 FILE = "results.json"
 _UNFINISHED = "unfinished"
 _CHECKPOINTS = r"checkpoint(-[0-9]+)?(\.previous)?\.safetensors"
-# All else that a record holds are single numbers and words.
+# All else that a record holds are single numbers.
+_WORDS = {"encoder", "experiment", "factor", "model", "objective", "pairs", "scale"}
 _NESTED = {
     "accuracies",
     "held_interval",
@@ -35,8 +36,8 @@ _NESTED = {
     "top1",
     "widths",
 }
-# The largest file of results in bytes; a stranger's file may be any size.
-_MOST = 2**24
+# The largest file of results in bytes, and the longest word; a stranger's may be any size.
+_MOST, _LONGEST = 2**24, 1000
 
 
 class Store:
@@ -173,12 +174,26 @@ def data_of(record: dict[str, Any]) -> str | None:
 def _check_values(record: dict[str, Any]) -> None:
     """Raise TypeError for values that no job writes: tables multiply and print them."""
     for name, value in record.items():
-        if isinstance(value, list | dict) and name not in _NESTED:
+        word = name in _WORDS and len(str(value)) <= _LONGEST
+        kinds = {str} if word else {list, dict} if name in _NESTED else set()
+        if type(value) not in {int, float, bool, type(None)} | kinds:
             raise TypeError(f"{shortened(name)} is no number")
+        if name != "theory" and _has_lists_of_words(value):
+            raise TypeError(f"{shortened(name)} holds no numbers")
     origin = dict(record.get("provenance", {}))
     commit = str(origin.get("commit", "unknown")).removesuffix("-modified")
     if type(origin.get("cores", 1)) is not int or not commit.isalnum():
         raise TypeError("its provenance is none")
+
+
+def _has_lists_of_words(value: Any) -> bool:
+    """Whether there are words in a list: in an array, each would take the room of the longest."""
+    match value:
+        case dict():
+            return any(map(_has_lists_of_words, value.values()))
+        case list():
+            return any(type(each) is str or _has_lists_of_words(each) for each in value)
+    return False
 
 
 def _key(record: dict[str, Any]) -> tuple[int, int, str]:

@@ -68,10 +68,21 @@ def check_ours(file: Path, shape: tuple[int, ...], kind: str, row: Callable[[int
             if len(found) < size or filled == _TRIED:
                 break
     if filled or not blank:
-        raise DemixError(
-            f"{file} holds something else (not what demix writes there); move it, or choose "
-            "another folder."
-        )
+        raise _something_else(file)
+
+
+def check_length(file: Path, shape: tuple[int, ...], kind: str) -> None:
+    """Refuse a file that is longer than ours: what somebody has added to it would be cut off."""
+    whole = len(_header(shape, kind)) + math.prod(shape) * np.dtype(kind).itemsize
+    if file.is_file() and file.stat().st_size > whole:
+        raise _something_else(file)
+
+
+def _something_else(file: Path) -> DemixError:
+    return DemixError(
+        f"{file} holds something else (not what demix writes there); move it, or choose another "
+        "folder."
+    )
 
 
 def is_allocated(file: Path, shape: tuple[int, ...]) -> bool:

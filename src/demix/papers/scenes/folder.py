@@ -22,6 +22,7 @@ from demix.papers.scenes.arrays import (
     META,
     Sums,
     allocate,
+    check_length,
     check_ours,
     checksum,
     raw_npy,
@@ -178,7 +179,10 @@ def _renderer() -> dict[str, str]:
 
 
 def _check_files(path: Path, order: Order, latents: dict[str, np.ndarray], *, images: bool) -> None:
-    """Refuse arrays of somebody else in the place of latents and, if asked for, of images."""
+    """Refuse arrays of somebody else in the place of latents and, if asked for, of images.
+
+    Refuse what was added to either of them in any case.
+    """
     for name, array in latents.items():
 
         def drawn(row: int, array: np.ndarray = array) -> bytes:
@@ -187,9 +191,12 @@ def _check_files(path: Path, order: Order, latents: dict[str, np.ndarray], *, im
         def given(row: int, array: np.ndarray = array) -> bytes:
             return array[row].tobytes()
 
+        shown = path / f"{order.files[name]}.npy"
+        check_length(path / f"{name}.npy", array.shape, array.dtype.str)
+        check_length(shown, order.shape, "|u1")
         check_ours(path / f"{name}.npy", array.shape, array.dtype.str, given)
         if images:
-            check_ours(path / f"{order.files[name]}.npy", order.shape, "|u1", drawn)
+            check_ours(shown, order.shape, "|u1", drawn)
 
 
 def _latents(order: Order) -> dict[str, np.ndarray]:
