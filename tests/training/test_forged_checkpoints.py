@@ -276,6 +276,16 @@ def test_links_to_nothing_stay(cut, number, begun):
     assert os.readlink(link) == "nowhere"
 
 
+def test_a_link_in_the_place_of_the_previous_one_is_not_moved(cut, tmp_path):
+    last, link = checkpoint_files(cut)
+    link.rename(tmp_path / "elsewhere")
+    link.symlink_to("elsewhere")
+    last.write_bytes(last.read_bytes()[:-1])
+    with pytest.raises(DemixError, match="to be free for a file of demix, but it is a link"):
+        run(cut)
+    assert link.is_symlink()
+
+
 @pytest.mark.parametrize("number", [0, 1])
 def test_links_to_checkpoints_elsewhere_are_not_removed(cut, tmp_path, number):
     link = checkpoint_files(cut)[number]

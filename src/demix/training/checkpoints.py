@@ -138,7 +138,8 @@ def _newest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             found = _read(before)
         except DemixError:
             raise error from None
-        check_own(last.lstat(), last)
+        for file in (last, before):
+            check_own(file.lstat(), file)
         warn(
             f"{last} is damaged; training continues from the previous checkpoint, after "
             f"{found[1]['state']['step']} steps."
