@@ -113,6 +113,7 @@ BAD = {
     "lag": (plain("--lag", "1:x"), "--lag takes a number or a range such as 1:5, but got '1:x'"),
     "lag of 0": (plain("--lag", "0"), "lag must be a whole number >= 1"),
     "no latents": (plain("--n-latents", "0"), "n_latents must be a whole number from 1"),
+    "more latents than rows": (plain("--n-latents", "10000"), "--n-latents must be at most"),
     "latents without end": (plain("--n-latents", "10001"), "whole number from 1 to 10000"),
     "space": (plain("--space", "torus"), "torus"),
     "conditional": (plain("--conditional", "cauchy"), "conditional must be"),

@@ -1,5 +1,6 @@
 """The estimator for the pairs, labels or time order that a user gives."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,12 @@ def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bo
         demixer = ContrastiveDemixer(**common)
         if o.pairs is not None:
             targets = {"positives": read_pairs(o.pairs, len(data))}
+    most = max(len(data), math.prod(data.shape[1:]))
+    if demixer._space().dim > most:
+        raise DemixError(
+            f"--n-latents must be at most {most}, the rows or the numbers in a row of "
+            f"{data.source}, but got {o.n_latents}; choose fewer."
+        )
     return demixer, targets, demixer.time_lag(targets.get("positives")) is not None
 
 
