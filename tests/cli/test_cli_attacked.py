@@ -33,6 +33,13 @@ def x(tmp_path, walk):
     return tmp_path / "x.npy"
 
 
+@pytest.fixture
+def rows(tmp_path, walk):
+    """The walk in random order, so that no command warns of neighbours that are alike."""
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).permutation(walk))
+    return tmp_path / "rows.npy"
+
+
 def test_reproduce_leaves_tables_and_folders_of_others_alone(demix, tmp_path):
     out = tmp_path / "v"
     kept = out / "unfinished" / "2-0-unsupervised"
@@ -367,9 +374,9 @@ def test_what_was_ended_while_it_replaced_a_fit_is_not_used(demix, x, tmp_path):
     assert demix.run("report", model, "--out", tmp_path / "page").returncode == 0
 
 
-def test_a_result_that_is_to_be_replaced_keeps_its_numbers_until_the_end(demix, x, tmp_path):
+def test_a_result_that_is_to_be_replaced_keeps_its_numbers_until_the_end(demix, rows, tmp_path):
     out = tmp_path / "scores"
-    command = ["evaluate", "--latents", x, "--factors", x, "--out", out]
+    command = ["evaluate", "--latents", rows, "--factors", rows, "--out", out]
     demix.run(*command)
     before = json.loads((out / "scores.json").read_text())
     # The page cannot be written: a folder stands in its place.
@@ -420,17 +427,17 @@ def test_a_page_of_others_is_not_replaced_in_an_unfinished_folder(demix, x, tmp_
 
 
 @pytest.mark.parametrize("name", ["figure.svg", "figure.png"])
-def test_a_figure_of_others_is_not_replaced_in_an_unfinished_folder(name, demix, x, tmp_path):
+def test_a_figure_of_others_is_not_replaced_in_an_unfinished_folder(name, demix, rows, tmp_path):
     begun = {"unfinished": True, "provenance": {"command": "demix probe"}}
     out = tmp_path / "out"
     out.mkdir()
     (out / "probe.json").write_text(json.dumps(begun))
     (out / name).write_bytes(b"\x89PNG <svg precious")
-    assert f"{name} holds something else" in demix.refusal("probe", x, x, "--out", out)
+    assert f"{name} holds something else" in demix.refusal("probe", rows, rows, "--out", out)
     assert (out / name).read_bytes() == b"\x89PNG <svg precious"
     (out / name).unlink()
     for more in ([], ["--overwrite"]):  # it goes on, and replaces its own
-        done = demix.run("probe", x, x, "--out", out, *more)
+        done = demix.run("probe", rows, rows, "--out", out, *more)
         assert done.returncode == 0, done.stderr
 
 
