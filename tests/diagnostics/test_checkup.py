@@ -15,6 +15,7 @@ from demix import (
     DemixError,
     InstanceDemixer,
     LeakyMixing,
+    Product,
     Recipe,
     Sphere,
     checkup,
@@ -144,6 +145,19 @@ def test_a_lost_augmentation_is_not_replaced_by_lags(pairs, tmp_path):
     again = load_model(tmp_path).set_params(augmentation=noisy)
     found, own = (checkup(m, x, refits=False).to_dict() for m in (again, model))
     assert found == own
+
+
+@pytest.mark.filterwarnings("ignore::demix.DemixWarning")
+def test_a_product_is_checked_part_by_part():
+    random = np.random.default_rng(0)
+    angles = np.cumsum(random.normal(0, 0.4, size=(1500, 2)), axis=0)
+    x = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)[:, [0, 2, 1, 3]]
+    circles = Product([Sphere(2), Sphere(2)])
+    model = ContrastiveDemixer(4, space=circles, conditional="normal", **QUICK).fit(x)
+    found = checkup(model, x, refits=False)
+    assert found.supported == found.relied_on == "none"  # no theorem speaks of products
+    for name in ("marginal", "shape", "isotropy", "position", "support", "visits"):
+        assert found[name].sentence.startswith(("Part 1 of 2", "Part 2 of 2"))
 
 
 def test_only_estimators_are_checked():

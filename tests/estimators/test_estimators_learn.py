@@ -89,7 +89,8 @@ def test_latents_of_new_rows_are_recovered(fit):
 
 @pytest.mark.parametrize("kind", [ContrastiveDemixer, InstanceDemixer])
 def test_what_views_leave_unchanged_is_recovered_and_nothing_else(kind):
-    fitted = kind(3, space="sphere", augmentation=unveiled, **QUICK).fit(veiled(POINTS, 8)[0])
+    longer = QUICK | {"recipe": Recipe(steps=400, batch=256)}
+    fitted = kind(3, space="sphere", augmentation=unveiled, **longer).fit(veiled(POINTS, 8)[0])
     assert fitted.gain_.above_zero
     z = sphere_points(1000, seed=2)
     x, veil = veiled(z, 9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -154,6 +155,14 @@ def judge(
         return found
     fails = not statistic <= found.allowed + margin
     return replace(found, verdict="fail" if fails else "warn", sentence=bad)
+
+
+def worst(parts: Sequence[Check]) -> Check:
+    """Return the check of the part of a product of spaces that fares worst."""
+    order = ("skipped", "pass", "warn", "fail")
+    number = max(range(len(parts)), key=lambda i: order.index(parts[i].verdict))
+    found = parts[number]
+    return replace(found, sentence=f"Part {number + 1} of {len(parts)}: {found.sentence}")
 
 
 def around_zero(error: float) -> np.ndarray:

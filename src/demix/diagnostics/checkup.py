@@ -12,7 +12,7 @@ import torch
 from demix._support.errors import DemixError, DemixWarning
 from demix._support.validation import check_matrix, check_seed
 from demix.data.data import as_data
-from demix.diagnostics.check import Check
+from demix.diagnostics.check import Check, worst
 from demix.diagnostics.checkup_result import Checkup, conclude
 from demix.diagnostics.label_checks import balance, label_noise, log_linear, prototype_checks
 from demix.diagnostics.model_checks import (
@@ -191,17 +191,21 @@ def _of_pairs(
     if lags is not None:
         rows = source.data.take(thin(torch.arange(len(source.data)), _WALK))
         walk = latents_of(model.encoder_, rows) / scales
-    pairs = paired(
-        z / scales,
-        z_tilde / scales,
-        model.encoder_.space,
-        trained=True,
-        p=setting.shape,
-        blocks=blocks,
-        walk=walk,
-        lags=lags or (1, 1),
-    )
-    return pair_checks(pairs, np.random.default_rng(seed))
+    parts, start = [], 0
+    for space in model.encoder_.space.parts:
+        own = slice(start, start := start + space.dim)
+        pairs = paired(
+            (z / scales)[:, own],
+            (z_tilde / scales)[:, own],
+            space,
+            trained=True,
+            p=setting.shape or 2.0,
+            blocks=blocks,
+            walk=None if walk is None else walk[:, own],
+            lags=lags or (1, 1),
+        )
+        parts.append(pair_checks(pairs, np.random.default_rng(seed)))
+    return parts[0] if len(parts) == 1 else [worst(found) for found in zip(*parts, strict=True)]
 
 
 def _grade(gain: Gain, checks: list[Check], x: torch.Tensor, z: np.ndarray) -> dict[str, float]:

@@ -55,6 +55,11 @@ class Space(ABC):
         """``log |Z|``."""
 
     @property
+    def parts(self) -> tuple[Space, ...]:
+        """The spaces that this is a product of."""
+        return (self,)
+
+    @property
     def scale_size(self) -> int:
         """How many learnable numbers set the size of an encoder's output."""
         return 1

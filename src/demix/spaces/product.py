@@ -27,9 +27,14 @@ class Product(Space):
         spaces = [Space.from_dict(part) if isinstance(part, dict) else part for part in parts]
         if not spaces or not all(isinstance(space, Space) for space in spaces):
             raise DemixError(f"A product needs at least one space, but got {parts!r}.")
-        self.parts = tuple(spaces)
+        self._parts = tuple(spaces)
         self.dim = sum(space.dim for space in spaces)
         self.convex = all(space.convex for space in spaces)
+
+    @property
+    def parts(self) -> tuple[Space, ...]:
+        """The spaces that this is a product of."""
+        return self._parts
 
     def split(self, z: Tensor) -> tuple[Tensor, ...]:
         """Cut ``(..., n)`` into the coordinates of each part."""
