@@ -53,7 +53,7 @@ def test_no_damage_of_a_model_goes_unnoticed(bench):
     check(damage.model(16, bench), tried=2 * 4 * 16)
 
 
-def test_every_damage_of_a_rendered_folder_is_mended(bench):
+def test_every_damage_of_a_rendered_folder_is_mended_or_left_alone(bench):
     check(damage.rendered(1, bench), tried=4 * 4)
 
 
