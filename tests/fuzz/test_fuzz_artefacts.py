@@ -39,7 +39,7 @@ RUN = {
     "statistics": {"shape": 0.5},
     "supported": "none",
     "relied_on": "orthogonal",
-    "truth": None,
+    **{"truth": 0.9, "claimed": None, "raw": 0.8},
     "seconds": 1.5,
 }
 
