@@ -36,7 +36,7 @@ def demo(tmp_path_factory):
             said, asked = "", False
             while drawn := read(terminal):
                 said += drawn
-                if not asked and re.search(r"[1-9]\d*/1500", said):
+                if not asked and re.search(r"[1-9]\d*/800", said):
                     process.send_signal(signal.SIGINT)
                     asked = True
             printed, _ = process.communicate(timeout=100)
@@ -52,7 +52,7 @@ def test_it_writes_scores_report_and_model(demo):
     assert {path.name for path in out.iterdir()} == {"scores.json", "report.html", "model"}
     assert json.loads((out / "scores.json").read_text(encoding="utf-8")) == printed
     assert printed["interrupted"]
-    assert 0 < printed["steps"] < 1500
+    assert 0 < printed["steps"] < 800
     assert 0 < printed["r2"] <= 1
     assert 0 < printed["mcc"] <= 1
     assert 0 < printed["identity_r2"] < 0.95

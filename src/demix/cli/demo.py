@@ -61,7 +61,7 @@ def _recover(claim: Claim, *, seed: int, as_json: bool) -> None:
     )
     promise = identified(Setting("pairs", box, "laplace"))
     encoder = demix.Encoder(process.mixing.dim_out, box, scale=8.0)
-    recipe = demix.Recipe(steps=1500)
+    recipe = demix.Recipe(steps=800)
     held_out = torch.Generator().manual_seed(seed_apart(seed, 1))
     test = process.sample(4096, generator=held_out)
     batches = [process.sample(recipe.batch, generator=held_out) for _ in range(16)]
