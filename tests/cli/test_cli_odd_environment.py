@@ -1,0 +1,180 @@
+"""What an attacker found in commands: an odd environment, odd names, and nobody who listens."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from demix import cli
+
+
+def run(*arguments: object, **more) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"} | more.pop("env", {})
+    return subprocess.run(
+        [sys.executable, "-m", "demix", *map(str, arguments)],
+        env=environment,
+        text=True,
+        timeout=120,
+        check=False,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more},
+    )
+
+
+def test_a_folder_that_is_gone_is_told(tmp_path):
+    code = "import os, sys; os.chdir(sys.argv[1]); os.rmdir(sys.argv[1]); del sys.argv[1]; "
+    code += "import demix.cli; demix.cli.main()"
+    (tmp_path / "gone").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "gone", "list"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "Error: The current folder is gone; change to one that exists.\n"
+
+
+@pytest.mark.parametrize("columns", ["\u00b2", "9" * 5000, "0", "300000000"], ids=len)
+def test_sizes_that_no_terminal_has_are_ignored(columns):
+    done = run("list", "--help", env={"COLUMNS": columns, "LINES": "x", "FORCE_COLOR": "1"})
+    assert done.returncode == 0, done.stderr
+    assert "experiments" in done.stdout
+
+
+def test_settings_of_libraries_that_are_no_numbers_are_ignored(tmp_path):
+    np.save(tmp_path / "z.npy", np.random.default_rng(0).normal(size=(100, 2)))
+    names = ["TERMINAL_WIDTH", "SOURCE_DATE_EPOCH", "JOBLIB_MULTIPROCESSING"]
+    names += ["SKLEARN_WORKING_MEMORY", "TORCH_LOGS", "TORCH_LOGS_OUT", "TORCHDYNAMO_REPRO_LEVEL"]
+    odd = dict.fromkeys([*names, "PYTORCH_JIT", "TORCH_DISTRIBUTED_DEBUG"], "/abc/abc")
+    files = ["--latents", tmp_path / "z.npy", "--factors", tmp_path / "z.npy"]
+    for arguments in (["--help"], ["evaluate", *files], ["probe", *files[1::2]]):
+        done = run(*arguments, env=odd)
+        assert done.returncode == 0, done.stderr
+    # Which imports all of torch that a fit does.
+    code = "import demix.cli; demix.cli._mend_environment(); import torch._dynamo"
+    done = subprocess.run([sys.executable, "-c", code], env=os.environ | odd, check=False)
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("stream", "place", "code"),
+    [("stderr", "pipe", 0), ("stderr", "/dev/full", 0), ("stdout", "pipe", 1)],
+)
+def test_a_fit_to_which_nobody_listens_is_finished(stream, place, code, x, tmp_path):
+    closed, heard = os.pipe()
+    os.close(closed)
+    if place != "pipe":
+        os.close(heard)
+        heard = os.open(place, os.O_WRONLY)
+    # Which is more than there are columns, and warned of.
+    command = ["fit", x, "--n-latents", 5, "--out", tmp_path / "out"]
+    done = run(*command, **{stream: heard})
+    os.close(heard)
+    assert done.returncode == code
+    assert json.loads((tmp_path / "out" / "fit.json").read_text())["provenance"]
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_names_of_results_cannot_control_the_terminal(demix, x, tmp_path):
+    demix.run("fit", x, "--n-latents", 2, "--out", tmp_path / "model")
+    done = demix.run("transform", tmp_path / "model", x, "--out", tmp_path / "\x1b[31m.npy")
+    assert "\\x1b[31m.npy: " in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_a_closed_output_ends_in_a_sentence():
+    command = f"{sys.executable} -m demix list >&-"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Error: The standard output is closed; ")
+
+
+# The second one is imported by the command itself, over which typer ends without a word.
+@pytest.mark.parametrize("module", ["demix.cli.list", "demix.papers.experiments"])
+def test_ctrl_c_during_imports_ends_in_a_sentence(module):
+    code = "import sys, demix.cli\nclass Late:\n    def find_spec(self, name, *_):\n"
+    code += f"        if name == {module!r}: raise KeyboardInterrupt\n"
+    code += "sys.meta_path.insert(0, Late())\ndemix.cli.main()"
+    done = subprocess.run([sys.executable, "-c", code, "list"], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"Error: Interrupted.\n")
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe: \xff"], ids=["pipe", "bytes"])
+def test_settings_of_matplotlib_in_the_current_folder_are_not_read(content, tmp_path):
+    if content is None:
+        os.mkfifo(tmp_path / "matplotlibrc")
+    else:
+        (tmp_path / "matplotlibrc").write_bytes(content)
+    code = "import demix.report.static as static; print(static._matplotlib().__name__)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout == "matplotlib\n", done.stderr
+
+
+def test_settings_that_matplotlib_cannot_read_end_in_a_sentence(tmp_path):
+    (tmp_path / "rc").write_bytes(b"\xff\xfe: \xff")
+    code = "import demix.report.static as static; static._matplotlib()"
+    environment = os.environ | {"MATPLOTLIBRC": str(tmp_path / "rc")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert "DemixError: Expected settings that matplotlib can read, but " in done.stderr
+
+
+def test_rows_are_joined_below_a_header_of_numbers(demix, tmp_path):
+    rows = np.c_[np.arange(100), np.random.default_rng(0).normal(size=(100, 2))]
+    for name in ("x", "f"):
+        lines = [",".join(map(str, [int(row[0]), *row[1:]])) for row in rows]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["0,2020,2021", *lines]))
+    command = ["probe", tmp_path / "x.csv", tmp_path / "f.csv", "--join", "0", "--header", "yes"]
+    done = demix.run(*command)
+    assert done.returncode == 0, done.stderr
+
+
+def test_names_in_files_do_not_control_the_terminal(demix, tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    name = "\x1b[2J\nError: all is well"
+    for numbers in (np.full(60, np.nan), np.ones(60)):
+        table = arrow.table({name: numbers, "b": np.arange(60.0), "c": np.arange(60.0) ** 2})
+        parquet.write_table(table, tmp_path / "x.parquet")
+        done = demix.run("fit", tmp_path / "x.parquet", "--n-latents", 2, "--out", tmp_path / "m")
+        assert "\\x1b[2J\\nError" in done.stderr
+        assert "\x1b" not in done.stderr
+        assert not any(line == "Error: all is well" for line in done.stderr.splitlines())
+
+
+def test_names_of_outputs_do_not_control_the_terminal(demix, tmp_path):
+    out = tmp_path / "a\x1b[31mb\nWrote c"
+    done = demix.run("render", "sprites", "--n", 2, "--size", 8, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "a\\x1b[31mb\\nWrote c" in done.stdout
+
+
+def test_commands_print_through_the_one_place_that_escapes():
+    texts = {file.name: file.read_text() for file in Path(cli.__file__).parent.glob("*.py")}
+    assert [name for name, text in texts.items() if "typer.echo(" in text] == ["options.py"]
+    assert [name for name, text in texts.items() if " print(" in text] == ["console.py"]
+
+
+def test_a_compiler_with_odd_options_is_no_trouble(demix, x, tmp_path):
+    for place, compiler in enumerate([b"cc -D\xff", b"/bin/true"]):
+        settings = {b"CC": compiler, b"XDG_CACHE_HOME": os.fsencode(tmp_path / f"cache{place}")}
+        done = demix.run_python(
+            f"import os; os.environb |= {settings}; import demix.cli; demix.cli.main()",
+            *("fit", x, "--n-latents", 2, "--out", tmp_path / str(place)),
+        )
+        assert done.returncode == 0, done.stderr
+        assert "safe place" not in done.stderr
