@@ -25,8 +25,8 @@ def fit(
 ) -> None:
     """Recover latents from your own data: from pairs, time order, labels or rows alone.
 
-    Part of the data is held out; the model is compared with permuted pairs or labels. Writes a
-    model folder with latents.npy and report.html. A killed run continues where it stopped.
+    Part of the data is held out; what the model knows of it is told in bits, zero being a guess.
+    Writes a model folder with latents.npy and report.html. A killed run continues where it stopped.
     """
     rows = options.read_rows()
     from demix._support.process_group.launch import joined

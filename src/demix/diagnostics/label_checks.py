@@ -113,11 +113,8 @@ def label_noise(logits: np.ndarray, labels: np.ndarray) -> Check:
     step = max(1, len(labels) // _SAMPLES)
     logits, labels = logits[::step], labels[::step]
     found, sharpness = _fit(logits, labels)
-    clean = special.softmax(sharpness * logits, axis=1).cumsum(axis=1)
-    null = [
-        _fit(logits, (random.random((len(labels), 1)) > clean[:, :-1]).sum(axis=1))[0]
-        for _ in range(_DRAWS)
-    ]
+    clean = special.softmax(sharpness * logits, axis=1)
+    null = [_fit(logits, _drawn(clean, random))[0] for _ in range(_DRAWS)]
     error = np.quantile(null, 0.95)
     share = f"{100 * found:.1f} %"
     return judge(
@@ -153,8 +150,7 @@ def log_linear(logits: np.ndarray, z: np.ndarray, labels: np.ndarray) -> Check:
         gain = (slope * np.linalg.solve(information, slope[..., None])[..., 0]).sum() / 2
         return float(gain / math.log(2))
 
-    drawn = p.cumsum(axis=1)[:, :-1]
-    null = [bits((random.random((len(z), 1)) > drawn).sum(axis=1)) for _ in range(2 * _DRAWS)]
+    null = [bits(_drawn(p, random)) for _ in range(2 * _DRAWS)]
     found = bits(labels)
     words = f"Squares and products of the latents would add {found:.3f} bits about the labels"
     return judge(
@@ -165,6 +161,11 @@ def log_linear(logits: np.ndarray, z: np.ndarray, labels: np.ndarray) -> Check:
         good=f"{words}, no more than chance and learning bring.",
         bad=f"{words}: classes differ in more than their place, e.g. in spread.",
     )
+
+
+def _drawn(p: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Draw a label ``(M,)`` for each sample from its probabilities ``(M, classes)``."""
+    return np.asarray((random.random((len(p), 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1))
 
 
 def _quadratic(z: np.ndarray) -> np.ndarray:
