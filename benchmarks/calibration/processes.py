@@ -15,12 +15,16 @@ from demix.distributions.generalized_normal import GeneralizedNormal
 from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
 from demix.estimators.classifier import ClassifierDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
-from demix.processes.mixing import LeakyMixing
+from demix.estimators.instance import InstanceDemixer
+from demix.papers.scenes.sprites import Sprites
+from demix.processes.mixing import LeakyMixing, SpiralMixing
 from demix.spaces.box import Box
 from demix.spaces.sphere import Sphere
 
 Random = np.random.Generator
 Draw = Callable[[int, Random], "Sample"]
+Mixed = Callable[[np.ndarray, int], np.ndarray]
+_SIDE = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,17 +51,59 @@ class Process:
         Whether it was kept out of all tuning.
     draw : callable
         ``draw(rows, random)`` returns a `Sample`.
+    rows : int
+        How many rows are fitted.
+    most : int
+        Of how many seeds at most; very many rows take long.
     """
 
     name: str
     breaks: tuple[str, ...]
     draw: Callable[[int, Random], Sample] = field(repr=False)
     kept: bool = False
+    rows: int = 6000
+    most: int = 1000
 
 
-def _mixed(factors: np.ndarray, seed: int) -> np.ndarray:
+def leaky(factors: np.ndarray, seed: int) -> np.ndarray:
+    """Mix by the first paper's network, into as many columns."""
     mixing = LeakyMixing(factors.shape[1], seed=seed)
     return mixing(torch.from_numpy(factors).float()).numpy()
+
+
+def spiral(factors: np.ndarray, seed: int) -> np.ndarray:
+    """Turn pairs of factors the further the larger they are, after a turn of all of them."""
+    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(factors.shape[1],) * 2))[0]
+    turned = torch.from_numpy((factors - factors.mean(axis=0)) @ turn)
+    return SpiralMixing(factors.shape[1], turns=0.3)(turned).float().numpy()
+
+
+def columns(count: int) -> Mixed:
+    """Return a smooth mixing into many columns: a linear map, bent differently in each."""
+
+    def mixed(factors: np.ndarray, seed: int) -> np.ndarray:
+        random = np.random.default_rng(seed)
+        n = factors.shape[1]
+        factors = (factors - factors.mean(axis=0)) / factors.std(axis=0)
+        straight, bent = random.normal(size=(2, n, count)) / np.sqrt(n)
+        shift = random.normal(size=count)
+        return np.asarray(np.tanh(factors @ bent + shift) + 0.5 * factors @ straight, np.float32)
+
+    return mixed
+
+
+def hearts(factors: np.ndarray, seed: int) -> np.ndarray:
+    """Return images of hearts whose size and place are three factors of a unit box."""
+    scene, z = Sprites(), 2 * factors - 1
+    return (
+        np.stack(
+            [
+                scene.image(np.array([2, size, 0, x, y]), _SIDE)[:, :, 0].reshape(1, _SIDE, _SIDE)
+                for size, x, y in z
+            ]
+        ).astype(np.float32)
+        / 255
+    )
 
 
 def _uniform(model: NoiseModel, rows: int, random: Random) -> np.ndarray:
@@ -78,6 +124,7 @@ def _pairs(
     anchors: Callable[[int, Random], np.ndarray] | None = None,
     positives: Callable[[np.ndarray, Random], np.ndarray] | None = None,
     seen: Callable[[np.ndarray], np.ndarray] = lambda z: z,
+    mixed: Mixed = leaky,
 ) -> Draw:
     """Return a process of given pairs; what is not given follows ``model``."""
 
@@ -85,7 +132,7 @@ def _pairs(
         z = _uniform(model, rows, random) if anchors is None else anchors(rows, random)
         z_tilde = _drawn(model, z, random) if positives is None else positives(z, random)
         seed = int(random.integers(2**31))
-        both = _mixed(seen(np.concatenate([z, z_tilde])), seed)
+        both = mixed(seen(np.concatenate([z, z_tilde])), seed)
         demixer = ContrastiveDemixer(
             n_latents or z.shape[1],
             space=space or _space(model),
@@ -101,15 +148,21 @@ def _space(model: NoiseModel) -> str:
     return "sphere" if model.space.spherical else "box"
 
 
-def _series(model: NoiseModel, *, lag: int | tuple[int, int] = 1) -> Draw:
-    """Return a process of rows in time order, whose positives are ``lag`` rows apart."""
+def _series(
+    model: NoiseModel,
+    *,
+    lag: int | tuple[int, int] = 1,
+    mixed: Mixed = leaky,
+    moved: Callable[[np.ndarray], np.ndarray] = lambda z: z,
+) -> Draw:
+    """Return rows in time order, whose positives are ``lag`` rows apart; ``moved`` adds a drift."""
 
     def draw(rows: int, random: Random) -> Sample:
         steps = [_uniform(model, 1, random)]
         for _ in range(rows - 1):
-            steps.append(_drawn(model, steps[-1], random))
+            steps.append(_drawn(model, moved(steps[-1]), random))
         factors = np.concatenate(steps)
-        x = _mixed(factors, int(random.integers(2**31)))
+        x = mixed(factors, int(random.integers(2**31)))
         demixer = ContrastiveDemixer(
             factors.shape[1],
             space=_space(model),
@@ -140,7 +193,9 @@ def _noisy(draw: Draw, share: float) -> Draw:
     return drawn
 
 
-def _gaussian_classes(n: int, classes: int, *, unequal: float = 0.0, unseen: int = 0) -> Draw:
+def _gaussian_classes(
+    n: int, classes: int, *, unequal: float = 0.0, unseen: int = 0, mixed: Mixed = leaky
+) -> Draw:
     """Return normal classes; ``unequal`` makes covariances differ, ``unseen`` factors do not."""
 
     def draw(rows: int, random: Random) -> Sample:
@@ -151,7 +206,7 @@ def _gaussian_classes(n: int, classes: int, *, unequal: float = 0.0, unseen: int
         z = z / z.std()
         if unseen:
             z[:, -unseen:] = random.normal(size=(rows, unseen))
-        x = _mixed(z, int(random.integers(2**31)))
+        x = mixed(z, int(random.integers(2**31)))
         demixer = ClassifierDemixer(n, random_state=int(random.integers(2**31)))
         return Sample(x, z, {"y": labels}, demixer)
 
@@ -159,22 +214,68 @@ def _gaussian_classes(n: int, classes: int, *, unequal: float = 0.0, unseen: int
 
 
 def _classes(
-    n: int, classes: int, *, kappa: float = 10.0, noise: float = 0.0, shuffled: bool = False
+    n: int,
+    classes: int,
+    *,
+    kappa: float | tuple[float, float] = 10.0,
+    noise: float = 0.0,
+    shuffled: bool = False,
+    mixed: Mixed = leaky,
 ) -> Draw:
-    """Return a process of classes on a sphere, each with a vMF distribution around its vector."""
+    """Return classes on a sphere, each with a vMF distribution around its vector.
+
+    Two values of ``kappa`` are those of the first and of the last class.
+    """
+    low, high = np.broadcast_to(kappa, 2).tolist()
+    kappas = np.geomspace(low, high, classes)
 
     def draw(rows: int, random: Random) -> Sample:
-        model = _vmf(n, kappa)
-        vectors = _uniform(model, classes, random)
+        vectors = _uniform(_vmf(n, 1.0), classes, random)
         labels = random.integers(classes, size=rows)
-        z = _drawn(model, vectors[labels], random)
-        x = _mixed(z, int(random.integers(2**31)))
+        z = np.empty((rows, n))
+        for label in range(classes):
+            own = labels == label
+            z[own] = _drawn(_vmf(n, kappas[label]), vectors[labels[own]], random)
+        x = mixed(z, int(random.integers(2**31)))
         given = np.where(random.random(rows) < noise, random.integers(classes, size=rows), labels)
         given = random.permutation(given) if shuffled else given
         demixer = ClassifierDemixer(n, space="sphere", random_state=int(random.integers(2**31)))
         return Sample(x, z, {"y": given}, demixer)
 
     return draw
+
+
+def _instances(n: int, kappa: float, *, views: bool = True) -> Draw:
+    """Return rows on a sphere; views of one have vMF noise around it, or noise in its columns."""
+
+    def draw(rows: int, random: Random) -> Sample:
+        model = _vmf(n, kappa)
+        z = _uniform(model, rows, random)
+        mixing = LeakyMixing(n, seed=int(random.integers(2**31)))
+
+        def view(x: torch.Tensor) -> torch.Tensor:
+            own = model.space.project(mixing.inverse(x.double()))
+            drawn = np.random.default_rng(int(torch.randint(2**31, ())))
+            return mixing(model.sample(own, generator=drawn)).to(x)
+
+        demixer = InstanceDemixer(
+            n, augmentation=view if views else None, random_state=int(random.integers(2**31))
+        )
+        return Sample(mixing(torch.from_numpy(z)).float().numpy(), z, {}, demixer)
+
+    return draw
+
+
+def _drift(angle: float) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a turn of the first two factors by an angle in each row."""
+    cos, sin = np.cos(angle), np.sin(angle)
+
+    def moved(z: np.ndarray) -> np.ndarray:
+        return np.column_stack(
+            [cos * z[:, 0] - sin * z[:, 1], sin * z[:, 0] + cos * z[:, 1], z[:, 2:]]
+        )
+
+    return moved
 
 
 def _vmf(n: int, kappa: float) -> NoiseModel:
@@ -257,6 +358,11 @@ PROCESSES = [
     Process("slow walk on a sphere", (), _series(_vmf(3, 100.0))),
     Process("slow walk, lags 1 to 5", (), _series(_vmf(3, 100.0), lag=(1, 5))),
     Process("normal classes", (), _gaussian_classes(2, 12)),
+    Process("sphere, spiral", (), _pairs(_SPHERE, mixed=spiral)),
+    Process("box, Laplace, 20 columns", (), _pairs(_LAPLACE, mixed=columns(20))),
+    Process("views on a sphere", (), _instances(3, 20.0)),
+    Process("sphere, vMF, 1500 rows", (), _pairs(_SPHERE), rows=1500),
+    Process("sphere, vMF, 100 000 rows", (), _pairs(_SPHERE), rows=100_000, most=2),
     Process(
         "concentrated marginal",
         ("marginal",),
@@ -285,22 +391,36 @@ PROCESSES = [
     Process(
         "shuffled pairs", ("positives informative",), _pairs(_SPHERE, positives=_lost(_SPHERE))
     ),
-    Process("noisy observations", ("shape", "marginal", "position"), _noisy(_pairs(_SPHERE), 0.25)),
+    Process("noisy observations", ("injectivity",), _noisy(_pairs(_SPHERE), 0.25)),
     Process(
-        "classes of unequal covariance",
-        ("log-linear", "stability", "injectivity"),
-        _gaussian_classes(3, 12, unequal=0.8),
+        "noisy series", ("observation noise", "injectivity"), _noisy(_series(_vmf(3, 100.0)), 0.25)
     ),
+    Process(
+        "classes of unequal covariance", ("log-linear",), _gaussian_classes(3, 12, unequal=0.8)
+    ),
+    Process("classes of kappa 2 to 100", ("stability",), _classes(3, 12, kappa=(2.0, 100.0))),
     Process("too few classes", ("generator system",), _classes(4, 4)),
     Process("false labels", ("label noise",), _classes(3, 12, noise=0.2)),
+    Process("noise as views", ("views",), _instances(3, 20.0, views=False)),
     # Kept out of all tuning.
     Process("sphere, vMF, 5 latents", (), _pairs(_vmf(5, 30.0)), kept=True),
     Process("sphere, vMF, 10 latents", (), _pairs(_vmf(10, 60.0)), kept=True),
+    Process("sphere, spiral, 4 latents", (), _pairs(_vmf(4, 25.0), mixed=spiral), kept=True),
     Process("slower walk, lag 10", (), _series(_vmf(3, 200.0), lag=10), kept=True),
     Process("walk in a box", (), _series(_box(2, 1.0, 0.05)), kept=True),
+    Process("walk, 30 columns", (), _series(_vmf(4, 50.0), mixed=columns(30)), kept=True),
     Process("box, Laplace, 2 latents", (), _pairs(_box(2, 1.0, 0.04)), kept=True),
     Process("box, p = 3", (), _pairs(_box(3, 3.0, 0.2), conditional=3.0), kept=True),
+    Process("hearts", (), _pairs(_box(3, 1.0, 0.08), mixed=hearts), kept=True),
     Process("sphere, 30 classes", (), _classes(4, 30, kappa=15.0), kept=True),
+    Process(
+        "normal classes, 12 columns",
+        (),
+        _gaussian_classes(2, 20, mixed=columns(12)),
+        kept=True,
+        rows=20_000,
+    ),
+    Process("views on a sphere, 4 latents", (), _instances(4, 30.0), kept=True),
     Process(
         "concentrated in a box",
         ("marginal",),
@@ -329,12 +449,22 @@ PROCESSES = [
         kept=True,
     ),
     Process(
+        "noisy walk in a box",
+        ("observation noise",),
+        _noisy(_series(_box(2, 1.0, 0.05)), 0.25),
+        kept=True,
+    ),
+    Process(
+        "a walk that turns", ("position",), _series(_vmf(3, 50.0), moved=_drift(0.3)), kept=True
+    ),
+    Process(
         "a factor that labels do not see",
-        ("too many latents", "stability", "injectivity"),
+        ("too many latents", "injectivity"),
         _gaussian_classes(3, 12, unseen=1),
         kept=True,
     ),
     Process("shuffled labels", ("labels informative",), _classes(3, 12, shuffled=True), kept=True),
     Process("more false labels", ("label noise",), _classes(4, 20, noise=0.3), kept=True),
+    Process("noise as views, 5 latents", ("views",), _instances(5, 20.0, views=False), kept=True),
 ]
 """Every process of the calibration."""

@@ -122,7 +122,7 @@ def test_instances_are_checked_too(pairs, tmp_path):
     model = InstanceDemixer(3, recipe=Recipe(steps=5, batch=64)).fit(x)
     found = checkup(model, x, refits=False)
     assert found.relied_on == "linear"
-    names = {"views informative", "generator system", "injectivity"}
+    names = {"views informative", "views", "generator system", "injectivity"}
     assert {check.name for check in found.checks} == names
     assert found["generator system"].details["classes"] == 400  # each row has a prototype
     # A folder keeps no prototypes of instances, which the number of latents is compared by.

@@ -26,7 +26,9 @@ MARGINS = {
     "balance": 0.1,
     "label noise": 0.03,
     "log-linear": 0.03,
-    "injectivity": 0.1,
+    "injectivity": 0.04,
+    "observation noise": 0.03,
+    "views": 0.95,
     "stability": 0.05,
     "too few latents": 0.15,
     "too many latents": 0.15,
@@ -50,7 +52,10 @@ ADVICE = {
     "log-linear": "Ask for more latents, which can carry the spread of classes, too.",
     "balance": "Nothing to do: biases take up the frequencies.",
     "label noise": "Give the share of false labels to the estimator as noise=.",
-    "injectivity": "Ask for more latents; what the latents leave open may also be noise.",
+    "injectivity": "Ask for more latents; if what they leave open is noise, give observations with "
+    "less of it, e.g. means of several.",
+    "observation noise": "Give observations with less noise, e.g. means of several rows.",
+    "views": "Give an augmentation that changes what does not matter and keeps what does.",
     "stability": "Train longer (recipe=Recipe(steps=...)), give more rows, or ask for fewer "
     "latents.",
     "too few latents": "Ask for one latent more, and check again.",

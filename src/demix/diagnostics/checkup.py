@@ -18,11 +18,11 @@ from demix.diagnostics.label_checks import balance, label_noise, log_linear, pro
 from demix.diagnostics.model_checks import (
     dimension,
     informative,
-    injectivity,
     latents_of,
     refit,
     stability,
 )
+from demix.diagnostics.observations import LAGS, injectivity, linear_views, observation_noise
 from demix.diagnostics.pair_checks import pair_checks, positives_informative
 from demix.diagnostics.paired import paired
 from demix.diagnostics.parts import divided
@@ -110,10 +110,12 @@ def checkup(
         checks += _of_pairs(model, z, seen, blocks, source, seed)
     elif model.supervision == "labels":
         checks += _of_labels(model, z, seen.numpy(), source.labels.numpy())
-    elif hasattr(model, "objective_"):
-        prototypes = model.objective_.prototypes().detach().cpu().double().numpy()
-        checks += prototype_checks(prototypes, identified(model.setting()).case)
-    checks.append(injectivity(x.flatten(1).numpy(), z))
+    else:
+        checks.append(linear_views(x.flatten(1).numpy(), z))
+        if hasattr(model, "objective_"):
+            prototypes = model.objective_.prototypes().detach().cpu().double().numpy()
+            checks += prototype_checks(prototypes, identified(model.setting()).case)
+    checks.append(injectivity(x.flatten(1).numpy(), z, model.encoder_.space))
     if refits:
 
         def fit(demixer: Demixer, half: bool) -> Demixer:
@@ -177,7 +179,8 @@ def checkup_pairs(
     random = np.random.default_rng(check_seed(seed))
     checks = [positives_informative(pairs), *pair_checks(pairs, random)]
     if x is not None:
-        checks.append(injectivity(np.asarray(x).reshape(len(first), -1), pairs.z.numpy()))
+        flat = np.asarray(x).reshape(len(first), -1)
+        checks.append(injectivity(flat, pairs.z.numpy(), assumed))
     return conclude(checks, setting)
 
 
@@ -205,7 +208,14 @@ def _of_pairs(
             lags=lags or (1, 1),
         )
         parts.append(pair_checks(pairs, np.random.default_rng(seed)))
-    return parts[0] if len(parts) == 1 else [worst(found) for found in zip(*parts, strict=True)]
+    checks = parts[0]
+    if len(parts) > 1:
+        checks = [worst(found) for found in zip(*parts, strict=True)]
+    if lags is None or len(source.data) <= LAGS:
+        return checks
+    first = thin(torch.arange(len(source.data) - LAGS), _WALK)
+    after = [latents_of(model.encoder_, source.data.take(first + k)) for k in range(1 + LAGS)]
+    return [*checks, observation_noise(np.stack(after, axis=1))]
 
 
 def _grade(gain: Gain, checks: list[Check], x: torch.Tensor, z: np.ndarray) -> dict[str, float]:

@@ -18,6 +18,7 @@ _ADVICE = ("too many latents", "balance")
 _OPEN = {
     "stability": "the fit has not reached its optimum, or the data leave it open",
     "visits": "the series visits its space too few times to judge",
+    "views": "the latents are a linear map of the observations, of which the views are copies",
 }
 _WORST_FIRST = ("fail", "warn", "pass", "skipped")
 

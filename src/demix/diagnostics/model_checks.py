@@ -1,4 +1,4 @@
-"""Checks of every model: its gain, injectivity, and other fits to the same data."""
+"""Checks of every model: its gain, and other fits to the same data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.spatial import cKDTree
 from sklearn.base import clone
 from torch import Tensor
 
@@ -22,7 +21,6 @@ from demix.metrics.correlation import mean_correlation
 from demix.metrics.regression import affine_r2, orthogonal_r2
 from demix.theory.setting import UP_TO, EquivalenceName
 
-_NEIGHBOURS, _ROWS = 5, 4000
 # A 95 % interval is so many standard errors wide.
 _WIDTH = 2 * 1.96
 
@@ -158,42 +156,3 @@ def _difference(first: Any, second: Any, source: Any) -> tuple[float, float]:
         for d in (first, second)
     )
     return block_mean((better - worse) / math.log(2), blocks)
-
-
-def injectivity(x: np.ndarray, z: np.ndarray) -> Check:
-    """Compare neighbours by latents ``(M, n)`` with neighbours by observations ``(M, d)``.
-
-    If the latents determine the observations, rows that are near by latents are near by
-    observations, too: the mean of its neighbours by latents then predicts a row about as well as
-    that of its neighbours by observations. The statistic is how much worse it does, as a share of
-    the variance.
-    """
-    step = max(1, len(x) // _ROWS)
-    x, z = np.asarray(x[::step], dtype=np.float64), np.asarray(z[::step], dtype=np.float64)
-    spread = x.std(axis=0)
-    x = (x / np.where(spread > 0, spread, 1))[:, spread > 0]
-
-    def left(by: np.ndarray) -> np.ndarray:
-        _, near = cKDTree(by).query(by, k=_NEIGHBOURS + 1)
-        return np.asarray(((x - x[near[:, 1:]].mean(axis=1)) ** 2).mean(axis=1))
-
-    own, best = left(z), left(x)
-    shuffled = left(z[np.random.default_rng(0).permutation(len(z))])
-    scale = max(float((shuffled - best).mean()), 1e-12)
-    statistic = max(0.0, float((own - best).mean()) / scale)
-    # Rows share neighbours, so that the error is that of so many times fewer of them.
-    error = float((own - best).std()) * math.sqrt((_NEIGHBOURS + 1) / len(x)) / scale
-    found = f"Rows that are alike by latents differ in {100 * statistic:.1f} % of the observations"
-    return judge(
-        "injectivity",
-        statistic,
-        around_zero(error),
-        unit="share of the observations that latents leave open",
-        good=f"{found}.",
-        bad=f"{found}: latents do not keep distinct observations apart.",
-        details={
-            "own": float(own.mean()),
-            "best": float(best.mean()),
-            "chance": float(shuffled.mean()),
-        },
-    )

@@ -12,19 +12,18 @@ from benchmarks.calibration.run import calibration_table
 from demix import DemixError
 
 FIRST = {
-    **{"process": "sphere, vMF", "seed": 0, "kept": False, "breaks": []},
+    **{"process": "sphere, vMF", "seed": 0, "kept": False, "breaks": [], "kind": "pairs"},
     **{"verdicts": {"shape": "pass"}, "statistics": {"shape": 0.1}},
     **{"supported": "orthogonal", "relied_on": "orthogonal"},
     **{"truth": 0.99, "claimed": 0.99, "raw": 0.8, "seconds": 20.5},
 }
 BROKEN = {
-    **{"process": "wrong shape", "seed": 3, "kept": False, "breaks": ["shape"]},
+    **{"process": "wrong shape", "seed": 3, "kept": False, "breaks": ["shape"], "kind": "pairs"},
     **{"verdicts": {"shape": "fail"}, "statistics": {"shape": 0.9}},
     **{"supported": "none", "relied_on": "orthogonal"},
     **{"truth": 0.97, "claimed": None, "raw": 0.8, "seconds": 21.5},
 }
 DATA = {
-    "rows": 6000,
     "runs": [FIRST, BROKEN],
     "provenance": {"command": "python -m benchmarks.calibration"},
 }
@@ -32,7 +31,7 @@ DATA = {
 
 def calibrate(folder):
     """Ask for a run that the folder holds."""
-    command.calibrate(folder, str(FIRST["seed"]), 6000, 1, FIRST["process"])
+    command.calibrate(folder, str(FIRST["seed"]), 1, FIRST["process"])
 
 
 def write(folder, **changes):
@@ -64,6 +63,7 @@ def test_a_real_one_is_taken(tmp_path):
         {"breaks": None},
         {"breaks": ["marginal"]},
         {"breaks": [["marginal"]]},
+        {"kind": "rows"},
         {"verdicts": []},
         {"verdicts": FIRST["verdicts"] | {"shape": "good"}},
         {"verdicts": FIRST["verdicts"] | {"shape": ["fail"]}},
@@ -106,7 +106,7 @@ def test_a_run_that_lacks_something_is_refused(tmp_path, key):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"runs": None}, {"runs": {}}, {"runs": [1]}, {"runs": "ab"}, {"rows": None}, {"rows": "6000"}],
+    [{"runs": None}, {"runs": {}}, {"runs": [1]}, {"runs": "ab"}],
     ids=str,
 )
 def test_runs_that_are_none_are_refused(tmp_path, changes):
@@ -115,15 +115,9 @@ def test_runs_that_are_none_are_refused(tmp_path, changes):
         calibrate(tmp_path)
 
 
-def test_runs_of_other_rows_are_refused(tmp_path):
-    write(tmp_path, rows=500)
-    with pytest.raises(DemixError, match="holds runs of 500 rows, but got --rows 6000"):
-        calibrate(tmp_path)
-
-
 def test_a_seed_that_is_none_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(DemixError, match="A seed must be a whole number"):
-        command.calibrate(tmp_path / "new", f"0,{2**40}", 100, 1, None)
+        command.calibrate(tmp_path / "new", f"0,{2**40}", 1, None)
     assert not (tmp_path / "new").exists()
 
 
@@ -134,9 +128,9 @@ def test_a_pipe_in_its_place_is_refused(tmp_path):
 
 
 def test_a_run_counts_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "_run", lambda rows, cell: pytest.fail("it is there already"))
+    monkeypatch.setattr(command, "_run", lambda cell: pytest.fail("it is there already"))
     write(tmp_path)
-    command.calibrate(tmp_path, f"{FIRST['seed']},{FIRST['seed']}", 6000, 1, FIRST["process"])
+    command.calibrate(tmp_path, f"{FIRST['seed']},{FIRST['seed']}", 1, FIRST["process"])
     cells = []
 
     def completed(workers, run, asked):
@@ -145,7 +139,7 @@ def test_a_run_counts_once(tmp_path, monkeypatch):
 
     monkeypatch.setattr(command, "completed", completed)
     name = FIRST["process"]
-    command.calibrate(tmp_path / "new", "0,0", 6000, 1, f"{name};{name}")
+    command.calibrate(tmp_path / "new", "0,0", 1, f"{name};{name}")
     assert cells == [(name, 0)]
     write(tmp_path, runs=[FIRST, FIRST])
     with pytest.raises(DemixError, match="is damaged"):
@@ -159,5 +153,5 @@ def test_a_table_of_others_stays_and_no_jobs_leave_nothing(tmp_path):
         calibrate(tmp_path)
     assert (tmp_path / "table.md").read_text() == "precious"
     with pytest.raises(DemixError, match="--jobs must be at least 1, but got 0"):
-        command.calibrate(tmp_path / "new", "0", 6000, 0, None)
+        command.calibrate(tmp_path / "new", "0", 0, None)
     assert not (tmp_path / "new").exists()
