@@ -23,7 +23,7 @@ from demix.losses.similarities import similarity_named
 from demix.losses.streaming import pairwise_logsumexp
 from demix.processes.mixing import LeakyMixing
 from demix.processes.process import Process
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Sphere
 from demix.training.loop import train
 from demix.training.recipe import Recipe
 

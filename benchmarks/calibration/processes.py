@@ -16,8 +16,7 @@ from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
 from demix.estimators.classifier import ClassifierDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
 from demix.processes.mixing import LeakyMixing
-from demix.spaces.box import Box
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Box, Sphere
 
 Random = np.random.Generator
 Draw = Callable[[int, Random], "Sample"]

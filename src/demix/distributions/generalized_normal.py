@@ -12,9 +12,7 @@ from torch import Tensor
 from demix._support.errors import DemixError
 from demix.distributions.base import SHAPES, Generator, NoiseModel, Similarity, check_positive, rand
 from demix.spaces.base import Space
-from demix.spaces.box import Box
-from demix.spaces.real import Real
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Box, Real, Sphere
 
 # -log of the smallest survival probability that float64 tells from zero, and the grid up to it.
 _DEEPEST = 37.0

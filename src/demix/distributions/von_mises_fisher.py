@@ -11,7 +11,7 @@ from torch import Tensor
 from demix._support.errors import DemixError
 from demix.distributions.base import Generator, NoiseModel, Similarity, check_positive, rand, randn
 from demix.spaces.base import Space
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Sphere
 
 _POINTS = 2**14
 # A fit makes hundreds of tables, so that those are short.

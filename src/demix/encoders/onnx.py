@@ -24,11 +24,7 @@ from demix.encoders.checks import check_finite
 from demix.encoders.encoder import Encoder
 from demix.encoders.whitening import ChannelScaling, Whitening
 from demix.spaces.base import Space
-from demix.spaces.box import Box
-from demix.spaces.l1_ball import L1Ball
-from demix.spaces.product import Product
-from demix.spaces.real import Real
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Box, L1Ball, Product, Real, Sphere
 
 # Old enough for runtimes on phones and in browsers; nothing here needs a newer one.
 OPSET = 17

@@ -12,7 +12,7 @@ from demix.losses.pairs import InfoNCE
 from demix.losses.shaped import ShapedInfoNCE
 from demix.losses.similarities import SimilarityName
 from demix.spaces.base import Space
-from demix.spaces.names import space_named
+from demix.spaces.kinds import space_named
 
 # Each name's similarity: the dot product, or the power of the distance.
 _SIMILARITIES: dict[str, SimilarityName] = {"vmf": "dot", "normal": 2.0, "laplace": 1.0}

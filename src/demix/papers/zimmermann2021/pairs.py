@@ -30,8 +30,7 @@ from demix.papers.runner.score_rows import ScoreRow
 from demix.processes.mixing import LeakyMixing
 from demix.processes.process import Pairs, Process
 from demix.report.blocks import Figure, Picture
-from demix.spaces.names import space_named
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Sphere, space_named
 from demix.theory.optimum import is_matched, latent_loss
 from demix.training.loop import Record
 from demix.training.recipe import Recipe
