@@ -179,14 +179,11 @@ def mean_resultant_length(dim: int, kappa: float) -> float:
 
 
 def _log_ive(order: float, kappa: float) -> float:
-    r"""Return :math:`\log I_\nu(\kappa) - \kappa`.
-
-    Where the Bessel function underflows its order is large, and three terms of the uniform
-    expansion (Abramowitz and Stegun 9.7.7) are exact to more than ten digits.
-    """
     found = float(special.ive(order, kappa))
     if found >= _TINY:
         return math.log(found)
+    # Where the Bessel function underflows its order is large, and three terms of the uniform
+    # expansion (Abramowitz and Stegun 9.7.7) are exact to more than ten digits.
     root = math.hypot(order, kappa)
     t = order / root
     series = 1 + (3 * t - 5 * t**3) / (24 * order)

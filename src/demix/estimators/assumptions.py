@@ -8,8 +8,7 @@ from numbers import Real
 from typing import Any
 
 from demix._support.errors import DemixError
-from demix.losses.pairs import InfoNCE
-from demix.losses.shaped import ShapedInfoNCE
+from demix.losses.pairs import InfoNCE, ShapedInfoNCE
 from demix.losses.similarities import SimilarityName
 from demix.spaces.base import Space
 from demix.spaces.kinds import space_named
@@ -50,12 +49,7 @@ def default_conditional(space: Space) -> str:
 
 
 def pair_objective(conditional: str | float | None, space: Space) -> InfoNCE | ShapedInfoNCE:
-    """Return the objective whose optimum a conditional implies.
-
-    ``conditional`` is ``"vmf"`` (spheres only), ``"normal"``, ``"laplace"``, the shape ``p`` of a
-    generalised normal, ``"anisotropic"`` (normal, with a learnt scale for each dimension) or
-    ``"auto"`` (with a learnt shape, too).
-    """
+    """Return the objective whose optimum a conditional of :class:`ContrastiveDemixer` implies."""
     if conditional is None:
         conditional = default_conditional(space)
     if conditional == "vmf" and not space.spherical:

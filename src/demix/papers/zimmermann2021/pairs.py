@@ -13,10 +13,9 @@ from scipy import integrate
 
 from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
-from demix.losses.asymptotics import AlignmentUniformity
 from demix.losses.contrast import contrast
 from demix.losses.objective import Objective
-from demix.losses.pairs import InfoNCE
+from demix.losses.pairs import AlignmentUniformity, InfoNCE
 from demix.losses.similarities import SimilarityName
 from demix.metrics.correlation import mean_correlation
 from demix.metrics.regression import affine_r2
