@@ -214,7 +214,6 @@ def _angle_table(dim: int, kappa: float) -> tuple[Tensor, Tensor]:
 
 
 def _interpolated(x: Tensor, xs: Tensor, ys: Tensor) -> Tensor:
-    """Return the linear interpolation at ``x`` of a table with ascending ``xs``."""
     xs, ys = xs.to(x), ys.to(x)
     cell = torch.searchsorted(xs, x, right=True).clamp_(1, len(xs) - 1)
     below, above = xs[cell - 1], xs[cell]

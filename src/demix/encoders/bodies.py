@@ -153,7 +153,6 @@ def resnet18_linear(shape: Shape, dim_out: int) -> nn.Sequential:
 
 
 def _resnet18(shape: Shape) -> list[nn.Module]:
-    """Return the layers of ResNet18 up to its 512 features."""
     layers: list[nn.Module] = [
         nn.Conv2d(shape[0], 64, 7, 2, 3, bias=False),
         nn.BatchNorm2d(64),

@@ -204,7 +204,6 @@ def _reasons(folder: Path) -> Iterator[None]:
 
 
 def _digest(weights: bytes, model: dict[str, Any]) -> str:
-    """Return the checksum of the weights and of their description."""
     digest = hashlib.sha256(weights)
     digest.update(json.dumps(model, sort_keys=True).encode())
     return digest.hexdigest()
@@ -233,10 +232,7 @@ def read_at_most(path: Path, most: int) -> bytes:
 
 
 def _outline(space: Any, settings: Any, head: Any, size: int) -> tuple[Encoder, dict[str, Tensor]]:
-    """Build the encoder and the head that are described, without memory for their weights.
-
-    A description that does not fit a file of ``size`` bytes of weights is refused.
-    """
+    """Build what is described without memory for weights, if it fits a file of ``size`` bytes."""
     _check_settings(settings)
     shapes: Any = head.values() if isinstance(head, dict) else [None]
     if not all(_are_sizes(shape) and len(shape) <= 2 for shape in shapes):

@@ -40,11 +40,8 @@ def assumed_space(space: str | Space, n_latents: int) -> Space:
 
 
 def default_conditional(space: Space) -> str:
-    """Return the conditional that goes with a space: vMF on a sphere, else Laplace.
-
-    Laplace noise identifies the latents up to order, sign and scale (Theorem 6 of Zimmermann et
-    al. 2021); normal noise leaves an affine map open.
-    """
+    """Return the conditional that goes with a space: vMF on a sphere, else Laplace."""
+    # It identifies more (Theorem 6 of Zimmermann et al. 2021) than normal noise (Theorem 5).
     return "vmf" if space.spherical else "laplace"
 
 

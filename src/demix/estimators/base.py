@@ -239,7 +239,6 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         return held_out_gain(held.predictions(self.encoder_, self.objective_), self.gain_.sharpness)
 
     def _seed(self) -> int:
-        """Return the seed that ``random_state`` stands for."""
         if isinstance(self.random_state, int | np.integer):
             return check_seed(int(self.random_state))
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -286,7 +285,6 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         callback: Callback | None = None,
         checkpoint: str | Path | None = None,
     ) -> Self:
-        """Train, anew if ``reset``, and keep the result."""
         check_device(self.device)
         space, device, seed = self._space(), torch.device(self.device), self._seed()
         data, targets = self._targets(self._data(X, reset=reset), reset=reset, **given)
@@ -354,7 +352,6 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         return {"estimator": type(self).__name__, **words}
 
     def _warn_of_gain(self) -> None:
-        """Warn if nothing is known about held-out targets."""
         if not self.gain_.above_zero:
             warn(
                 f"The latents carry {self.gain_} about held-out {self.targets}, which is not above "

@@ -138,7 +138,6 @@ def _plain(value: Any) -> Any:
 
 
 def _rich(name: str, value: Any) -> Any:
-    """Return the parameter that `_plain` was given."""
     if name == "augmentation" and value is not None:
         return LostAugmentation(value)
     if name == "space" and isinstance(value, dict):

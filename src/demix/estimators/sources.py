@@ -176,7 +176,6 @@ class AugmentedPairs(Source[DrawnPairs]):
 
 
 def _pairs_at(data: Data, first: Tensor, second: Tensor, device: torch.device) -> DrawnPairs:
-    """Return pairs of rows, read together."""
     both = data.take(torch.cat([first, second])).to(device)
     return DrawnPairs(both[: len(first)], both[len(first) :])
 
@@ -231,10 +230,7 @@ def thin(units: Tensor, most: int) -> Tensor:
 
 
 def augmented(x: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
-    """Return new views of rows.
-
-    The augmentation draws from torch's global random numbers, which the generator seeds.
-    """
+    """Return new views of rows, drawn from torch's global numbers, which the generator seeds."""
     seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
     with seeded(seed):
         made = augmentation(x)

@@ -168,14 +168,11 @@ def places(drawn: Tensor, wanted: Tensor) -> Tensor:
 def sampled_log_likelihood(matched: Tensor, others: Tensor, drawn: Tensor, total: int) -> Tensor:
     r"""Estimate :math:`\log p(+(i) | q_i)` under a softmax over ``total`` keys, ``(B,)``.
 
-    With :math:`N` keys in all, :math:`S` drawn and :math:`h_i = 1` if the own key of query
-    :math:`i` is among them, else 0, the denominator is estimated as
+    .. math:: e^{s_{i+}} + \frac{N - 1}{S_i} \sum_{j\ \mathrm{drawn},\ j \neq +(i)} e^{s_{ij}}
 
-    .. math:: e^{s_{i+}} + \frac{N - 1}{S - h_i} \sum_{j\ \mathrm{drawn},\ j \neq +(i)} e^{s_{ij}}
-
-    which is unbiased. Its logarithm is too low by :math:`O(1 / S)` on average (Jensen), and so is
-    the loss. ``matched`` are :math:`s_{i+}`, ``others`` the logarithms of the sums over drawn keys,
-    and ``drawn`` the numbers :math:`S - h_i` of their terms, ``(B,)`` each.
+    estimates the denominator without bias; its logarithm is too low by :math:`O(1 / S)` (Jensen).
+    ``matched`` are :math:`s_{i+}`, ``others`` the logarithms of the sums, and ``drawn`` the numbers
+    :math:`S_i` of their terms, ``(B,)`` each.
     """
     # In the type of the logits: float32 would cost a float64 loss its digits.
     represented = drawn.to(others).log()

@@ -236,7 +236,6 @@ def _evaluate(
 
 
 def _optimizers(encoder: Encoder, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Return the optimisers of the encoder."""
     parameters = list(encoder.parameters())
     if recipe.optimizer == "adam":
         return [torch.optim.Adam(parameters, lr=recipe.rate)]

@@ -74,17 +74,9 @@ def check_training_memory(
 def training_bytes(
     encoder: Encoder, objective: Any, recipe: Recipe, *, checkpoint: bool = False
 ) -> int:
-    r"""Return roughly how many bytes a training takes in addition to the weights.
-
-    With :math:`P` numbers in the weights of encoder and objective, :math:`A_l` that layer
-    :math:`l` makes of a row and :math:`D` in the row itself, for :math:`B` pairs of rows it is
-
-    .. math:: 4 (c P + 2 B' (\textstyle\sum_l A_l + 2 \max_l A_l) + 3 \cdot 2 B D),
-
-    where :math:`c` counts gradients, moments, the best weights and, with a checkpoint, the contents
-    of the file; activations are kept for the :math:`2 B'` rows of a chunk, with the gradients of
-    two layers; rows are drawn, moved and whitened. The contrast takes a tile, which is small.
-    """
+    """Return roughly how many bytes a training takes in addition to the weights."""
+    # Activations are kept for the rows of a chunk, with gradients of them; rows are drawn, moved
+    # and whitened. The contrast takes a tile, which is small.
     weights = sum(p.numel() for p in [*encoder.parameters(), *objective.parameters()])
     copies = 4 + (8 if checkpoint else 0)  # a gradient, two moments, the best; all that in a file
     rows = 2 * recipe.batch

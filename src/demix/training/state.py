@@ -111,7 +111,6 @@ class State:
 
 
 def _check_facts(facts: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` unless these are facts of a training."""
     match facts:
         case {
             "step": int(step),
@@ -141,7 +140,6 @@ def _is_record(record: Any, last: int, *names: str) -> bool:
 
 
 def _check_tensors(tensors: Mapping[str, Tensor], likes: Mapping[str, Tensor]) -> None:
-    """Raise ``ValueError`` unless names, shapes and types are those of ``likes``."""
     if tensors.keys() != likes.keys():
         name = min(tensors.keys() ^ likes.keys())
         raise ValueError(f"{name} is {'unknown' if name in tensors else 'missing'}")
