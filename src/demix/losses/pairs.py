@@ -171,7 +171,7 @@ class ShapedInfoNCE(nn.Module, Objective[PairBatch]):
                 f"is learnt), but got {dim} and {shape!r}."
             )
         self.log_scales = nn.Parameter(torch.zeros(dim))
-        self.fixed, self.raw_shape = float(shape), None
+        self.fixed = None if learn_shape else float(shape)
         if learn_shape:  # p = 1 + softplus(raw)
             self.raw_shape = nn.Parameter(torch.tensor(math.log(math.expm1(shape - 1))))
 
@@ -183,12 +183,12 @@ class ShapedInfoNCE(nn.Module, Objective[PairBatch]):
     @property
     def shape(self) -> float:
         """The shape ``p``."""
-        return self.fixed if self.raw_shape is None else float(_shape(self.raw_shape).detach())
+        return float(_shape(self.raw_shape).detach()) if self.fixed is None else self.fixed
 
     def forward(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
         """Return the loss ``()`` of telling positives from the rest, from either side."""
         queries, keys = (side / self.scales for side in both_sides(encoder, pairs))
-        if self.raw_shape is None:
+        if self.fixed is not None:
             return contrast(queries, keys, similarity=self.fixed, two_sided=True, group=self.group)
         loss = partial(_dense, raw_shape=self.raw_shape)
         return mean_within(loss, queries, keys, _GROUP, self.group)
