@@ -15,7 +15,7 @@ from demix.losses.similarities import SimilarityName
 from demix.papers.runner.original import paper_encoder
 from demix.papers.zimmermann2021.pairs import PairRow
 from demix.processes.process import Process
-from demix.spaces.names import space_named
+from demix.spaces.kinds import space_named
 
 # How many arrays of all pairs are alive at the peak of forward and backward, measured with
 # `extra_memory` and rounded up.

@@ -18,12 +18,11 @@ from demix.distributions.base import Uniform
 from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
 from demix.losses.pairs import InfoNCE
-from demix.losses.ring import Exchange, sharded_logsumexp
 from demix.losses.similarities import similarity_named
-from demix.losses.streaming import pairwise_logsumexp
+from demix.losses.streaming import Exchange, pairwise_logsumexp, sharded_logsumexp
 from demix.processes.mixing import LeakyMixing
 from demix.processes.process import Process
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Sphere
 from demix.training.loop import train
 from demix.training.recipe import Recipe
 

@@ -14,9 +14,7 @@ from benchmarks.timing import Say, interleaved, medians, ratios, under
 from demix.distributions.base import Conditional
 from demix.distributions.generalized_normal import GeneralizedNormal, Normal
 from demix.distributions.von_mises_fisher import VonMisesFisher
-from demix.spaces.box import Box
-from demix.spaces.real import Real
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Box, Real, Sphere
 
 _KAPPA = 10.0
 _SCALE = 0.05

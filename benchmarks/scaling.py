@@ -17,7 +17,7 @@ from demix.encoders.encoder import Encoder
 from demix.losses.pairs import InfoNCE
 from demix.processes.mixing import LeakyMixing
 from demix.processes.process import Process
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Sphere
 from demix.training.recipe import Recipe
 
 _STEPS = 4

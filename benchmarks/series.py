@@ -12,8 +12,7 @@ from demix.distributions.base import Conditional
 from demix.distributions.generalized_normal import Laplace
 from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.processes.mixing import LeakyMixing
-from demix.spaces.box import Box
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Box, Sphere
 
 _LATENTS = 5
 _SEED = 0

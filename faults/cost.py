@@ -21,10 +21,10 @@ from demix.encoders.encoder import Encoder
 from demix.losses.classification import InstanceDiscrimination
 from demix.losses.pairs import InfoNCE
 from demix.papers.pages.table import table_markdown
-from demix.processes.cluster_process import Labelled
+from demix.processes.clusters import Labelled
 from demix.processes.mixing import LeakyMixing
 from demix.processes.process import Process
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Sphere
 from demix.training import loop
 from demix.training.checkpoints import Checkpoints
 from demix.training.loop import train

@@ -12,7 +12,7 @@ import numpy as np
 
 from demix.encoders.encoder import Encoder
 from demix.encoders.files import save_encoder
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Sphere
 
 ROWS = 1000
 

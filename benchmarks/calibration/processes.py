@@ -18,8 +18,7 @@ from demix.estimators.contrastive import ContrastiveDemixer
 from demix.estimators.instance import InstanceDemixer
 from demix.papers.scenes.sprites import Sprites
 from demix.processes.mixing import LeakyMixing, SpiralMixing
-from demix.spaces.box import Box
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Box, Sphere
 
 Random = np.random.Generator
 Draw = Callable[[int, Random], "Sample"]

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from demix.diagnostics.observations import LAGS, injectivity, linear_views, observation_noise
-from demix.spaces.box import Box
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Box, Sphere
 
 
 def columns(z, count, seed=0):

@@ -33,7 +33,7 @@ from demix.estimators.gain import (
     mean_loss,
 )
 from demix.estimators.label_sources import LabelledRows
-from demix.estimators.pair_sources import GivenPairs
+from demix.estimators.sources import GivenPairs
 
 LN2 = math.log(2)
 

@@ -54,3 +54,12 @@ def test_more_latents_than_columns_are_warned_of():
         DemixWarning, match="1000 latents are asked for, but the array has 3 numbers"
     ):
         ContrastiveDemixer(1000, recipe=TINY, encoder={"hidden": (8,)}).fit(X)
+
+
+@pytest.mark.filterwarnings("ignore:The latents carry")
+def test_classes_of_one_sample_are_warned_of():
+    labels = np.array(["often", "seldom"])[np.arange(300) % 2]
+    labels[:3] = ["once", "twice", "twice"]
+    words = "1 of 4 classes have a single sample .* the first of them label once; collect more"
+    with pytest.warns(DemixWarning, match=words):
+        ClassifierDemixer(2, recipe=TINY).fit(X, labels)

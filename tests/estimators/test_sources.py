@@ -10,8 +10,15 @@ from demix import DemixError
 from demix.data.data import as_data
 from demix.estimators.fitting import taken
 from demix.estimators.label_sources import InstanceRows, LabelledRows
-from demix.estimators.pair_sources import AugmentedPairs, GivenPairs, LagPairs
-from demix.estimators.sources import PARTS, pick, thin, three_parts
+from demix.estimators.sources import (
+    PARTS,
+    AugmentedPairs,
+    GivenPairs,
+    LagPairs,
+    pick,
+    thin,
+    three_parts,
+)
 
 N = 500
 # A row holds its own number, so that what is drawn says where it came from.

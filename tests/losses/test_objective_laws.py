@@ -27,7 +27,7 @@ from demix import (
     TimeContrastive,
 )
 from demix.papers.runner.original import LatentMSE
-from demix.processes.cluster_process import Labelled
+from demix.processes.clusters import Labelled
 
 pytestmark = pytest.mark.usefixtures("engine")
 

@@ -74,7 +74,7 @@ def of_all_labels(process, z):
 def test_the_posterior_does_not_depend_on_the_size_of_its_blocks(monkeypatch):
     batch = PLAIN.sample(50, generator=seeded())
     whole = PLAIN.log_posterior(batch.z, batch.labels)
-    monkeypatch.setattr("demix.processes.cluster_process._BLOCK", 40)
+    monkeypatch.setattr("demix.processes.clusters._BLOCK", 40)
     torch.testing.assert_close(PLAIN.log_posterior(batch.z, batch.labels), whole)
 
 

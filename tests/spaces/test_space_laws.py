@@ -36,7 +36,7 @@ def preimage(space: Space, z: Tensor) -> Tensor:
         case L1Ball(radius=radius):
             return z / (radius - z.abs().sum(dim=-1, keepdim=True))
         case Product(parts=parts):
-            pieces = zip(parts, space.split(z), strict=True)
+            pieces = zip(parts, z.split([part.dim for part in parts], dim=-1), strict=True)
             return torch.cat([preimage(part, piece) for part, piece in pieces], dim=-1)
         case _:
             return z

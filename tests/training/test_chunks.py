@@ -21,8 +21,8 @@ from demix import (
     train,
 )
 from demix.papers.runner.original import paper_encoder
-from demix.processes.cluster_process import Labelled
-from demix.training.chunks import Chunked
+from demix.processes.clusters import Labelled
+from demix.training.memory import Chunked
 
 PAIRS, DIM = 30, 4
 

@@ -20,7 +20,7 @@ from demix import (
     train,
 )
 from demix.losses.prototypes import draw_distinct
-from demix.processes.cluster_process import Labelled
+from demix.processes.clusters import Labelled
 from small_processes import sphere_labels
 
 ROWS, DRAWN, STEPS = 500, 8, 3
@@ -141,7 +141,7 @@ def test_half_of_the_prototypes_invert_the_process_about_as_well_as_all(clusters
 _MILLION = """
 import resource, sys, torch
 from demix import Encoder, InstanceDiscrimination, Real, Recipe, train
-from demix.processes.cluster_process import Labelled
+from demix.processes.clusters import Labelled
 
 rows = 1_000_000
 

@@ -18,8 +18,7 @@ from demix.distributions.base import NoiseModel
 from demix.distributions.generalized_normal import GeneralizedNormal
 from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
 from demix.spaces.base import Space
-from demix.spaces.box import Box
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Box, Sphere
 
 _WALLS = (0.001, 0.999)
 _LAGS = 10

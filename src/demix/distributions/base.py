@@ -36,6 +36,12 @@ class Similarity:
     rate: float
     exact: bool = True
 
+    def of(self, z: Tensor, anchors: Tensor) -> Tensor:
+        """Return ``rate * s(z, anchor)`` for each row."""
+        if self.kind == "dot":
+            return self.rate * (z * anchors).sum(dim=-1)
+        return -self.rate * (z - anchors).abs().pow(self.kind).sum(dim=-1)
+
 
 class Marginal(ABC):
     """A distribution ``p(z)`` of latents on a space; ``uniform`` says whether it is constant."""
@@ -165,11 +171,8 @@ class NoiseModel(Conditional):
         """Return the noise ``(N, n)``, without mean or direction if the model holds."""
 
     def fitted(self, z: Tensor, anchors: Tensor, *, shape: bool) -> "NoiseModel":
-        """Return the model of the largest likelihood, with ``shape`` over the shape, too.
-
-        Of more than 2000 positives ``(N, n)`` and anchors, some that are evenly spread are used.
-        """
-        step = max(1, len(z) // _MOST)
+        """Return the model of the largest likelihood, with ``shape`` over the shape, too."""
+        step = max(1, len(z) // _MOST)  # of very many pairs some that are evenly spread
         z, anchors = z[::step], anchors[::step]
         terms = self.quantiles(z[:1], anchors[:1]).shape[1]
 
@@ -207,3 +210,48 @@ def check_positive(value: float, name: str) -> float:
     if not 0 < value < float("inf"):
         raise DemixError(f"{name} must be positive and finite, but got {value!r}.")
     return float(value)
+
+
+def check_conditional(conditional: Conditional, *, samples: int = 4096, seed: int = 0) -> None:
+    """Verify that ``conditional`` keeps the contract of :class:`demix.Conditional`.
+
+    Checked are: that samples lie in the space and follow the generator; that the mode is at the
+    anchor; that ``log_prob`` differs from the implied similarity by a constant for each anchor;
+    and that the mean of ``-log_prob`` over samples agrees with ``mean_entropy`` (four standard
+    errors), which fails unless density and sampler agree and the density is normalised.
+
+    Raises a :class:`demix.DemixError` that names the law that is broken. The space must be bounded.
+
+    Examples
+    --------
+    >>> from demix import Sphere, VonMisesFisher, check_conditional
+    >>> check_conditional(VonMisesFisher(Sphere(4), kappa=5.0))
+    """
+    space = conditional.space
+
+    def demand(holds: bool, law: str) -> None:
+        if not holds:
+            raise DemixError(f"{conditional!r} breaks the contract of a conditional: {law}.")
+
+    generator = torch.Generator().manual_seed(seed)
+    anchors = space.project(space.uniform(samples, generator=generator).double())
+    first, again = (
+        conditional.sample(anchors, generator=torch.Generator().manual_seed(seed + 1))
+        for _ in range(2)
+    )
+    demand(first.shape == anchors.shape, "sample must return one positive per anchor")
+    demand(bool(space.contains(first).all()), "samples must lie in the space")
+    demand(torch.equal(first, again), "sample must be driven by the generator alone")
+    log_prob = conditional.log_prob(first, anchors)
+    demand(log_prob.shape == (samples,), "log_prob must return one number per row")
+    highest = conditional.log_prob(anchors, anchors)
+    demand(bool((highest >= log_prob - 1e-9).all()), "the mode must be at the anchor")
+    similarity = conditional.similarity
+    if similarity.exact:
+        other = conditional.sample(anchors, generator=torch.Generator().manual_seed(seed + 2))
+        implied = similarity.of(first, anchors) - similarity.of(other, anchors)
+        actual = log_prob - conditional.log_prob(other, anchors)
+        demand(torch.allclose(implied, actual, atol=1e-6), "similarity must match log_prob")
+    apart = abs(float(-log_prob.mean()) - conditional.mean_entropy())
+    error = float(log_prob.std()) / samples**0.5
+    demand(apart <= 4 * error + 1e-6, "samples, log_prob and mean_entropy must agree")

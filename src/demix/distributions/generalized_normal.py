@@ -12,9 +12,7 @@ from torch import Tensor
 from demix._support.errors import DemixError
 from demix.distributions.base import SHAPES, Generator, NoiseModel, Similarity, check_positive, rand
 from demix.spaces.base import Space
-from demix.spaces.box import Box
-from demix.spaces.real import Real
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Box, Real, Sphere
 
 # -log of the smallest survival probability that float64 tells from zero, and the grid up to it.
 _DEEPEST = 37.0
@@ -128,19 +126,16 @@ class GeneralizedNormal(NoiseModel):
         signed = step.sign() * half_cdf(step.abs() / self.scale, self.p)
         return ((left + signed) / (left + right).clamp_min(1e-12)).clamp(0, 1)
 
-    def _refuse_sphere(self) -> None:
+    def _refuse_sphere(self, what: str = "density") -> None:
         if self.space.spherical:
             raise DemixError(
-                f"{self!r} projects its noise on the sphere, where its density is not known; "
+                f"{self!r} projects its noise on the sphere, where its {what} is not known; "
                 "use VonMisesFisher if you need one."
             )
 
     def mean_entropy(self) -> float:
         """Return the entropy: closed form on ``R^n``, one integral per side length on a box."""
-        if self.space.spherical:
-            raise DemixError(
-                f"{self!r} projects its noise on the sphere; its entropy is not known."
-            )
+        self._refuse_sphere("entropy")
         if self._box is None:
             return self.space.dim * self._entropy(math.inf, math.inf)
         sides = (self._box.high - self._box.low).tolist()
@@ -157,22 +152,22 @@ class GeneralizedNormal(NoiseModel):
 
     def _truncated_entropy(self, side: float) -> float:
         """Average over an anchor on ``[0, side]`` of the entropy of its truncated noise."""
+
+        def entropy(anchor: float) -> float:
+            return self._entropy(anchor, side - anchor)
+
         # The integrand bends within a few scales of the edge, at the limit, and is symmetric.
         middle = side / 2
         bends = sorted({0.0, min(5 * self.scale, middle / 2), min(self.limit, middle), middle})
-        halves = [
-            integrate.quad(lambda anchor: self._entropy(anchor, side - anchor), low, high)[0]
-            for low, high in pairwise(bends)
-        ]
+        halves = [integrate.quad(entropy, low, high)[0] for low, high in pairwise(bends)]
         return float(math.fsum(halves) / middle)
 
     def __repr__(self) -> str:
-        shape = f"p={self.p:g}, scale={self.scale:g}{self._limited}"
-        return f"GeneralizedNormal({self.space!r}, {shape})"
+        return self._shown(f"p={self.p:g}, scale={self.scale:g}")
 
-    @property
-    def _limited(self) -> str:
-        return "" if self.limit == math.inf else f", limit={self.limit:g}"
+    def _shown(self, noise: str) -> str:
+        limited = "" if self.limit == math.inf else f", limit={self.limit:g}"
+        return f"{type(self).__name__}({self.space!r}, {noise}{limited})"
 
 
 class Normal(GeneralizedNormal):
@@ -192,7 +187,7 @@ class Normal(GeneralizedNormal):
         super().__init__(space, 2.0, sigma * math.sqrt(2))
 
     def __repr__(self) -> str:
-        return f"Normal({self.space!r}, sigma={self.sigma:g})"
+        return self._shown(f"sigma={self.sigma:g}")
 
 
 class Laplace(GeneralizedNormal):
@@ -212,7 +207,7 @@ class Laplace(GeneralizedNormal):
         super().__init__(space, 1.0, scale, limit=limit)
 
     def __repr__(self) -> str:
-        return f"Laplace({self.space!r}, scale={self.scale:g}{self._limited})"
+        return self._shown(f"scale={self.scale:g}")
 
 
 def half_cdf(t: Tensor, p: float) -> Tensor:
@@ -234,8 +229,7 @@ def half_quantile(u: Tensor, p: float) -> Tensor:
     # grid in it with linear interpolation is exact to about 1e-7, and to 1e-5 at p = 0.4.
     position = -torch.log1p(-u) * ((_POINTS - 1) / _DEEPEST)
     cell = position.floor().clamp_(0, _POINTS - 2)
-    table = _quantile_table(p).to(u)
-    index = cell.long()
+    table, index = _quantile_table(p).to(u), cell.long()
     left = table[index]
     return left + (table[index + 1] - left) * (position - cell)
 

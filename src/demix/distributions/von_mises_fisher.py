@@ -11,7 +11,7 @@ from torch import Tensor
 from demix._support.errors import DemixError
 from demix.distributions.base import Generator, NoiseModel, Similarity, check_positive, rand, randn
 from demix.spaces.base import Space
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Sphere
 
 _POINTS = 2**14
 # A fit makes hundreds of tables, so that those are short.
@@ -179,14 +179,11 @@ def mean_resultant_length(dim: int, kappa: float) -> float:
 
 
 def _log_ive(order: float, kappa: float) -> float:
-    r"""Return :math:`\log I_\nu(\kappa) - \kappa`.
-
-    Where the Bessel function underflows its order is large, and three terms of the uniform
-    expansion (Abramowitz and Stegun 9.7.7) are exact to more than ten digits.
-    """
     found = float(special.ive(order, kappa))
     if found >= _TINY:
         return math.log(found)
+    # Where the Bessel function underflows its order is large, and three terms of the uniform
+    # expansion (Abramowitz and Stegun 9.7.7) are exact to more than ten digits.
     root = math.hypot(order, kappa)
     t = order / root
     series = 1 + (3 * t - 5 * t**3) / (24 * order)
@@ -217,7 +214,6 @@ def _angle_table(dim: int, kappa: float) -> tuple[Tensor, Tensor]:
 
 
 def _interpolated(x: Tensor, xs: Tensor, ys: Tensor) -> Tensor:
-    """Return the linear interpolation at ``x`` of a table with ascending ``xs``."""
     xs, ys = xs.to(x), ys.to(x)
     cell = torch.searchsorted(xs, x, right=True).clamp_(1, len(xs) - 1)
     below, above = xs[cell - 1], xs[cell]

@@ -1,5 +1,6 @@
 """Bodies of encoders by name: the MLP, and those for images ``(N, C, H, W)``."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -66,10 +67,9 @@ def mlp(
 
 
 class WhatAndWhere(nn.Module):
-    """Means and maxima of each map over the image, and a smaller map of where things are.
+    """Means and maxima of each map over the image, and a smaller map of where things are."""
 
-    Rotations of objects show in what is seen, wherever it is: only with both are they learnt.
-    """
+    # Rotations of objects show in what is seen, wherever it is: only with both are they learnt.
 
     def __init__(self, width: int, height_in: int, width_in: int) -> None:
         super().__init__()
@@ -125,11 +125,7 @@ def kitti(shape: Shape, dim_out: int) -> nn.Sequential:
 
 
 def compact(shape: Shape, dim_out: int) -> nn.Sequential:
-    """Build a net that is narrow where images are large, without norms; for a CPU.
-
-    Patches of 4x4 become 48 channels; two convolutions make 192 of them at half the size. What
-    they see and where they see it (:class:`WhatAndWhere`) are read by 256 units.
-    """
+    """Build a net that is narrow where images are large, without norms; for a CPU."""
     last = WhatAndWhere(192, shape[1] // 8, shape[2] // 8)
     return nn.Sequential(
         nn.Conv2d(shape[0], 48, 4, 4),
@@ -147,9 +143,8 @@ def compact(shape: Shape, dim_out: int) -> nn.Sequential:
 
 def resnet18(shape: Shape, dim_out: int) -> nn.Sequential:
     """Build ResNet18, 100 LeakyReLU units and the latents, as Zimmermann et al. (2021)."""
-    return nn.Sequential(
-        *_resnet18(shape), nn.Linear(512, 100), nn.LeakyReLU(), nn.Linear(100, dim_out)
-    )
+    head = nn.Linear(512, 100), nn.LeakyReLU(), nn.Linear(100, dim_out)
+    return nn.Sequential(*_resnet18(shape), *head)
 
 
 def resnet18_linear(shape: Shape, dim_out: int) -> nn.Sequential:
@@ -158,7 +153,6 @@ def resnet18_linear(shape: Shape, dim_out: int) -> nn.Sequential:
 
 
 def _resnet18(shape: Shape) -> list[nn.Module]:
-    """Return the layers of ResNet18 up to its 512 features."""
     layers: list[nn.Module] = [
         nn.Conv2d(shape[0], 64, 7, 2, 3, bias=False),
         nn.BatchNorm2d(64),
@@ -173,15 +167,10 @@ def _resnet18(shape: Shape) -> list[nn.Module]:
 
 
 def perceptron(shape: Shape, dim_out: int) -> nn.Sequential:
-    """Build three layers of 512 units over all pixels, normalised over the batch.
-
-    The MLP of Reizinger et al. (2024), and a linear map of its features.
-    """
+    """Build three layers of 512 units over all pixels, normalised, as Reizinger et al. (2024)."""
     layers: list[nn.Module] = [nn.Flatten()]
-    width_in = shape[0] * shape[1] * shape[2]
-    for _ in range(3):
+    for width_in in (math.prod(shape), 512, 512):
         layers += [nn.Linear(width_in, 512, bias=False), nn.BatchNorm1d(512), nn.ReLU()]
-        width_in = 512
     return nn.Sequential(*layers, nn.Linear(512, dim_out))
 
 

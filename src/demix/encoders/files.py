@@ -1,12 +1,17 @@
-"""Model folders: weights in safetensors, everything else in JSON, no pickle."""
+"""Model folders: weights in safetensors, everything else in JSON, no pickle.
+
+Everything is checked before memory is taken for the weights.
+"""
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
@@ -14,13 +19,40 @@ from demix import __version__
 from demix._support.errors import DemixError, reason, shortened
 from demix._support.files import write_atomic
 from demix._support.outputs import read_marker
-from demix.encoders.bodies import channels_last
-from demix.encoders.checks import check_weights, outline, read_at_most, refuse_pickles, shown
+from demix.encoders.bodies import BODIES, channels_last
 from demix.encoders.encoder import Encoder
+from demix.spaces.base import Space
 
 _SCHEMA = 1
 _MOST_TEXT = 2**24  # bytes of model.json
 _HEAD = "head."
+_PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
+_PRECISIONS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+# A name, a type, a shape and two offsets for each tensor in the header of safetensors.
+_LEAST_ENTRY, _MOST_ENTRY = 50, 500
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _are_sizes(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_size, value))
+
+
+_TRUTH = (lambda value: isinstance(value, bool), "true or false")
+_MLP_SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "dim_in": (_is_size, "a size"),
+    "hidden": (_are_sizes, "a list of widths"),
+    "components": (lambda value: value is None or _is_size(value), "a size"),
+    "activation": (lambda value: isinstance(value, str), "a name"),
+    "residual": _TRUTH,
+    "batch_norm": _TRUTH,
+}
+# Images of a larger side fit no memory, whatever the weights.
+_IMAGE_SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "dim_in": (lambda value: _are_sizes(value) and max([0, *value]) <= 2**15, "a shape of images"),
+}
 
 
 class SavedModel(NamedTuple):
@@ -92,15 +124,6 @@ def save_encoder(
     write_atomic(folder / "model.safetensors", weights)
 
 
-def _refuse_unfinished(folder: Path) -> None:
-    """Raise a DemixError if a fit ended while it replaced the model of an earlier one."""
-    marker = read_marker(folder / "fit.json")
-    if isinstance(marker, dict) and marker.get("unfinished"):
-        raise DemixError(
-            f"{folder} holds a fit that was not finished; give the same 'demix fit' again."
-        )
-
-
 def refuse_other_model(folder: Path) -> None:
     """Raise a DemixError if a folder holds files of a model that demix did not write."""
     there = [name for name in ("model.json", "model.safetensors") if (folder / name).exists()]
@@ -125,9 +148,12 @@ def open_model(folder: str | Path, *, unfinished: bool = False) -> SavedModel:
     compared before memory is taken, so that a small file cannot claim much of it.
     """
     folder = Path(folder)
-    refuse_pickles(folder)
-    if not unfinished:
-        _refuse_unfinished(folder)
+    _refuse_pickles(folder)
+    marker = None if unfinished else read_marker(folder / "fit.json")
+    if isinstance(marker, dict) and marker.get("unfinished"):
+        raise DemixError(
+            f"{folder} holds a fit that was not finished; give the same 'demix fit' again."
+        )
     try:
         text = read_at_most(folder / "model.json", _MOST_TEXT).decode("utf-8")
         description = json.loads(text)
@@ -141,13 +167,13 @@ def open_model(folder: str | Path, *, unfinished: bool = False) -> SavedModel:
         words = shortened(" ".join(str(error).split()), 400)  # with the file that is missing
         raise DemixError(f"{folder} is not a demix model folder: {words}.") from error
     if schema != _SCHEMA:
-        written = shown(description.get("demix")).strip("'")
+        written = _shown(description.get("demix")).strip("'")
         raise DemixError(
-            f"{folder} has model schema {shown(schema)}, but demix {__version__} reads {_SCHEMA}; "
+            f"{folder} has model schema {_shown(schema)}, but demix {__version__} reads {_SCHEMA}; "
             f"open it with the version that wrote it, demix {written}."
         )
     with _reasons(folder):
-        encoder, head = outline(model["space"], model["encoder"], model.get("head", {}), size)
+        encoder, head = _outline(model["space"], model["encoder"], model.get("head", {}), size)
         weights = read_at_most(folder / "model.safetensors", size)
         found = _digest(weights, model)
     if found != digest or about_digest != _digest(b"", about):
@@ -158,7 +184,7 @@ def open_model(folder: str | Path, *, unfinished: bool = False) -> SavedModel:
     with _reasons(folder):
         tensors = load(weights)
         tables = {f"{_HEAD}{name}": table for name, table in head.items()}
-        check_weights(tensors, {**encoder.state_dict(), **tables})
+        _check_weights(tensors, {**encoder.state_dict(), **tables})
         head = {name: tensors.pop(f"{_HEAD}{name}") for name in head}
         encoder.load_state_dict(tensors, assign=True)  # assigned, they keep their precision
         channels_last(encoder.body)
@@ -178,7 +204,118 @@ def _reasons(folder: Path) -> Iterator[None]:
 
 
 def _digest(weights: bytes, model: dict[str, Any]) -> str:
-    """Return the checksum of the weights and of their description."""
     digest = hashlib.sha256(weights)
     digest.update(json.dumps(model, sort_keys=True).encode())
     return digest.hexdigest()
+
+
+def _refuse_pickles(folder: Path) -> None:
+    """Raise a DemixError for a pickle, which could run code, or a folder with one as its model."""
+    named = [folder] if folder.suffix in _PICKLES else []
+    for path in [*named, *(folder / f"model{suffix}" for suffix in _PICKLES)]:
+        if path.is_file():
+            raise DemixError(
+                f"Expected a folder with model.json and model.safetensors, but got {path}; demix "
+                "never opens pickles: save the model with save_encoder."
+            )
+
+
+def read_at_most(path: Path, most: int) -> bytes:
+    """Read a file of at most ``most`` bytes."""
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path.name} is no file")  # a pipe would never end
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise DemixError(f"{path.name} has more than {most} bytes")
+    return data
+
+
+def _outline(space: Any, settings: Any, head: Any, size: int) -> tuple[Encoder, dict[str, Tensor]]:
+    """Build what is described without memory for weights, if it fits a file of ``size`` bytes."""
+    _check_settings(settings)
+    shapes: Any = head.values() if isinstance(head, dict) else [None]
+    if not all(_are_sizes(shape) and len(shape) <= 2 for shape in shapes):
+        raise DemixError(f"head must be shapes by name, but got {_shown(head)}")
+    # Before anything is built, roughly: a Box of a huge dimension would be huge itself.
+    hidden = settings.get("hidden", [])
+    inputs = settings["dim_in"] if settings["body"] == "mlp" else settings["dim_in"][0]
+    _check_size(size, sum([inputs, *hidden, *_dims(space)]) + _LEAST_ENTRY * len(hidden))
+    built = Space.from_dict(space)
+    with torch.device("meta"):
+        encoder = Encoder(space=built, **settings)
+        tables = {name: torch.empty(shape) for name, shape in head.items()}
+    tensors = [*encoder.state_dict().values(), *tables.values()]
+    numbers = sum(value.numel() for value in tensors)
+    least = 2 * numbers + _LEAST_ENTRY * len(tensors)
+    _check_size(size, least, 8 * numbers + _MOST_ENTRY * (len(tensors) + 1))
+    return encoder, tables
+
+
+def _check_weights(weights: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    """Raise a DemixError if weights have other names, shapes or types than those expected."""
+    if missing := sorted(set(expected) - set(weights)):
+        raise DemixError(f"model.safetensors has no {missing[0]}")
+    if unknown := sorted(set(weights) - set(expected)):
+        raise DemixError(f"model.safetensors has {_shown(unknown[0])}, which no model has")
+    for name, value in expected.items():
+        came, wanted = tuple(weights[name].shape), tuple(value.shape)
+        if came != wanted:
+            raise DemixError(
+                f"{name} has shape {came} in model.safetensors, but {wanted} by model.json"
+            )
+    precision = weights["log_scale"].dtype
+    for name, value in expected.items():
+        wanted_type = precision if value.is_floating_point() else value.dtype
+        precise = name == "whitening.mean" and weights[name].dtype == torch.float64
+        if (weights[name].dtype != wanted_type and not precise) or precision not in _PRECISIONS:
+            raise DemixError(f"{name} has numbers of type {weights[name].dtype}, unlike a model")
+    check_finite(weights)
+
+
+def check_finite(weights: Mapping[str, Tensor]) -> None:
+    """Raise a DemixError if weights are not finite."""
+    for name, value in weights.items():
+        # Channels that never change are divided by infinity.
+        bad = value.isnan() if name == "whitening.deviation" else ~value.isfinite()
+        if bool(bad.any()):
+            raise DemixError(f"{name} has numbers that are not finite; train the model again")
+
+
+def _check_settings(settings: Any) -> None:
+    if not isinstance(settings, dict):
+        raise DemixError(f"settings must be a dict, but got {_shown(settings)}")
+    body = settings.get("body")
+    if body != "mlp" and (not isinstance(body, str) or body not in BODIES):
+        raise DemixError(f"unknown body {_shown(body)}")
+    rules = _MLP_SETTINGS if body == "mlp" else _IMAGE_SETTINGS
+    if unknown := sorted(set(settings) - {"body", *rules}):
+        raise DemixError(f"unknown settings {_shown(unknown)}")
+    if missing := sorted(set(rules) - set(settings)):
+        raise DemixError(f"there are no settings {', '.join(missing)}")
+    for name, (holds, words) in rules.items():
+        if not holds(settings[name]):
+            raise DemixError(f"{name} must be {words}, but got {_shown(settings[name])}")
+
+
+def _check_size(size: int, least: int, most: float = math.inf) -> None:
+    if not least <= size <= most:
+        amount = "few" if size < least else "many"
+        raise DemixError(
+            f"model.safetensors has {size} bytes, too {amount} for what model.json describes; "
+            "copy or save them again"
+        )
+
+
+def _dims(space: Any) -> list[int]:
+    """Return every dimension that is named anywhere in the description of a space."""
+    if isinstance(space, list):
+        return [dim for part in space for dim in _dims(part)]
+    if not isinstance(space, dict):
+        return []
+    own = [space["dim"]] if _is_size(space.get("dim")) else []
+    return own + [dim for part in space.values() for dim in _dims(part)]
+
+
+def _shown(value: Any) -> str:
+    return shortened(repr(value), 60)

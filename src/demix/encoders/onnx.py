@@ -20,15 +20,11 @@ from demix._support.errors import DemixError, need, warn
 from demix._support.files import write_atomic
 from demix._support.outputs import refuse_other
 from demix.encoders.bodies import BasicBlock, ResidualLayer, WhatAndWhere
-from demix.encoders.checks import check_finite
 from demix.encoders.encoder import Encoder
+from demix.encoders.files import check_finite
 from demix.encoders.whitening import ChannelScaling, Whitening
 from demix.spaces.base import Space
-from demix.spaces.box import Box
-from demix.spaces.l1_ball import L1Ball
-from demix.spaces.product import Product
-from demix.spaces.real import Real
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Box, L1Ball, Product, Real, Sphere
 
 # Old enough for runtimes on phones and in browsers; nothing here needs a newer one.
 OPSET = 17
@@ -66,7 +62,14 @@ def export_onnx(encoder: Encoder, path: str | Path) -> Path:
     onnx = need("onnx", "Writing ONNX", "onnx")
     import_module("onnx.checker")
     refuse_other(Path(path), MARK)
-    _check_as_built(encoder)
+    with torch.device("meta"):  # which allocates nothing
+        built = Encoder(space=encoder.space, **encoder.settings)
+    own, plain = (repr([f.whitening, f.body]) for f in (encoder, built))
+    if own != plain or type(encoder).forward is not Encoder.forward:
+        raise DemixError(
+            "Only an encoder as Encoder builds it has an ONNX form here, but the layers or the "
+            f"forward of this {type(encoder).__name__} were replaced; export it with torch.onnx."
+        )
     check_finite(encoder.state_dict())
     if encoder.whitening.mean.dtype == torch.float64 != encoder.log_scale.dtype:
         warn(
@@ -81,20 +84,6 @@ def export_onnx(encoder: Encoder, path: str | Path) -> Path:
     data = graph.model(encoder).SerializeToString(deterministic=True)
     onnx.checker.check_model(data, full_check=True)  # before it takes the place of an old file
     return write_atomic(path, data)
-
-
-def _check_as_built(encoder: Encoder) -> None:
-    """Refuse an encoder that computes something else than its settings say."""
-    with torch.device("meta"):  # which allocates nothing
-        built = Encoder(space=encoder.space, **encoder.settings)
-    same = all(
-        repr(getattr(encoder, name)) == repr(getattr(built, name)) for name in ("whitening", "body")
-    )
-    if not same or type(encoder).forward is not Encoder.forward:
-        raise DemixError(
-            "Only an encoder as Encoder builds it has an ONNX form here, but the layers or the "
-            f"forward of this {type(encoder).__name__} were replaced; export it with torch.onnx."
-        )
 
 
 class _Graph:

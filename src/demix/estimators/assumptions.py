@@ -8,11 +8,10 @@ from numbers import Real
 from typing import Any
 
 from demix._support.errors import DemixError
-from demix.losses.pairs import InfoNCE
-from demix.losses.shaped import ShapedInfoNCE
+from demix.losses.pairs import InfoNCE, ShapedInfoNCE
 from demix.losses.similarities import SimilarityName
 from demix.spaces.base import Space
-from demix.spaces.names import space_named
+from demix.spaces.kinds import space_named
 
 # Each name's similarity: the dot product, or the power of the distance.
 _SIMILARITIES: dict[str, SimilarityName] = {"vmf": "dot", "normal": 2.0, "laplace": 1.0}
@@ -41,21 +40,13 @@ def assumed_space(space: str | Space, n_latents: int) -> Space:
 
 
 def default_conditional(space: Space) -> str:
-    """Return the conditional that goes with a space: vMF on a sphere, else Laplace.
-
-    Laplace noise identifies the latents up to order, sign and scale (Theorem 6 of Zimmermann et
-    al. 2021); normal noise leaves an affine map open.
-    """
+    """Return the conditional that goes with a space: vMF on a sphere, else Laplace."""
+    # It identifies more (Theorem 6 of Zimmermann et al. 2021) than normal noise (Theorem 5).
     return "vmf" if space.spherical else "laplace"
 
 
 def pair_objective(conditional: str | float | None, space: Space) -> InfoNCE | ShapedInfoNCE:
-    """Return the objective whose optimum a conditional implies.
-
-    ``conditional`` is ``"vmf"`` (spheres only), ``"normal"``, ``"laplace"``, the shape ``p`` of a
-    generalised normal, ``"anisotropic"`` (normal, with a learnt scale for each dimension) or
-    ``"auto"`` (with a learnt shape, too).
-    """
+    """Return the objective whose optimum a conditional of :class:`ContrastiveDemixer` implies."""
     if conditional is None:
         conditional = default_conditional(space)
     if conditional == "vmf" and not space.spherical:

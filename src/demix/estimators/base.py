@@ -18,9 +18,10 @@ from torch import Tensor
 
 from demix._support.errors import DemixError, shortened, warn
 from demix._support.validation import check_device, check_seed, check_share, refuse_masked
-from demix.data.checks import Findings, check_data
+from demix.data.checks import check_data
 from demix.data.data import Data, as_data
 from demix.encoders.encoder import Encoder
+from demix.encoders.files import save_encoder
 from demix.estimators.assumptions import assumed_space, encoder_settings
 from demix.estimators.encoding import encode
 from demix.estimators.fitting import Callback, HeldOut, Likelihood, default_recipe, fit_encoder
@@ -122,10 +123,11 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
 
     def save(self, folder: str | Path, *, about: Mapping[str, Any] | None = None) -> None:
         """Write the model folder, with further facts; :func:`demix.load_model` opens it again."""
-        from demix.estimators.models import save_model
+        from demix.estimators.models import facts_of
 
         check_is_fitted(self, "encoder_")
-        save_model(self, folder, about=about)
+        facts = facts_of(self) | dict(about or {})
+        save_encoder(self.encoder_, folder, head=self._head(), about=facts)
 
     def report(
         self,
@@ -159,15 +161,9 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         if X is not None:
             data = self._data(X, reset=False)
             latents, about["rows"] = encode(self.encoder_, data), len(data)
-        page = fit_page(
-            about,
-            facts_in_words(self.encoder_, about),
-            latents,
-            data=data,
-            factors=factors,
-            factor_names=factor_names,
-        )
-        return write_page(page, path)
+        known: dict[str, Any] = {"factors": factors, "factor_names": factor_names}
+        words = facts_in_words(self.encoder_, about)
+        return write_page(fit_page(about, words, latents, data=data, **known), path)
 
     def __sklearn_tags__(self) -> Any:
         """Say that latents are float32 whatever the data are."""
@@ -243,7 +239,6 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         return held_out_gain(held.predictions(self.encoder_, self.objective_), self.gain_.sharpness)
 
     def _seed(self) -> int:
-        """Return the seed that ``random_state`` stands for."""
         if isinstance(self.random_state, int | np.integer):
             return check_seed(int(self.random_state))
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -254,18 +249,17 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         zarr = sys.modules.get("zarr")
         streamed = isinstance(X, Data) or (zarr is not None and isinstance(X, zarr.Array))
         images = isinstance(X, np.ndarray) and X.ndim > 2
-        if not (streamed or images or torch.is_tensor(X)):
-            least = 2 if reset else 1
-            X = validate_data(
-                self, X, reset=reset, ensure_all_finite=False, ensure_min_samples=least
-            )
-            data = as_data(X)
-            return data if reset else data.precisely(self._precise)
+        plain = not (streamed or images or torch.is_tensor(X))
+        if plain:
+            least = {"ensure_min_samples": 2 if reset else 1}
+            X = validate_data(self, X, reset=reset, ensure_all_finite=False, **least)
         data = as_data(X)
         if not reset:
-            data = data.matching(self._names).precisely(self._precise)
+            data = data if plain else data.matching(self._names)
+            mean, scale = self.encoder_.whitening.mean, self.encoder_.log_scale
+            data = data.precisely(mean.dtype == torch.float64 != scale.dtype)
         features = int(np.prod(data.shape[1:]))
-        if reset:
+        if reset and not plain:
             self.n_features_in_ = features
             self.__dict__.pop("feature_names_in_", None)
             if data.names is not None and len(set(data.names)) == len(data.names):
@@ -282,24 +276,6 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else [str(name) for name in names]
 
-    @property
-    def _precise(self) -> bool:
-        """Whether the encoder takes float64."""
-        encoder = self.encoder_
-        return encoder.whitening.mean.dtype == torch.float64 != encoder.log_scale.dtype
-
-    def _checked(self, data: Data, space: Space) -> tuple[Data, Findings]:
-        """Return what a scan found, and the rows, in float64 if float32 is too coarse."""
-        found = check_data(data, batch=None if self.recipe is None else self.recipe.batch)
-        found.warn()
-        dim = int(np.prod(data.shape[1:]))
-        if space.dim > dim:
-            warn(
-                f"{space.dim} latents are asked for, but {data.source} has {dim} numbers in a row; "
-                "no theorem recovers more latents than there are numbers."
-            )
-        return data.precisely(data.precise or found.precise), found
-
     def _learn(
         self,
         X: Any,
@@ -309,7 +285,6 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         callback: Callback | None = None,
         checkpoint: str | Path | None = None,
     ) -> Self:
-        """Train, anew if ``reset``, and keep the result."""
         check_device(self.device)
         space, device, seed = self._space(), torch.device(self.device), self._seed()
         data, targets = self._targets(self._data(X, reset=reset), reset=reset, **given)
@@ -318,7 +293,15 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
                 objective = self._new_objective(space, len(data))
         else:
             objective = self.objective_
-        data, found = self._checked(data, space)
+        found = check_data(data, batch=None if self.recipe is None else self.recipe.batch)
+        found.warn()
+        if space.dim > self.n_features_in_:
+            warn(
+                f"{space.dim} latents are asked for, but {data.source} has {self.n_features_in_} "
+                "numbers in a row; no theorem recovers more latents than there are numbers."
+            )
+        # In float64, if float32 is too coarse.
+        data = data.precisely(data.precise or found.precise)
         source = self._source(data, targets, seed)
         if reset:
             settings = encoder_settings(self.encoder, space, data.shape[1:])
@@ -329,7 +312,9 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         if isinstance(objective, torch.nn.Module):
             objective.to(device)
         scales = torch.from_numpy(found.std)
-        digest = data.digest()
+        digest, aims = data.digest(), None
+        if targets is not None:
+            aims = hashlib.sha256(targets.numpy().tobytes()).hexdigest()
         training, gain = fit_encoder(
             encoder.to(device),
             objective,
@@ -341,12 +326,13 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
             warm_start=not reset,
             callback=callback,
             checkpoint=None if checkpoint is None else Path(checkpoint),
-            about={"data": digest, "targets": _digest(targets), **self._settings()},
+            about={"data": digest, "targets": aims, **self._settings()},
         )
         self.encoder_, self.objective_ = encoder, objective
         self.gain_, self.history_ = gain, training.history
         self.best_step_ = training.best_step or training.steps
         self.n_steps_, self.seconds_ = training.steps, training.seconds
+        self.digest_, self.seed_ = digest, seed
         moving = found.std[found.std > 0]
         self.notes_ = [*found.sentences(), encoder.whitening.note(moving.min(), moving.max())]
         if self.best_step_ == self.n_steps_:
@@ -354,7 +340,6 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
                 f"The weights of the last step, {self.n_steps_}, were the best: more steps may "
                 f"learn more, e.g. recipe=Recipe(steps={2 * self.n_steps_})."
             )
-        self.digest_, self.seed_ = digest, seed
         data.check_unchanged()
         self._warn_of_gain()
         return self
@@ -367,7 +352,6 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         return {"estimator": type(self).__name__, **words}
 
     def _warn_of_gain(self) -> None:
-        """Warn if nothing is known about held-out targets."""
         if not self.gain_.above_zero:
             warn(
                 f"The latents carry {self.gain_} about held-out {self.targets}, which is not above "
@@ -379,7 +363,3 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
 def name_of(function: Any) -> str:
     """Return the name of a callable; its repr would contain an address in memory."""
     return getattr(function, "__qualname__", type(function).__qualname__)
-
-
-def _digest(targets: Tensor | None) -> str | None:
-    return None if targets is None else hashlib.sha256(targets.numpy().tobytes()).hexdigest()

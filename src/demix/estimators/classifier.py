@@ -13,13 +13,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, warn
 from demix._support.validation import as_numpy
 from demix.data.data import Data
 from demix.estimators.base import Demixer
 from demix.estimators.label_sources import LabelledRows
 from demix.losses.classification import Classification
-from demix.losses.labels import warn_of_single
 from demix.spaces.base import Space
 from demix.theory.setting import Setting
 from demix.training.recipe import Recipe
@@ -171,6 +170,11 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
                 "not one of them; name all classes in the first call."
             )
         labels = np.searchsorted(self.classes_, y)
-        if reset:
-            warn_of_single(np.bincount(labels, minlength=len(self.classes_)))
+        single = np.flatnonzero(np.bincount(labels) == 1)
+        if reset and len(single):
+            warn(
+                f"{len(single)} of {len(np.unique(labels))} classes have a single sample and "
+                f"cannot be held out, the first of them label {self.classes_[single[0]]}; collect "
+                "more of them or leave them out."
+            )
         return data, torch.from_numpy(labels)

@@ -15,10 +15,16 @@ from demix.data.supervision import check_pairs
 from demix.estimators.assumptions import default_conditional, pair_objective
 from demix.estimators.base import Demixer
 from demix.estimators.gain import Gain
-from demix.estimators.pair_sources import AugmentedPairs, GivenPairs, LagPairs
-from demix.estimators.sources import PARTS, Augmentation, DrawnPairs, Source
-from demix.losses.pairs import InfoNCE
-from demix.losses.shaped import ShapedInfoNCE
+from demix.estimators.sources import (
+    PARTS,
+    Augmentation,
+    AugmentedPairs,
+    DrawnPairs,
+    GivenPairs,
+    LagPairs,
+    Source,
+)
+from demix.losses.pairs import InfoNCE, ShapedInfoNCE
 from demix.spaces.base import Space
 from demix.theory.setting import Setting
 from demix.training.recipe import Recipe

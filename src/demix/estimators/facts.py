@@ -19,13 +19,6 @@ def check_facts(about: Mapping[str, Any], place: Any, *, complete: bool = True) 
 
     Checksums do not protect from whoever wrote the folder. Unless ``complete``, facts may be
     missing, as those of a bare encoder are.
-
-    Examples
-    --------
-    >>> from demix.estimators.facts import check_facts
-    >>> check_facts({"estimator": "ContrastiveDemixer", "parameters": []}, "model")
-    Traceback (most recent call last):
-    demix.DemixError: Expected a mapping as parameters in model, but got []; fit it again.
     """
     for name, (test, words) in {**_FACTS, **_OPTIONAL}.items():
         required = complete and name not in _OPTIONAL
@@ -57,8 +50,11 @@ def facts_in_words(encoder: Encoder, about: Mapping[str, Any]) -> dict[str, str]
     return {name: str(value) for name, value in facts.items() if value is not None}
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+def _is(kind: type) -> Test:
+    return lambda value: isinstance(value, kind)
+
+
+_is_text, _is_mapping, _is_truth = _is(str), _is(dict), _is(bool)
 
 
 def _is_number(value: Any) -> bool:
@@ -70,7 +66,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool) or _is_text(value) or _is_number(value)
+    return value is None or isinstance(value, bool | str) or _is_number(value)
 
 
 def _list_of(test: Test) -> Test:
@@ -98,7 +94,7 @@ _record = _mapping_of(lambda value: value is None or _is_number(value))
 # Each fact, its test, and what is expected in words.
 _FACTS: dict[str, tuple[Test, str]] = {
     "estimator": (_is_text, "a name"),
-    "parameters": (lambda value: isinstance(value, dict), "a mapping"),
+    "parameters": (_is_mapping, "a mapping"),
     "gain": (_is_gain, "seven numbers"),
     "history": (_list_of(_record), "records of numbers"),
     "best_step": (_is_count, "a whole number"),
@@ -114,5 +110,5 @@ _OPTIONAL: dict[str, tuple[Test, str]] = {
     "classes": (_list_of(_is_plain), "labels"),
     "origin": (_mapping_of(_is_plain), "a mapping of plain values"),
     "rows": (_is_count, "a whole number"),
-    "time_order": (lambda value: isinstance(value, bool), "true or false"),
+    "time_order": (_is_truth, "true or false"),
 }

@@ -14,13 +14,7 @@ from torch import Tensor
 
 from demix._support.validation import seed_apart
 from demix.encoders.encoder import Encoder
-from demix.estimators.gain import (
-    Gain,
-    Prediction,
-    fitted_sharpness,
-    held_out_gain,
-    mean_loss,
-)
+from demix.estimators.gain import Gain, Prediction, fitted_sharpness, held_out_gain, mean_loss
 from demix.estimators.sources import Batch, Part, Source
 from demix.training.loop import Record, Training, train
 from demix.training.memory import check_training_memory
@@ -51,11 +45,9 @@ class Likelihood(Protocol[Scored]):
 
 
 def default_recipe(units: int, *, steps: int = 3000) -> Recipe:
-    """Return the training for so many pairs or rows; the held-out loss ends it earlier.
-
-    Each is seen about 128 times, of very many 64 times: more often, small data are learnt by heart
-    before the rates have come down.
-    """
+    """Return the training for so many pairs or rows; the held-out loss ends it earlier."""
+    # Each is seen about 128 times, of very many 64 times: more often, small data are learnt by
+    # heart before the rates have come down.
     enough = max(150, min(units // 8, 600), units // 16)
     return Recipe(steps=min(steps, enough), batch=max(2, min(1024, units)))
 
@@ -75,42 +67,35 @@ def fit_encoder(
 ) -> tuple[Training, Gain]:
     """Train ``encoder`` and ``objective`` in place, keep the best weights, and test them.
 
-    Parameters
-    ----------
-    scales : Tensor (dim_in,), optional
-        Standard deviations of the columns, for the whitening.
-    warm_start : bool
-        Start from the present weights and whitening.
-    checkpoint, about
-        As in :func:`demix.train`.
-
-    Returns
-    -------
-    Training
-        Its records have ``validation``, the held-out loss in nats.
-    Gain
-        On the test part, which neither training nor the choice of the weights has used.
+    ``scales`` ``(dim_in,)`` are standard deviations of the columns, for the whitening; a
+    ``warm_start`` is one from the present weights and whitening. The gain is that on the test part,
+    which neither training nor the choice of the weights has used.
     """
     device = next(encoder.parameters()).device
     held_out = torch.Generator(device).manual_seed(seed_apart(seed, _HELD_OUT_STREAM))
-    check_training_memory(
-        encoder, objective, recipe, checkpoint=checkpoint is not None, extra=_more_bytes(encoder)
-    )
+    # Held-out anchors and positives, in their order and in batches, and the whitening.
+    dim = math.prod(np.atleast_1d(encoder.settings["dim_in"]).tolist())
+    extra = 4 * 2 * 2 * _HELD_OUT * dim + encoder.whitening.fit_bytes
+    saves = checkpoint is not None
+    check_training_memory(encoder, objective, recipe, checkpoint=saves, extra=extra)
     if warm_start:
         recipe = replace(recipe, initialise=False)
     elif recipe.whiten:
         first = source.sample(encoder.whitening.samples, generator=held_out)
         encoder.whitening.fit(first.x.flatten(1), scales=scales)
     held = HeldOut(source, ("validation",), recipe.batch, generator=held_out)
+
+    def after_step(step: int, last: Record) -> None:
+        if callback is not None:
+            callback(step, recipe.steps, last)
+
     training = train(
         encoder,
         source.sample,
         objective,
         replace(recipe, whiten=False),
         seed=seed,
-        callback=None
-        if callback is None
-        else lambda step, last: callback(step, recipe.steps, last),
+        callback=after_step,
         validate=lambda f: mean_loss(held.predictions(f, objective)),
         patience=_PATIENCE,
         checkpoint=checkpoint,
@@ -160,28 +145,14 @@ class HeldOut(Generic[Batch]):
         """Return what a model says of them."""
         device = next(encoder.parameters()).device
         encoder.eval()
-        return [
-            Prediction(
-                objective.log_probabilities(encoder, _moved(samples, device)),
-                samples.targets().to(device),
-                blocks,
-                guess.to(device),
-            )
-            for samples, blocks, guess in self.batches
-        ]
+        found = []
+        for samples, blocks, guess in self.batches:
+            here = type(samples)(*(side.to(device) for side in samples))
+            log_p = objective.log_probabilities(encoder, here)
+            found.append(Prediction(log_p, here.targets().to(device), blocks, guess.to(device)))
+        return found
 
 
 def taken(batch: Batch, index: slice | Tensor) -> Batch:
     """Return some of the samples."""
     return type(batch)(*(side[index] for side in batch))
-
-
-def _moved(batch: Batch, device: torch.device) -> Batch:
-    return type(batch)(*(side.to(device) for side in batch))
-
-
-def _more_bytes(encoder: Encoder) -> float:
-    """Return roughly what held-out samples and the whitening take in addition to training."""
-    dim = math.prod(np.atleast_1d(encoder.settings["dim_in"]).tolist())
-    held_out = 4 * 2 * 2 * _HELD_OUT * dim  # anchors and positives, in their order and in batches
-    return held_out + encoder.whitening.fit_bytes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass
 from importlib import import_module
 from pathlib import Path
@@ -14,8 +13,7 @@ from torch import Tensor
 from demix._support.errors import DemixError, reason, shortened
 from demix._support.provenance import provenance
 from demix._support.validation import check_device
-from demix.encoders.encoder import Encoder
-from demix.encoders.files import open_model, save_encoder
+from demix.encoders.files import open_model
 from demix.estimators.base import Demixer, name_of
 from demix.estimators.facts import check_facts
 from demix.estimators.gain import Gain
@@ -32,18 +30,11 @@ _MODULES = {
 _BROKEN = (ArithmeticError, AttributeError, KeyError, RuntimeError, TypeError, ValueError)
 
 
-def save_model(
-    demixer: Demixer, folder: str | Path, *, about: Mapping[str, Any] | None = None
-) -> None:
-    """Write a fitted estimator into a model folder; of an augmentation only the name is kept."""
-    facts = facts_of(demixer) | dict(about or {})
-    save_encoder(demixer.encoder_, folder, head=demixer._head(), about=facts)
-
-
 def facts_of(demixer: Demixer) -> dict[str, Any]:
-    """Return what a model folder tells of a fit, as plain data."""
+    """Return what a model folder tells of a fit, as plain data; of an augmentation the name."""
     parameters = demixer.get_params(deep=False) | {"random_state": demixer.seed_}
-    facts: dict[str, Any] = {
+    names = demixer._names
+    return {
         "estimator": type(demixer).__name__,
         "parameters": {name: _plain(value) for name, value in parameters.items()},
         "gain": demixer.gain_.to_dict(),
@@ -55,10 +46,8 @@ def facts_of(demixer: Demixer) -> dict[str, Any]:
         "data": demixer.digest_,
         "provenance": provenance(),
         **demixer._facts(),
+        **({} if names is None else {"feature_names": names}),
     }
-    if demixer._names is not None:
-        facts["feature_names"] = demixer._names
-    return facts
 
 
 def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
@@ -85,9 +74,15 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
         )
     check_facts(about, folder)
     check_device(device)
+    given = about["parameters"]
     try:
-        _check_space(about["parameters"], encoder)
-        parameters = {name: _rich(name, value) for name, value in about["parameters"].items()}
+        # Before a space of any size is built:
+        space = given.get("space")
+        if given.get("n_latents") != encoder.space.dim or (
+            isinstance(space, dict) and space != encoder.space.to_dict()
+        ):
+            raise ValueError("its parameters name another space than its encoder has")
+        parameters = {name: _rich(name, value) for name, value in given.items()}
         kind = getattr(import_module(_MODULES[name]), name)
         demixer: Any = kind(**{**parameters, "device": device})
         demixer.seed_ = demixer._seed()
@@ -106,15 +101,6 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
     except _BROKEN as error:
         raise DemixError(f"{folder} does not describe a fitted {name}: {reason(error)}.") from error
     return demixer
-
-
-def _check_space(parameters: Mapping[str, Any], encoder: Encoder) -> None:
-    """Refuse another space than the encoder's, before one of any size is built."""
-    space = parameters.get("space")
-    if parameters.get("n_latents") != encoder.space.dim or (
-        isinstance(space, dict) and space != encoder.space.to_dict()
-    ):
-        raise ValueError("its parameters name another space than its encoder has")
 
 
 class LostAugmentation:
@@ -152,7 +138,6 @@ def _plain(value: Any) -> Any:
 
 
 def _rich(name: str, value: Any) -> Any:
-    """Return the parameter that `_plain` was given."""
     if name == "augmentation" and value is not None:
         return LostAugmentation(value)
     if name == "space" and isinstance(value, dict):

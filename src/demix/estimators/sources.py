@@ -1,10 +1,14 @@
-"""Where batches come from: rows are divided into parts for training, validation and test."""
+"""Where batches come from: rows are divided into parts for training, validation and test.
+
+Sources of positive pairs are here, those of labelled rows in ``label_sources``.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,6 +23,10 @@ from demix.data.data import Data
 Part = Literal["train", "validation", "test"]
 PARTS: tuple[Part, ...] = ("train", "validation", "test")
 Augmentation = Callable[[Tensor], Tensor]
+# Time is cut into at most so many segments; pairs never reach from one into another.
+_SEGMENTS = 20
+# A held-out segment is cut into so many blocks, whose means are taken as independent.
+_BLOCKS = 8
 
 
 class DrawnPairs(NamedTuple):
@@ -63,10 +71,7 @@ class Source(ABC, Generic[Batch]):
     def held_out(
         self, part: Part, most: int, *, generator: torch.Generator
     ) -> tuple[Batch, Tensor]:
-        """Return at most ``most`` samples of a part, and the block ``(B,)`` of each.
-
-        Samples of different blocks may be taken as independent.
-        """
+        """Return at most ``most`` samples of a part, and the independent block ``(B,)`` of each."""
         units = thin(self.units[part], most)
         return self._batch(units, generator), self._blocks(units)
 
@@ -90,11 +95,93 @@ class Source(ABC, Generic[Batch]):
         return units
 
 
-def three_parts(count: int, share: float, random: np.random.Generator) -> np.ndarray:
-    """Return for each of ``count >= 3`` units the number of its part in `PARTS`.
+class LagPairs(Source[DrawnPairs]):
+    """Rows in time order; the positive comes ``low`` to ``high`` rows after, drawn uniformly."""
 
-    A share of them is held out: one half for validation, the other for the test.
-    """
+    def __init__(self, data: Data, low: int, high: int, *, share: float, seed: int) -> None:
+        self.data, self.low, self.high = data, low, high
+        count = min(_SEGMENTS, len(data) // (high + 2))
+        if count < 3:
+            raise DemixError(
+                f"Lags up to {high} with time held out take at least {3 * (high + 2)} rows, but "
+                f"{data.source} has n_samples={len(data)}; use smaller lags or more rows."
+            )
+        edges = np.linspace(0, len(data), count + 1).astype(np.int64)
+        place = three_parts(count, share, np.random.default_rng(seed))
+        self._ends = torch.from_numpy(edges[1:])
+        anchors = [torch.arange(a, b - low) for a, b in pairwise(edges)]
+        self.units = {
+            part: torch.cat([a for a, p in zip(anchors, place, strict=True) if p == number])
+            for number, part in enumerate(PARTS)
+        }
+        self._block = max(4 * high, int(np.diff(edges).max()) // _BLOCKS, 1)
+
+    def lags(self) -> tuple[int, int]:
+        """Return the smallest and the largest lag."""
+        return self.low, self.high
+
+    def _batch(self, units: Tensor, generator: torch.Generator) -> DrawnPairs:
+        segment = torch.searchsorted(self._ends, units, right=True)
+        most = torch.clamp(self._ends[segment] - 1 - units, max=self.high)
+        chance = torch.rand(len(units), generator=generator, device=generator.device).cpu()
+        lag = self.low + (chance * (most - self.low + 1)).long().clamp_max(most - self.low)
+        return _pairs_at(self.data, units, units + lag, generator.device)
+
+    def _blocks(self, units: Tensor) -> Tensor:
+        return units // self._block
+
+
+class GivenPairs(Source[DrawnPairs]):
+    """Pairs ``(P, 2)`` of row numbers, either way round; connected rows are held out together."""
+
+    def __init__(self, data: Data, pairs: Tensor, *, share: float, seed: int) -> None:
+        self.data, self.pairs = data, pairs
+        first, second = pairs.T.numpy()
+        component = connected_rows(pairs, len(data))[first]
+        random = np.random.default_rng(seed)
+        _, self._component, sizes = np.unique(component, return_inverse=True, return_counts=True)
+        if len(sizes) < 3 or sizes.max() > (1 - share) * len(pairs):
+            # Nearly all rows are connected: divide the rows, and drop pairs between two parts.
+            side = three_parts(len(data), share, random)
+            place = np.where(side[first] == side[second], side[first], -1)
+            self._component = first
+        else:
+            place = three_parts(len(sizes), share, random)[self._component]
+        self.units = units_of(
+            place,
+            few=f"Of {len(pairs)} pairs none is left for {{part}}, because they are all connected "
+            "or too few; give more pairs, of more different rows.",
+        )
+
+    def _batch(self, units: Tensor, generator: torch.Generator) -> DrawnPairs:
+        chosen = self.pairs[units]
+        swap = torch.rand(len(units), generator=generator, device=generator.device).cpu() < 0.5
+        first, second = torch.where(swap[:, None], chosen.flip(1), chosen).T
+        return _pairs_at(self.data, first, second, generator.device)
+
+    def _blocks(self, units: Tensor) -> Tensor:
+        return torch.from_numpy(self._component[units.numpy()])
+
+
+class AugmentedPairs(Source[DrawnPairs]):
+    """Two views of one row, each made by a callable."""
+
+    def __init__(self, data: Data, augmentation: Augmentation, *, share: float, seed: int) -> None:
+        self.data, self.augmentation = data, augmentation
+        self.units = units_of(three_parts(len(data), share, np.random.default_rng(seed)))
+
+    def _batch(self, units: Tensor, generator: torch.Generator) -> DrawnPairs:
+        plain = self.data.take(units).to(generator.device)
+        return DrawnPairs(*(augmented(plain, self.augmentation, generator) for _ in range(2)))
+
+
+def _pairs_at(data: Data, first: Tensor, second: Tensor, device: torch.device) -> DrawnPairs:
+    both = data.take(torch.cat([first, second])).to(device)
+    return DrawnPairs(both[: len(first)], both[len(first) :])
+
+
+def three_parts(count: int, share: float, random: np.random.Generator) -> np.ndarray:
+    """Return the part in `PARTS` of each unit; half of a share validates, the other half tests."""
     half = max(1, round(share * count / 2))
     if count < 3 or count - 2 * half < 1:
         raise DemixError(
@@ -143,10 +230,7 @@ def thin(units: Tensor, most: int) -> Tensor:
 
 
 def augmented(x: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
-    """Return new views of rows.
-
-    The augmentation draws from torch's global random numbers, which the generator seeds.
-    """
+    """Return new views of rows, drawn from torch's global numbers, which the generator seeds."""
     seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
     with seeded(seed):
         made = augmentation(x)

@@ -10,8 +10,7 @@ from torch.nn import functional
 from demix._support.errors import DemixError
 from demix._support.process_group.sharding import shardings
 from demix.losses.classification import Classification
-from demix.losses.labels import check_features, check_labels, warn_of_few
-from demix.losses.prototypes import PrototypeObjective
+from demix.losses.prototypes import PrototypeObjective, check_features, check_labels
 
 Statistic = Literal["identity", "absolute", "square"]
 
@@ -54,6 +53,9 @@ class TimeContrastive(Classification):
     torch.Size([40, 10])
     """
 
+    theorem = "Theorem 1 of Hyvarinen and Morioka (2016)"
+    labelled, latents = "segments", "statistics"
+
     def __init__(
         self,
         segments: int,
@@ -69,10 +71,6 @@ class TimeContrastive(Classification):
             )
         super().__init__(segments, dim * len(statistics), bias=bias)
         self.statistics = tuple(statistics)
-
-    def _warn_of_few(self) -> None:
-        theorem = "Theorem 1 of Hyvarinen and Morioka (2016)"
-        warn_of_few(*self.weight.shape, theorem=theorem, classes="segments", latents="statistics")
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` of features ``(B, dim)``."""
@@ -106,11 +104,11 @@ class GeneralizedContrastive(PrototypeObjective):
     torch.Size([40, 5])
     """
 
+    theorem = "Theorem 3 of Hyvarinen, Sasaki and Turner (2019)"
+    labelled = "values"
+
     def __init__(self, values: int, dim: int, *, hidden: int = 64) -> None:
-        super().__init__(values, dim)
-        theorem = "Theorem 3 of Hyvarinen, Sasaki and Turner (2019)"
-        warn_of_few(values, dim, theorem=theorem, classes="values")
-        self.bias = nn.Parameter(torch.zeros(values))
+        super().__init__(values, dim, bias=True)
         self.common = nn.Sequential(nn.Linear(dim, hidden), nn.SiLU(), nn.Linear(hidden, 1))
         self.initialise()
 
@@ -118,7 +116,6 @@ class GeneralizedContrastive(PrototypeObjective):
     def initialise(self, generator: torch.Generator | None = None) -> None:
         """Draw small prototypes and the weights of ``a``."""
         super().initialise(generator)
-        self.bias.zero_()
         for weight in self.common.parameters():
             if weight.ndim == 2:
                 weight.normal_(0, weight.shape[1] ** -0.5, generator=generator)
@@ -143,5 +140,5 @@ class GeneralizedContrastive(PrototypeObjective):
 
     def log_ratios(self, features: Tensor, values: Tensor) -> Tensor:
         """Return ``r(x, u)`` ``(B, U)`` of features ``(B, dim)`` and each of the ``values``."""
-        common: Tensor = self.common(features)
-        return features @ self.weight[values].T + self.bias[values] + common
+        by_value: Tensor = features @ self.weight[values].T + self.bias[values]
+        return by_value + self.common(features)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Literal, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch import distributed as dist
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
@@ -24,10 +24,11 @@ from demix._support.process_group.sharding import (
 from demix._support.validation import check_share
 from demix.encoders.encoder import Encoder
 from demix.losses.contrast import full
-from demix.losses.labels import check_features, check_labels, warn_of_few
 from demix.losses.objective import LabelBatch
 from demix.losses.prototypes import (
     PrototypeObjective,
+    check_features,
+    check_labels,
     draw_distinct,
     labels_here,
     log_sums,
@@ -110,8 +111,7 @@ class Classification(PrototypeObjective):
         smoothing: float = 0.0,
         sampled: Sampled = None,
     ) -> None:
-        super().__init__(classes, dim, unit_prototypes=unit_prototypes)
-        self._warn_of_few()
+        super().__init__(classes, dim, unit_prototypes=unit_prototypes, bias=bias)
         for name, share in (("noise", noise), ("smoothing", smoothing)):
             check_share(share, name)
         if sampled not in (None, "batch") and not (
@@ -127,18 +127,8 @@ class Classification(PrototypeObjective):
         self.noise, self.smoothing = noise, smoothing
         self.sampled, self.sparse_gradient = sampled, False
         self.draws = torch.Generator()
-        self.bias = nn.Parameter(torch.zeros(classes)) if bias else None
         self.register_buffer("log_prior", _log_prior(prior, classes))
         self.initialise()
-
-    def initialise(self, generator: torch.Generator | None = None) -> None:
-        """Draw small prototypes, set biases to zero, and seed the draws of ``sampled`` ones."""
-        super().initialise(generator)
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
-
-    def _warn_of_few(self) -> None:
-        warn_of_few(*self.weight.shape)
 
     def across(self, group: dist.ProcessGroup | None) -> Self:
         """Divide the prototypes over the ranks of a group, in place; None gathers them again.

@@ -8,8 +8,8 @@ from torch import distributed as dist
 
 from demix._support.errors import DemixError
 from demix._support.process_group.sharding import Sharding, shardings
-from demix.losses.ring import sharded_logsumexp
 from demix.losses.similarities import PairSimilarity, SimilarityName, similarity_named
+from demix.losses.streaming import sharded_logsumexp
 
 
 def contrast(
@@ -73,7 +73,12 @@ def contrast(
     own, every = shardings(group, queries, keys)
     which = _check_positives(queries, own, every, positives)
     if not include_positive:
-        _check_negatives(own, every, which, two_sided)
+        chosen = own.gathered(which) if two_sided else which
+        if every.total == 1 or (two_sided and bool((chosen == chosen[0]).all())):
+            raise DemixError(
+                "include_positive=False needs a negative for every positive, but got "
+                f"{own.total} queries and {every.total} keys that leave one without."
+            )
     queries, keys = tempered(queries, keys, pairs, temperature)
 
     def matching(x: Tensor) -> Tensor:
@@ -93,10 +98,7 @@ def contrast(
 def log_probabilities(
     queries: Tensor, keys: Tensor, similarity: SimilarityName = "dot", temperature: float = 1.0
 ) -> Tensor:
-    """Return the log-probability ``(B, K)`` of each key for each query.
-
-    Minus the mean of the own keys' is :func:`contrast` of one side.
-    """
+    """Return the log-probability ``(B, K)`` of each key for each query."""
     pairs = similarity_named(similarity)
     check_rows(queries, keys)
     queries, keys = tempered(queries, keys, pairs, temperature)
@@ -114,7 +116,8 @@ def tempered(
     value = temperature.item() if torch.is_tensor(temperature) else temperature
     if not 0 < value < float("inf"):
         raise DemixError(f"temperature must be positive and finite, but got {value!r}.")
-    return pairs.temper(full(queries), full(keys), temperature)
+    factor = temperature ** (-1 / pairs.degree)
+    return full(queries) * factor, full(keys) * factor
 
 
 def full(x: Tensor) -> Tensor:
@@ -133,8 +136,8 @@ def check_rows(queries: Tensor, keys: Tensor, group: dist.ProcessGroup | None = 
         _check_not_empty(len(queries), len(keys))
 
 
-def _check_not_empty(queries: int, keys: int) -> None:
-    if queries == 0 or keys == 0:
+def _check_not_empty(*counts: int) -> None:
+    if 0 in counts:
         raise DemixError("queries and keys must have at least one row each, but one has none.")
 
 
@@ -156,19 +159,9 @@ def _check_positives(
             f"positives must be {len(queries)} whole numbers, one per query, but got "
             f"{positives.dtype} of shape {tuple(positives.shape)}."
         )
-    if bool((positives < 0).any()) or bool((positives >= every.total).any()):
+    if bool(((positives < 0) | (positives >= every.total)).any()):
+        first, last = int(positives.min()), int(positives.max())
         raise DemixError(
-            f"positives must lie in 0..{every.total - 1}, but go from {int(positives.min())} "
-            f"to {int(positives.max())}."
+            f"positives must lie in 0..{every.total - 1}, but go from {first} to {last}."
         )
     return positives.long()
-
-
-def _check_negatives(own: Sharding, every: Sharding, which: Tensor, two_sided: bool) -> None:
-    """Raise an error if a denominator is empty without the positive."""
-    chosen = own.gathered(which) if two_sided else which
-    if every.total == 1 or (two_sided and bool((chosen == chosen[0]).all())):
-        raise DemixError(
-            "include_positive=False needs a negative for every positive, but got "
-            f"{own.total} queries and {every.total} keys that leave one without."
-        )

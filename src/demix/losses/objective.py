@@ -147,8 +147,3 @@ class FunctionObjective(nn.Module, Objective[Any]):
             f"A plain {type(self.function).__name__} does not say how it is averaged over ranks; "
             "derive it from demix.losses.objective.Objective, or train it in one process."
         )
-
-
-def as_objective(loss: Callable[[Encoder, Any], Tensor]) -> Objective[Any]:
-    """Return an objective as it is, and a plain function as an objective."""
-    return loss if isinstance(loss, Objective) else FunctionObjective(loss)

@@ -1,23 +1,31 @@
-"""InfoNCE, and what losses over positive pairs share."""
+"""Losses over positive pairs: InfoNCE, its limit for many negatives, and a learnt conditional."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch import distributed as dist
+from torch.nn import functional
 
 from demix._support.errors import DemixError
 from demix._support.process_group.group import checked_group
 from demix._support.process_group.sharding import even_sharding, shardings
 from demix.encoders.encoder import Encoder
-from demix.losses.contrast import contrast, log_probabilities
+from demix.losses.contrast import check_rows, contrast, log_probabilities, tempered
 from demix.losses.objective import Batch, Objective, PairBatch
-from demix.losses.similarities import SimilarityName
+from demix.losses.similarities import SimilarityName, similarity_named
+from demix.losses.streaming import sharded_logsumexp
+
+# A shape that is learnt needs the matrix of a group in memory, once per dimension.
+_GROUP = 256
+# Below this a gap has no logarithm worth following.
+_LEAST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -75,15 +83,12 @@ class InfoNCE(PairObjective[PairBatch]):
     def __call__(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
         """Encode both sides in one pass and contrast them."""
         queries, keys = both_sides(encoder, pairs)
-        if self.within is None:
-            return self._contrast(queries, keys, self.group)
-        return mean_within(self._contrast, queries, keys, self.within, self.group)
-
-    def _contrast(
-        self, queries: Tensor, keys: Tensor, group: dist.ProcessGroup | None = None
-    ) -> Tensor:
         names = ("similarity", "temperature", "two_sided", "include_positive")
-        return contrast(queries, keys, group=group, **{name: getattr(self, name) for name in names})
+        options = {name: getattr(self, name) for name in names}
+        loss: Callable[..., Tensor] = partial(contrast, **options)
+        if self.within is None:
+            return loss(queries, keys, group=self.group)
+        return mean_within(loss, queries, keys, self.within, self.group)
 
     def log_probabilities(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
         """Return the log-probability ``(N, N)`` of each positive for each anchor."""
@@ -91,10 +96,165 @@ class InfoNCE(PairObjective[PairBatch]):
         return log_probabilities(queries, keys, self.similarity, self.temperature)
 
 
+@dataclass(frozen=True)
+class AlignmentUniformity(PairObjective[PairBatch]):
+    r"""The limit of InfoNCE for many negatives: alignment plus uniformity (Prop. A, Prop. 3).
+
+    The inner expectation of the uniformity is taken over the batch, the sample itself included
+    (the plug-in estimate of Wang and Isola). That keeps a pull between positives where InfoNCE
+    has none left: when a pair carries more nats than the log of the number of negatives, InfoNCE
+    is almost zero for any encoder that tells the batch apart, and this is the loss to use.
+
+    Parameters
+    ----------
+    similarity, temperature, group
+        As in :func:`demix.contrast`.
+
+    References
+    ----------
+    Wang and Isola (2020), Understanding Contrastive Representation Learning through Alignment and
+    Uniformity on the Hypersphere; Zimmermann et al. (2021), Eqs. 12, 13, 56, 57.
+
+    Examples
+    --------
+    >>> from demix import AlignmentUniformity
+    >>> AlignmentUniformity(similarity=3).similarity
+    3
+    """
+
+    similarity: SimilarityName = "dot"
+    temperature: float = 1.0
+
+    def __call__(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
+        """Encode both sides in one pass; pull pairs together, push the anchors apart."""
+        anchors, positives = both_sides(encoder, pairs)
+        options = {name: getattr(self, name) for name in ("similarity", "temperature", "group")}
+        return alignment(anchors, positives, **options) + uniformity(anchors, anchors, **options)
+
+
+class ShapedInfoNCE(nn.Module, Objective[PairBatch]):
+    r"""InfoNCE for positives that differ more in some latents than in others.
+
+    .. math:: s(q, k) = -\sum_i \left(\frac{|q_i - k_i|}{\lambda_i}\right)^p
+
+    is the similarity of independent generalised normal noise with a scale :math:`\lambda_i` for
+    each dimension (Eq. 5 of Zimmermann et al. 2021 with a weighted :math:`L^p`). For ``p = 2`` it
+    is that of anisotropic noise, as in Rusak et al. (2024).
+
+    Parameters
+    ----------
+    dim : int
+        Number of latents.
+    shape : float
+        ``p``, or where it starts.
+    learn_shape : bool
+        Learn ``p >= 1``, too. Pairs are then contrasted in groups of 256, which the optimal
+        similarity does not depend on.
+
+    References
+    ----------
+    Rusak, Reizinger, Juhos et al. (2024), InfoNCE: Identifying the Gap Between Theory and Practice.
+
+    Examples
+    --------
+    >>> from demix import ShapedInfoNCE
+    >>> objective = ShapedInfoNCE(3, shape=2.0, learn_shape=True)
+    >>> round(objective.shape, 6), objective.scales.tolist()
+    (2.0, [1.0, 1.0, 1.0])
+    """
+
+    def __init__(self, dim: int, *, shape: float = 2.0, learn_shape: bool = False) -> None:
+        super().__init__()
+        if dim < 1 or not 1 <= shape < math.inf or (learn_shape and shape == 1):
+            raise DemixError(
+                f"A learnt conditional needs at least 1 latent and a shape p >= 1 (above 1 if it "
+                f"is learnt), but got {dim} and {shape!r}."
+            )
+        self.log_scales = nn.Parameter(torch.zeros(dim))
+        self.fixed = None if learn_shape else float(shape)
+        if learn_shape:  # p = 1 + softplus(raw)
+            self.raw_shape = nn.Parameter(torch.tensor(math.log(math.expm1(shape - 1))))
+
+    @property
+    def scales(self) -> Tensor:
+        """The scales ``(dim,)``, in units of the latents."""
+        return self.log_scales.exp()
+
+    @property
+    def shape(self) -> float:
+        """The shape ``p``."""
+        return float(_shape(self.raw_shape).detach()) if self.fixed is None else self.fixed
+
+    def forward(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
+        """Return the loss ``()`` of telling positives from the rest, from either side."""
+        queries, keys = (side / self.scales for side in both_sides(encoder, pairs))
+        if self.fixed is not None:
+            return contrast(queries, keys, similarity=self.fixed, two_sided=True, group=self.group)
+        loss = partial(_dense, raw_shape=self.raw_shape)
+        return mean_within(loss, queries, keys, _GROUP, self.group)
+
+    def log_probabilities(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
+        """Return the log-probability ``(N, N)`` of each positive for each anchor."""
+        queries, keys = (side / self.scales for side in both_sides(encoder, pairs))
+        return log_probabilities(queries, keys, self.shape)
+
+
+def _shape(raw: Tensor) -> Tensor:
+    return 1 + functional.softplus(raw)
+
+
+def _dense(queries: Tensor, keys: Tensor, raw_shape: Tensor) -> Tensor:
+    """Return the two-sided loss of one group, with a gradient to the shape."""
+    shape, logits = _shape(raw_shape), queries.new_zeros(len(queries), len(keys))
+    for q, k in zip(queries.T, keys.T, strict=True):
+        logits = logits - (q[:, None] - k).abs().clamp_min(_LEAST).pow(shape)
+    own = torch.arange(len(queries), device=queries.device)
+    sides = functional.cross_entropy(logits, own) + functional.cross_entropy(logits.T, own)
+    return sides / 2
+
+
+def alignment(
+    queries: Tensor,
+    keys: Tensor,
+    *,
+    similarity: SimilarityName = "dot",
+    temperature: float | Tensor = 1.0,
+    group: dist.ProcessGroup | None = None,
+) -> Tensor:
+    r"""Return :math:`-E[s(h(z~), h(z))] / \tau` over positive pairs (Prop. A, Prop. 3).
+
+    Queries and keys ``(B, d)`` are the pairs, row by row; options as in :func:`demix.contrast`.
+    """
+    check_rows(queries, keys, group)
+    pairs = similarity_named(similarity)
+    (own,) = shardings(group, queries)
+    return -own.mean(pairs.paired(*tempered(queries, keys, pairs, temperature)))
+
+
+def uniformity(
+    queries: Tensor,
+    keys: Tensor,
+    *,
+    similarity: SimilarityName = "dot",
+    temperature: float | Tensor = 1.0,
+    group: dist.ProcessGroup | None = None,
+) -> Tensor:
+    r"""Return :math:`E_z \log E_{z~} e^{s(h(z~), h(z)) / \tau}`, ``z~`` independent of ``z``.
+
+    The sum of :func:`alignment` and this is the limit of ``contrast - log M`` (Eqs. 12, 56).
+    Queries ``(B, d)`` and keys ``(K, d)`` are independent; options as in :func:`demix.contrast`.
+    """
+    check_rows(queries, keys, group)
+    pairs = similarity_named(similarity)
+    own, every = shardings(group, queries, keys)
+    rows, _ = sharded_logsumexp(*tempered(queries, keys, pairs, temperature), pairs, every)
+    return own.mean(rows) - math.log(every.total)
+
+
 def both_sides(encoder: Encoder, pairs: PairBatch) -> tuple[Tensor, Tensor]:
     """Return the latents of anchors and of positives, ``(N, n)`` each, from one pass."""
-    anchors, positives = encoder(torch.cat([pairs.x, pairs.x_tilde])).chunk(2)
-    return anchors, positives
+    both: tuple[Tensor, Tensor] = encoder(torch.cat([pairs.x, pairs.x_tilde])).chunk(2)
+    return both
 
 
 def mean_within(
@@ -104,14 +264,11 @@ def mean_within(
     size: int,
     group: dist.ProcessGroup | None,
 ) -> Tensor:
-    """Return the mean over all pairs ``()`` of a loss that is taken within groups of ``size``.
-
-    Each rank takes whole groups; pairs are exchanged only if shards do not end where groups do.
-    """
+    """Return the mean over all pairs ``()`` of a loss that is taken within groups of ``size``."""
     (split,) = shardings(group, queries)
     if split.total == 0:
         raise DemixError("A batch must have at least one pair, but got none.")
-    if any(start % size for start in split.starts):
+    if any(start % size for start in split.starts):  # else each rank has whole groups
         both = split.gathered(torch.cat([queries, keys], dim=1))
         own = even_sharding(math.ceil(split.total / size), split.group).own
         queries, keys = both[size * own.start : size * own.stop].chunk(2, dim=1)

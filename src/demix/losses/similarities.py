@@ -36,11 +36,6 @@ class PairSimilarity(ABC):
     def pull(self, q: Tensor, k: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         """Return the gradients ``(r, d)`` and ``(K, d)`` of ``sum(weight * tile)``."""
 
-    def temper(self, q: Tensor, k: Tensor, temperature: float | Tensor) -> tuple[Tensor, Tensor]:
-        """Scale both so that their similarity is divided by ``temperature``."""
-        factor = temperature ** (-1 / self.degree)
-        return q * factor, k * factor
-
 
 class _DotProduct(PairSimilarity):
     """``q^T k`` (Eq. 1)."""
@@ -117,10 +112,7 @@ class _PowerDistance(PairSimilarity):
 
 
 class PairBlock(NamedTuple):
-    """Queries ``(B, d)``, keys ``(K, d)`` and their similarity.
-
-    ``skip`` ``(B,)`` names for each query one key that is left out of all sums, or -1 for none.
-    """
+    """Queries ``(B, d)``, keys ``(K, d)``, and for each query one to ``skip`` ``(B,)``, or -1."""
 
     q: Tensor
     k: Tensor

@@ -71,7 +71,6 @@ def _tiles(block: PairBlock) -> Iterator[tuple[slice, Tensor]]:
 
 
 def _exp(tile: Tensor) -> Tensor:
-    """Exponentiate in place."""
     return tile.clamp_min_(lowest_exponent(tile.dtype)).exp_()
 
 

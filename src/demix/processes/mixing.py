@@ -34,7 +34,6 @@ class Mixing(ABC):
             )
 
     def _set_dim(self, dim: int, least: int) -> None:
-        """Set both dimensions to one number."""
         if dim < least:
             raise DemixError(
                 f"{type(self).__name__} needs a dimension of at least {least}, but got {dim}."

@@ -52,10 +52,7 @@ class Checkpoints:
         return self.path is not None and any(file.exists() for file in checkpoint_files(self.path))
 
     def restore(self, state: State, steps: int) -> None:
-        """Restore the newest intact checkpoint, of at most ``steps`` steps, if there is any.
-
-        Refuse files of others in the place of a checkpoint.
-        """
+        """Restore the newest intact checkpoint, of at most ``steps`` steps, if there is any."""
         if self.path is None:
             return
         if not self.found:

@@ -15,17 +15,16 @@ from demix._support.errors import DemixError
 from demix._support.process_group.group import Ranks
 from demix._support.process_group.sharding import even_sharding
 from demix.losses.objective import Objective
-from demix.training.chunks import BATCH_NORMS
+from demix.training.memory import BATCH_NORMS
 from demix.training.state import State
 
 
 class DistributedTraining:
     """A training on several ranks, each of which works on its part of every batch.
 
-    All ranks begin with the state of rank 0, restored already if it continues.
-    `DistributedDataParallel` averages gradients, except those of parameters that the objective
-    divides over ranks. Rank 0 evaluates and writes, and the others take over what it found. A
-    process alone is the trivial case. ``model`` is what the objective takes as encoder.
+    All ranks begin with the state of rank 0. `DistributedDataParallel` averages gradients, except
+    of parameters that the objective divides over ranks. Rank 0 evaluates and writes, and the others
+    take over what it found. A process alone is the trivial case.
     """
 
     def __init__(self, state: State, model: nn.Module, ranks: Ranks) -> None:
@@ -46,11 +45,9 @@ class DistributedTraining:
         self.loss = DistributedDataParallel(sharded, process_group=ranks.group)
 
     def settle(self, draw: Callable[[], Any]) -> None:
-        """Take one step without effect, on a batch that will be drawn again.
-
-        `DistributedDataParallel` reorders gradients after its first step, and then adds those of
-        ranks in another order: a training that continues would not give the same bits.
-        """
+        """Take one step without effect, on a batch that will be drawn again."""
+        # DistributedDataParallel reorders gradients after its first step, and then adds those of
+        # ranks in another order: a training that continues would not give the same bits.
         if self.ranks.group is None:
             return
         states = {name: made.get_state() for name, made in self.state.generators.items()}

@@ -13,11 +13,10 @@ from torch import Tensor
 from demix._support.errors import DemixError
 from demix._support.process_group.group import Ranks
 from demix.encoders.encoder import Encoder
-from demix.losses.objective import Objective, Observed, as_objective
+from demix.losses.objective import FunctionObjective, Objective, Observed
 from demix.training.checkpoints import Checkpoints
-from demix.training.chunks import Chunked
 from demix.training.distributed import DistributedTraining
-from demix.training.memory import check_training_memory
+from demix.training.memory import Chunked, check_training_memory
 from demix.training.muon import Muon
 from demix.training.recipe import Recipe
 from demix.training.state import Record, State
@@ -132,15 +131,15 @@ def train(
     >>> training.history[-1]["step"], training.history[-1]["loss"] < 4.2
     (20, True)
     """
-    objective = as_objective(objective)
+    if not isinstance(objective, Objective):
+        objective = FunctionObjective(objective)
     # May raise; nothing is changed yet.
     own_optimizers = objective.optimizers(recipe.rate, lazy=recipe.lazy_prototypes)
     model: Any = encoder if recipe.chunk is None else Chunked(encoder, recipe.chunk)
     check_training_memory(encoder, objective, recipe, checkpoint=checkpoint is not None)
     device = next(encoder.parameters()).device
-    generators = {"data": torch.Generator(device).manual_seed(seed)}
-    generators |= objective.generators()
-    generator = generators["data"]
+    generator = torch.Generator(device).manual_seed(seed)
+    generators = {"data": generator, **objective.generators()}
     every = math.ceil(recipe.steps / _EVALUATIONS) if eval_every is None else eval_every
     if every < 1:
         raise DemixError(f"eval_every must be a whole number of steps >= 1, but got {eval_every}.")
@@ -151,19 +150,27 @@ def train(
     checkpoints = Checkpoints(checkpoint if ranks.leads else None, facts)
     saves = ranks.broadcast(checkpoints.path is not None)
     if not ranks.broadcast(checkpoints.found):
-        _start(encoder, sample, objective, recipe, generator)
+        if recipe.initialise:
+            encoder.initialise(generator)
+            objective.initialise(generator)
+        if recipe.whiten:
+            first = sample(max(4096, recipe.batch), generator=generator)
+            encoder.whitening.fit(first.x.flatten(1))
     state = State(encoder, objective, _optimizers(encoder, recipe) + own_optimizers, generators)
     checkpoints.restore(state, recipe.steps)
     shared = DistributedTraining(state, model, ranks)
     shared.settle(lambda: sample(recipe.batch, generator=generator))
     # Rates are a function of the step alone: a checkpoint need not keep them.
     peaks = [(group, group["lr"]) for o in state.optimizers for group in o.param_groups]
-    half = torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16 and has_bf16(device))
-    result = Training()
+    half = torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16 and _has_bf16(device))
+    interrupted = False
     encoder.train()
     start = time.perf_counter()
     try:
-        while state.step < recipe.steps and not _is_over(state, every, patience):
+        while state.step < recipe.steps:
+            idle = state.step - state.best["step"] if state.best else -1
+            if patience is not None and idle >= patience * every:
+                break
             for group, peak in peaks:
                 group["lr"] = peak * recipe.rate_factor(state.step)
             batch = shared.part(sample(recipe.batch, generator=generator))
@@ -202,28 +209,11 @@ def train(
         if ranks.count > 1:
             raise  # no rank can end by itself; a checkpoint keeps what was learnt
         state.seconds += time.perf_counter() - start
-        result.interrupted = True
+        interrupted = True
     shared.end()
     encoder.eval()
-    result.history, result.steps, result.seconds = state.history, state.step, state.seconds
-    result.best_step = int(state.best["step"]) if state.best else None
-    return result
-
-
-def _start(
-    encoder: Encoder,
-    sample: Sampler[Batch],
-    objective: Objective[Batch],
-    recipe: Recipe,
-    generator: torch.Generator,
-) -> None:
-    """Draw the parameters and fit the whitening."""
-    if recipe.initialise:
-        encoder.initialise(generator)
-        objective.initialise(generator)
-    if recipe.whiten:
-        first = sample(max(4096, recipe.batch), generator=generator)
-        encoder.whitening.fit(first.x.flatten(1))
+    best = int(state.best["step"]) if state.best else None
+    return Training(state.history, state.step, state.seconds, interrupted, best)
 
 
 def _evaluate(
@@ -233,8 +223,7 @@ def _evaluate(
 ) -> None:
     """Add a record to the history, and keep the weights if they are the best so far."""
     since = state.step - (int(state.history[-1]["step"] or 0) if state.history else 0)
-    loss = state.total / since
-    record: Record = {"step": state.step, "seconds": state.seconds, "loss": loss}
+    record: Record = {"step": state.step, "seconds": state.seconds, "loss": state.total / since}
     state.encoder.eval()
     with torch.no_grad():
         record |= evaluate(state.encoder) if evaluate is not None else {}
@@ -246,15 +235,7 @@ def _evaluate(
     state.total = 0.0
 
 
-def _is_over(state: State, every: int, patience: int | None) -> bool:
-    """Tell whether too many evaluations have passed since the best one."""
-    return bool(
-        patience is not None and state.best and state.step - state.best["step"] >= patience * every
-    )
-
-
 def _optimizers(encoder: Encoder, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Return the optimisers of the encoder."""
     parameters = list(encoder.parameters())
     if recipe.optimizer == "adam":
         return [torch.optim.Adam(parameters, lr=recipe.rate)]
@@ -266,7 +247,7 @@ def _optimizers(encoder: Encoder, recipe: Recipe) -> list[torch.optim.Optimizer]
     return [Muon(matrices, lr=recipe.matrix_rate), torch.optim.Adam(rest, lr=recipe.rate)]
 
 
-def has_bf16(device: torch.device) -> bool:
+def _has_bf16(device: torch.device) -> bool:
     """Tell whether the processor multiplies bfloat16 in hardware; emulation is very slow."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)

@@ -1,18 +1,62 @@
-"""How much memory a training takes, checked before it starts."""
+"""How much memory a training takes, checked before it starts, and how to take less."""
 
 import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint as recomputed
 
+from demix._support.errors import DemixError
 from demix._support.memory import check_memory
 from demix.encoders.encoder import Encoder
 from demix.training.recipe import Recipe
 
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _FLOAT = 4
 # Rows of a forward pass that is measured; normalisation over the batch needs more than one.
 _ROWS = 2
+
+
+class Chunked(nn.Module):
+    r"""An encoder that keeps the activations of no more than ``size`` rows; a pair has two.
+
+    Contrastive losses need all latents :math:`z_i = f_\theta(x_i)` of a batch at once, but not all
+    that is between :math:`x_i` and :math:`z_i`, because
+
+    .. math:: \frac{dL}{d\theta} = \sum_i \frac{\partial L}{\partial z_i}
+              \frac{\partial z_i}{\partial \theta}
+
+    is a sum over rows once :math:`\partial L / \partial z_i` is known. So rows are encoded chunk by
+    chunk without a graph, contrasted all together, and encoded again, chunk by chunk, in the
+    backward pass. Gradients are those of the whole batch; the price is a second pass forward.
+    ``Recipe(chunk=...)`` uses it in :func:`demix.train`. Any module will do that takes each row by
+    itself; a dropout draws its random numbers again as they were.
+
+    References
+    ----------
+    Gao et al. (2021), Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup;
+    Chen et al. (2016), Training Deep Nets with Sublinear Memory Cost.
+    """
+
+    def __init__(self, encoder: Encoder | nn.Module, size: int) -> None:
+        super().__init__()
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise DemixError(f"A chunk must have a whole number of rows >= 1, but got {size!r}.")
+        if any(isinstance(layer, BATCH_NORMS) for layer in encoder.modules()):
+            raise DemixError(
+                "Chunks need an encoder that takes each row by itself, but this one normalises "
+                "over the batch; build it with batch_norm=False, or leave the chunks out."
+            )
+        self.encoder, self.size = encoder, size
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Take observations ``(N, ...)`` to latents ``(N, n)``."""
+        chunks = x.split(self.size)
+        if not torch.is_grad_enabled():
+            return torch.cat([self.encoder(chunk) for chunk in chunks])
+        # Non-reentrant: gradients reach the encoder's parameters although no input asks for one.
+        return torch.cat([recomputed(self.encoder, chunk, use_reentrant=False) for chunk in chunks])
 
 
 def check_training_memory(
@@ -30,17 +74,9 @@ def check_training_memory(
 def training_bytes(
     encoder: Encoder, objective: Any, recipe: Recipe, *, checkpoint: bool = False
 ) -> int:
-    r"""Return roughly how many bytes a training takes in addition to the weights.
-
-    With :math:`P` numbers in the weights of encoder and objective, :math:`A_l` that layer
-    :math:`l` makes of a row and :math:`D` in the row itself, for :math:`B` pairs of rows it is
-
-    .. math:: 4 (c P + 2 B' (\textstyle\sum_l A_l + 2 \max_l A_l) + 3 \cdot 2 B D),
-
-    where :math:`c` counts gradients, moments, the best weights and, with a checkpoint, the contents
-    of the file; activations are kept for the :math:`2 B'` rows of a chunk, with the gradients of
-    two layers; rows are drawn, moved and whitened. The contrast takes a tile, which is small.
-    """
+    """Return roughly how many bytes a training takes in addition to the weights."""
+    # Activations are kept for the rows of a chunk, with gradients of them; rows are drawn, moved
+    # and whitened. The contrast takes a tile, which is small.
     weights = sum(p.numel() for p in [*encoder.parameters(), *objective.parameters()])
     copies = 4 + (8 if checkpoint else 0)  # a gradient, two moments, the best; all that in a file
     rows = 2 * recipe.batch

@@ -41,7 +41,7 @@ class Recipe:
         a step of up to three times the rate. By default Adam updates all of them.
     chunk : int, optional
         Keep the activations of so many observations at a time, as
-        :class:`demix.training.chunks.Chunked` does: the gradients of the whole batch in less
+        :class:`demix.training.memory.Chunked` does: the gradients of the whole batch in less
         memory, for a second pass through the encoder.
 
     Examples

@@ -13,6 +13,7 @@ from demix.losses.objective import Objective
 
 Record = dict[str, float | None]
 """What the history holds of one evaluation."""
+_FACTS = ("step", "seconds", "total", "history", "best")
 
 
 @dataclass
@@ -58,9 +59,13 @@ class State:
         tensors = {f"now.{key}": value for key, value in self.weights().items()}
         tensors |= {f"best.{key}": value for key, value in self.best_weights.items()}
         tensors |= {f"random.{key}": g.get_state() for key, g in self.generators.items()}
-        tensors |= self._moments()
-        names = ("step", "seconds", "total", "history", "best")
-        return tensors, {name: getattr(self, name) for name in names}
+        tensors |= {
+            f"moment.{i}.{j}.{name}": torch.as_tensor(value)
+            for i, optimizer in enumerate(self.optimizers)
+            for j, memory in optimizer.state_dict()["state"].items()
+            for name, value in memory.items()
+        }
+        return tensors, {name: getattr(self, name) for name in _FACTS}
 
     @torch.no_grad()
     def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
@@ -76,18 +81,16 @@ class State:
             weight.copy_(tensors[f"now.{key}"])
         best = {k.removeprefix("best."): v for k, v in tensors.items() if k.startswith("best.")}
         self.best_weights = best
-        self._restore_moments(tensors)
-        self.step, self.seconds, self.total = facts["step"], facts["seconds"], facts["total"]
-        self.history, self.best = facts["history"], facts["best"]
-
-    def _moments(self) -> dict[str, Tensor]:
-        """Return the state of the optimisers by name."""
-        return {
-            f"moment.{i}.{j}.{name}": torch.as_tensor(value)
-            for i, optimizer in enumerate(self.optimizers)
-            for j, memory in optimizer.state_dict()["state"].items()
-            for name, value in memory.items()
-        }
+        for i, optimizer in enumerate(self.optimizers):
+            memory: dict[int, dict[str, Any]] = {}
+            for key, value in tensors.items():
+                if key.startswith(f"moment.{i}."):
+                    _, _, parameter, name = key.split(".")
+                    plain = name == "step" and isinstance(optimizer, torch.optim.SparseAdam)
+                    memory.setdefault(int(parameter), {})[name] = value.item() if plain else value
+            optimizer.load_state_dict({**optimizer.state_dict(), "state": memory})
+        for name in _FACTS:
+            setattr(self, name, facts[name])
 
     def _likes(self, names: Container[str], *, best: bool) -> dict[str, Tensor]:
         """Return tensors of the shapes and types that :meth:`to_save` returns, by name."""
@@ -106,20 +109,8 @@ class State:
                 likes |= own if any(name in names for name in own) else {}
         return likes
 
-    def _restore_moments(self, tensors: Mapping[str, Tensor]) -> None:
-        for i, optimizer in enumerate(self.optimizers):
-            state = optimizer.state_dict()
-            memory: dict[int, dict[str, Any]] = {}
-            for key, value in tensors.items():
-                if key.startswith(f"moment.{i}."):
-                    _, _, parameter, name = key.split(".")
-                    plain = name == "step" and isinstance(optimizer, torch.optim.SparseAdam)
-                    memory.setdefault(int(parameter), {})[name] = value.item() if plain else value
-            optimizer.load_state_dict({**state, "state": memory})
-
 
 def _check_facts(facts: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` unless these are facts of a training."""
     match facts:
         case {
             "step": int(step),
@@ -149,7 +140,6 @@ def _is_record(record: Any, last: int, *names: str) -> bool:
 
 
 def _check_tensors(tensors: Mapping[str, Tensor], likes: Mapping[str, Tensor]) -> None:
-    """Raise ``ValueError`` unless names, shapes and types are those of ``likes``."""
     if tensors.keys() != likes.keys():
         name = min(tensors.keys() ^ likes.keys())
         raise ValueError(f"{name} is {'unknown' if name in tensors else 'missing'}")

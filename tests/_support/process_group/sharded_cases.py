@@ -31,10 +31,11 @@ from demix import (
     contrast,
 )
 from demix._support.process_group.group import Ranks
-from demix.losses import ring, shaped, streaming, tiles
+from demix.losses import pairs as pair_losses
+from demix.losses import streaming, tiles
 from demix.papers.runner.original import LatentMSE
 from demix.papers.zimmermann2021.slow_vae import SlowVAE
-from demix.processes.cluster_process import Labelled
+from demix.processes.clusters import Labelled
 from forked_ranks import fork_ranks
 
 # So many samples, and how they lie on the ranks: unevenly, and with none on some.
@@ -248,7 +249,7 @@ def errors_of_all(
         expected = alone(make, space, batch) if ranks.leads else []
         for sizes in FEW[ranks.count] if space is None else shares:
             for exchange in exchanges if uses_keys(name) else exchanges[:1]:
-                ring._FEW = 0 if exchange == "ring" else 1 << 30
+                streaming._FEW = 0 if exchange == "ring" else 1 << 30
                 found = averaged(make, space, batch, sizes)
                 if ranks.leads:
                     errors[f"{name}, {sizes}, {exchange}"] = error(found, expected)
@@ -259,7 +260,7 @@ def work(file: Path) -> Callable[[int], None]:
     """Return what each rank does."""
 
     def run(rank: int) -> None:
-        shaped._GROUP = 8  # so that a learnt shape has groups across ranks
+        pair_losses._GROUP = 8  # so that a learnt shape has groups across ranks
         uneven, some = SHARES[dist.get_world_size()]
         errors = errors_of_all(("",), [uneven], ("ring", "gather"))
         few = ("InfoNCE dot", "shape", "classes", "GCL")

@@ -28,7 +28,7 @@ from demix import (
     train,
 )
 from demix._support.process_group.group import LostRank, Ranks
-from demix.losses import ring
+from demix.losses import streaming
 from forked_ranks import fork_ranks
 from small_processes import sphere_labels, sphere_pairs
 
@@ -165,7 +165,7 @@ def resumed(folder: Path, name: str) -> Callable[[int], None]:
 def main(count: int, place: str) -> None:
     """Train together and alone, lose a rank, and go on."""
     folder = Path(place)
-    ring._FEW = 0  # else such small batches would be gathered
+    streaming._FEW = 0  # else such small batches would be gathered
     for name in ("shaped", "labels", "lazy") if count > 2 else ("fewer than ranks",):
         del CASES[name]
     codes = fork_ranks(count, work(folder))

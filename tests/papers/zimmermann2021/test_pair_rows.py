@@ -12,7 +12,7 @@ from demix import AlignmentUniformity, DemixError, InfoNCE
 from demix.papers.experiments import EXPERIMENTS, experiment_named
 from demix.papers.runner.original import LatentMSE
 from demix.papers.runner.scales import SCALES, scale_named
-from demix.spaces.names import space_named
+from demix.spaces.kinds import space_named
 
 CASES = [
     pytest.param(experiment, row, id=f"{experiment.name}-{row.number}")

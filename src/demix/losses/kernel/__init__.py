@@ -60,16 +60,11 @@ def _call(name: str, block: PairBlock, threads: int, *arrays: Tensor | bool | No
     code, (q, k, similarity, skip) = library(), block
     assert code is not None
     held = [x.contiguous() if torch.is_tensor(x) else x for x in (q, k, skip, *arrays)]
+    addresses = [x.data_ptr() if torch.is_tensor(x) else x for x in held]
     code[f"{name}_{_SUFFIXES[q.dtype]}"](
         c_int(similarity.compiled_as or 0),
         *(c_int64(size) for size in (len(q), len(k), q.shape[1])),
         c_int(threads),
         c_double(lowest_exponent(q.dtype)),
-        *(_argument(x) for x in held),
+        *(c_int(x) if isinstance(x, bool) else c_void_p(x) for x in addresses),
     )
-
-
-def _argument(x: Tensor | bool | None) -> c_void_p | c_int:
-    if isinstance(x, bool):
-        return c_int(x)
-    return c_void_p(None if x is None else x.data_ptr())

@@ -21,11 +21,10 @@ _FLAGS = ["-O3", "-march=native", "-fopenmp", "-fno-math-errno", "-shared", "-fP
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled kernel, or None where nothing can compile it.
+    """Return the compiled kernel, or None where nothing can compile it or others could change it.
 
     The compiler is ``$CC``, or else ``cc``. The result is kept under ``$XDG_CACHE_HOME/demix``
-    (``~/.cache/demix``), by the source, the compiler and the processor it was made for. If others
-    can write there, a :class:`DemixWarning` says so, and None is returned.
+    (``~/.cache/demix``), by the source, the compiler and the processor it was made for.
     """
     command = _command()
     if command is None:
@@ -49,10 +48,7 @@ def library() -> ctypes.CDLL | None:
 
 
 def unsafe(file: Path) -> str | None:
-    """Return why code must not be loaded from a file, which need not exist; None if it may be.
-
-    Nobody else may write to the file or to a folder above it.
-    """
+    """Return why others may write to a file, which need not exist, or above it; None if not."""
     for depth, place in enumerate((file, *file.parents)):
         try:
             found = place.lstat()
@@ -72,7 +68,6 @@ def unsafe(file: Path) -> str | None:
 
 
 def _command() -> list[str] | None:
-    """Return what to compile with, if there is a compiler."""
     try:
         words = shlex.split(os.environ.get("CC", "cc"))
     except ValueError:  # an unclosed quotation mark

@@ -17,7 +17,7 @@ from demix.papers.datasets.nearest import NearestPairs
 from demix.papers.datasets.simclr import SimCLRViews
 from demix.papers.scenes.opening import Rendered
 from demix.processes.process import Pairs
-from demix.spaces.box import Box
+from demix.spaces.kinds import Box
 
 PairNoise = Literal["normal", "laplace", "augmentations"]
 

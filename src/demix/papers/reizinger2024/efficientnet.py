@@ -15,7 +15,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from demix._support.errors import DemixError
 from demix.encoders.bodies import channels_last, initialise_images
-from demix.encoders.checks import read_at_most
+from demix.encoders.files import read_at_most
 
 # Of blocks: expansion, channels, kernel, stride of the first one, and how many.
 _STAGES = (

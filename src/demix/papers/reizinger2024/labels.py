@@ -23,12 +23,10 @@ from demix.papers.runner.original import paper_encoder, plain_adam
 from demix.papers.runner.run import EVALUATED, Run, held_out, trained_facts
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.score_rows import ScoreRow
-from demix.processes.cluster_process import ClusterProcess
-from demix.processes.clusters import cluster_vectors
+from demix.processes.clusters import ClusterProcess, cluster_vectors
 from demix.processes.mixing import LeakyMixing
 from demix.spaces.base import Space
-from demix.spaces.real import Real
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Real, Sphere
 from demix.theory.optimum import optimum_error
 from demix.theory.setting import Equivalence, Setting, identified
 from demix.training.loop import Record

@@ -29,7 +29,7 @@ from demix.papers.runner.run import Run
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.score_rows import panels_picture
 from demix.report.blocks import Picture
-from demix.spaces.real import Real
+from demix.spaces.kinds import Real
 from demix.training.recipe import Recipe
 
 _MODELS = {

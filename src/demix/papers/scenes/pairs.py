@@ -61,7 +61,7 @@ def positive_latents(scene: Scene, latents: np.ndarray, noise: str, seed: int) -
     import torch
 
     from demix.distributions.generalized_normal import Laplace, Normal
-    from demix.spaces.box import Box
+    from demix.spaces.kinds import Box
 
     free = [k for k, name in enumerate(scene.latents) if name not in scene.categories]
     box = Box(len(free), low=-1.0, high=1.0)

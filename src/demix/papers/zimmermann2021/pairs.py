@@ -13,10 +13,9 @@ from scipy import integrate
 
 from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
-from demix.losses.asymptotics import AlignmentUniformity
 from demix.losses.contrast import contrast
 from demix.losses.objective import Objective
-from demix.losses.pairs import InfoNCE
+from demix.losses.pairs import AlignmentUniformity, InfoNCE
 from demix.losses.similarities import SimilarityName
 from demix.metrics.correlation import mean_correlation
 from demix.metrics.regression import affine_r2
@@ -30,8 +29,7 @@ from demix.papers.runner.score_rows import ScoreRow
 from demix.processes.mixing import LeakyMixing
 from demix.processes.process import Pairs, Process
 from demix.report.blocks import Figure, Picture
-from demix.spaces.names import space_named
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Sphere, space_named
 from demix.theory.optimum import is_matched, latent_loss
 from demix.training.loop import Record
 from demix.training.recipe import Recipe

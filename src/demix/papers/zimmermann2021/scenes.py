@@ -24,9 +24,7 @@ from demix.papers.runner.score_rows import ScoreRow
 from demix.papers.scenes.opening import Rendered, open_rendered
 from demix.papers.zimmermann2021.pairs import SPACES, assumed, latent_scores, model_columns
 from demix.spaces.base import Space
-from demix.spaces.box import Box
-from demix.spaces.real import Real
-from demix.spaces.sphere import Sphere
+from demix.spaces.kinds import Box, Real, Sphere
 from demix.training.loop import Record
 from demix.training.recipe import Recipe
 

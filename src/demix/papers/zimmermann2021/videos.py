@@ -23,8 +23,7 @@ from demix.papers.runner.score_rows import ScoreRow
 from demix.papers.zimmermann2021.pairs import SPACES
 from demix.papers.zimmermann2021.slow_vae import SlowVAE
 from demix.processes.process import Pairs
-from demix.spaces.names import space_named
-from demix.spaces.real import Real
+from demix.spaces.kinds import Real, space_named
 from demix.training.loop import Record
 from demix.training.recipe import Recipe
 
