@@ -255,13 +255,6 @@ class FactorImages:
 
 
 def grid(sizes: tuple[int, ...]) -> np.ndarray:
-    """Return all combinations ``(N, k)`` of whole numbers below ``sizes``, the last one fastest.
-
-    Examples
-    --------
-    >>> from demix.papers.datasets.factor_images import grid
-    >>> grid((2, 2)).tolist()
-    [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
-    """
+    """Return all combinations ``(N, k)`` of whole numbers below ``sizes``, the last one fastest."""
     places = np.indices(sizes, dtype=np.float32)
     return places.reshape(len(sizes), -1).T.copy()

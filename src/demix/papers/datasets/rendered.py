@@ -30,19 +30,6 @@ class RenderedPairs:
     is the image whose latents are nearest to a draw, as in the paper. ``width`` is the scale of
     the conditional, for all latents or one for each: Theorems 5 and 6 hold for any. A latent that
     is hard to see is found sooner the narrower it is and the wider the others are.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import torch
-    >>> from demix.papers.datasets.rendered import RenderedPairs
-    >>> from demix.papers import Order, open_rendered, render_folder
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     order = Order("sprites", n=20, size=16, pairs="normal:0.1")
-    ...     pairs = RenderedPairs(open_rendered(render_folder(order, folder)), "normal")
-    ...     drawn = pairs.sample(4, generator=torch.Generator().manual_seed(0))
-    >>> pairs.exact, drawn.x.shape, drawn.z.shape
-    (True, torch.Size([4, 3, 16, 16]), torch.Size([4, 5]))
     """
 
     def __init__(

@@ -30,15 +30,6 @@ def read_runs(codes: Sequence[bytes], pixels: int) -> Runs:
     A number is written in groups of 5 bits, lowest first, as two's complement; from the fourth run
     on, what is written is the difference to the run before the last one. The runs of each mask must
     add up to ``pixels``.
-
-    Examples
-    --------
-    Three pixels of background, then two of a mask, in an image of 5:
-
-    >>> from demix.papers.datasets.runs import read_runs
-    >>> runs = read_runs([b"32", b"3"], pixels=5)
-    >>> runs.lengths.tolist(), runs.whole.tolist()
-    ([3, 2, 3], [True, False])
     """
     digits = np.frombuffer(b"".join(codes), np.uint8).astype(np.int64) - _FIRST
     ends = np.cumsum([len(code) for code in codes])

@@ -1,20 +1,17 @@
-"""Figures of the papers: panels of scores side by side, drawn with matplotlib.
-
-The same panels give the same bytes. Text stays text, so that a figure can be searched and the page
-can set it in its own font.
-"""
+"""Figures of the papers: panels of scores side by side, drawn with matplotlib."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from demix._support.errors import DemixError
-from demix.papers.pages.series import Subplot
-from demix.report.static import figure_svg, write_figure
+import numpy as np
+
+from demix.report.static import write_figure
 from demix.report.style import colour
 
 if TYPE_CHECKING:
@@ -31,23 +28,36 @@ _ALONE = 4.2  # width of an only panel, which leaves its legend room for one row
 _LETTERS = 36
 
 
-def panels_svg(panels: Sequence[Subplot]) -> str:
-    """Return an SVG of panels, at most three in a row, with one legend above them.
+Points = Sequence[tuple[Any, float, float]]
+"""``x``, ``y`` and its standard deviation."""
 
-    A line with a shaded band, or a mark with a bar, reaches one ``spread`` to either side.
 
-    >>> from demix.papers.pages.series import Subplot, Series
-    >>> ours = Series("ours", [2, 4, 8], [99.0, 98.5, 97.1], spread=[0.1, 0.2, 0.9])
-    >>> paper = Series("paper", [2, 4, 8], [98.9, 98.0, 96.5], published=True)
-    >>> svg = panels_svg([Subplot("Sphere", "dimension", "R² (percent)", [paper, ours])])
-    >>> "Sphere" in svg, "paper" in svg
-    (True, True)
+@dataclass(frozen=True)
+class Subplot:
+    """One pair of axes, and points by name; those of one name look alike in all panels.
+
+    All ``x`` are numbers, joined by a line in a shaded band, or all are words, with bars.
     """
-    return figure_svg(lambda: _drawn(panels))
+
+    title: str
+    x_label: str
+    y_label: str
+    series: Mapping[str, Points]
+    log_x: bool = False
+
+    @property
+    def x(self) -> list[Any]:
+        """All ``x``, each once, in the order in which they come."""
+        return list(dict.fromkeys(x for points in self.series.values() for x, _, _ in points))
+
+    @property
+    def in_words(self) -> bool:
+        """Whether the horizontal axis carries words."""
+        return all(isinstance(x, str) for x in self.x)
 
 
 def write_panels(panels: Sequence[Subplot], folder: str | Path) -> tuple[Path, Path]:
-    """Write ``figure.svg`` and ``figure.png`` into a folder, which is made if missing."""
+    """Write ``figure.svg`` and ``figure.png``: panels, three in a row, with one legend above."""
     return write_figure(lambda: _drawn(panels), folder)
 
 
@@ -56,8 +66,6 @@ def _drawn(panels: Sequence[Subplot]) -> Figure:
     from matplotlib.layout_engine import ConstrainedLayoutEngine
     from matplotlib.lines import Line2D
 
-    if not panels:
-        raise DemixError("a figure needs at least one panel, but got none; leave the figure out")
     rows = math.ceil(len(panels) / IN_A_ROW)
     columns = math.ceil(len(panels) / rows)
     width = _WIDTH * columns if columns > 1 else _ALONE
@@ -71,11 +79,11 @@ def _drawn(panels: Sequence[Subplot]) -> Figure:
     if all(panel.in_words for panel in panels):
         styles = {key: {**style, "linestyle": "none"} for key, style in styles.items()}
     letters = int(13 * width)
-    lengths = [len(name) + 7 for name, _ in styles]  # with its mark and the gap behind it
+    lengths = [len(name) + 7 for name in styles]  # with its mark and the gap behind it
     in_one_row = sum(lengths) <= letters
     figure.legend(
         [Line2D([], [], **style) for style in styles.values()],
-        [fill(name, letters) for name, _ in styles],
+        [fill(name, letters) for name in styles],
         loc="outside upper left",
         ncols=len(styles) if in_one_row else max(1, letters // max(lengths)),
         handlelength=2.4,
@@ -84,26 +92,24 @@ def _drawn(panels: Sequence[Subplot]) -> Figure:
     return figure
 
 
-def _styles(panels: Sequence[Subplot]) -> dict[tuple[str, bool], dict[str, Any]]:
+def _styles(panels: Sequence[Subplot]) -> dict[str, dict[str, Any]]:
     """Return line and marker of each series, alike in all panels, in order of appearance."""
-    keys = dict.fromkeys((line.name, line.published) for panel in panels for line in panel.series)
-    measured = [key for key in keys if not key[1]]
+    names = dict.fromkeys(name for panel in panels for name in panel.series)
     styles = {}
-    for index, key in enumerate(keys):
-        shade = "soft" if key[1] else _COLOURS[measured.index(key) % len(_COLOURS)]
-        styles[key] = {
-            "color": colour(shade),
+    for index, name in enumerate(names):
+        shade = colour(_COLOURS[index % len(_COLOURS)])
+        styles[name] = {
+            "color": shade,
             "marker": _MARKERS[index % len(_MARKERS)],
-            "markerfacecolor": colour("paper" if key[1] else shade),
-            # A hollow mark still shows as a ring around one of ours on the same spot.
-            "markersize": 7 if key[1] else 5,
-            "linewidth": 1.1 if key[1] else 1.6,
-            "linestyle": "--" if key[1] else "-",
+            "markerfacecolor": shade,
+            "markersize": 5,
+            "linewidth": 1.6,
+            "linestyle": "-",
         }
     return styles
 
 
-def _draw_panel(axes: Axes, panel: Subplot, styles: dict[tuple[str, bool], dict[str, Any]]) -> None:
+def _draw_panel(axes: Axes, panel: Subplot, styles: dict[str, dict[str, Any]]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     axes.set_title(fill(panel.title, _LETTERS - 4))
@@ -116,32 +122,28 @@ def _draw_panel(axes: Axes, panel: Subplot, styles: dict[tuple[str, bool], dict[
     if panel.in_words:
         _draw_words(axes, panel, styles)
         return
-    for line in panel.series:
-        style = styles[line.name, line.published]
-        # What was measured here lies above what was published.
-        depth = 2.0 if line.published else 3.0
-        axes.plot(line.x, line.y, zorder=depth, **style)
-        if line.spread is None:
-            continue
-        if len(line.x) == 1:
-            axes.errorbar(line.x, line.y, line.spread, fmt="none", ecolor=style["color"], capsize=3)
+    for name, points in panel.series.items():
+        x, y, spread = zip(*points, strict=True)
+        axes.plot(x, y, zorder=3.0, **styles[name])
+        shade = styles[name]["color"]
+        if len(x) == 1:
+            axes.errorbar(x, y, spread, fmt="none", ecolor=shade, capsize=3)
         else:
-            low = [y - s for y, s in zip(line.y, line.spread, strict=True)]
-            high = [y + s for y, s in zip(line.y, line.spread, strict=True)]
-            band = {"color": style["color"], "alpha": 0.16, "linewidth": 0}
-            axes.fill_between(line.x, low, high, zorder=depth - 0.5, **band)
+            low, high = np.subtract(y, spread), np.add(y, spread)
+            axes.fill_between(x, low, high, zorder=2.5, color=shade, alpha=0.16, linewidth=0)
     _number_ticks(axes, panel)
 
 
-def _draw_words(axes: Axes, panel: Subplot, styles: dict[tuple[str, bool], dict[str, Any]]) -> None:
-    words = list(dict.fromkeys(str(word) for line in panel.series for word in line.x))
+def _draw_words(axes: Axes, panel: Subplot, styles: dict[str, dict[str, Any]]) -> None:
+    words = panel.x
     # Neighbours stand side by side, so that no bar hides another.
     step = min(0.16, 0.6 / len(panel.series))
-    for index, line in enumerate(panel.series):
-        style = {**styles[line.name, line.published], "linestyle": "none"}
+    for index, (name, points) in enumerate(panel.series.items()):
+        x, y, spread = zip(*points, strict=True)
+        style = {**styles[name], "linestyle": "none"}
         shift = step * (index - (len(panel.series) - 1) / 2)
-        places = [words.index(str(word)) + shift for word in line.x]
-        axes.errorbar(places, line.y, line.spread, elinewidth=1.2, capsize=2.5, **style)
+        places = [words.index(word) + shift for word in x]
+        axes.errorbar(places, y, spread, elinewidth=1.2, capsize=2.5, **style)
     crowded = len(words) * (max(map(len, words)) + 2) > _LETTERS
     turned: dict[str, Any] = {"rotation": 30, "ha": "right", "va": "top", "rotation_mode": "anchor"}
     labels = [fill(word, 22) for word in words]
@@ -153,7 +155,7 @@ def _draw_words(axes: Axes, panel: Subplot, styles: dict[tuple[str, bool], dict[
 def _number_ticks(axes: Axes, panel: Subplot) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    values = sorted(panel.numbers())
+    values = sorted(map(float, panel.x))
     if not panel.log_x:
         whole = all(value.is_integer() for value in values)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=whole))

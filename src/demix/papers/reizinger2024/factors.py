@@ -11,7 +11,7 @@ import numpy as np
 
 from demix._support.process_group.group import Ranks
 from demix.papers.datasets.annotations import ImageNetX
-from demix.papers.pages.grouped import GroupedBars, write_grouped_bars
+from demix.papers.pages.grouped import write_grouped_bars
 from demix.papers.reizinger2024.balanced import LEVEL, balanced_readout, is_testable
 from demix.papers.reizinger2024.photographs import (
     MODELS,
@@ -156,18 +156,16 @@ class FactorRow(Row):
     def figure(cls, experiment: Experiment, results: Results[Self], folder: Path) -> Picture:
         """Draw the bars, also into files."""
         panel = experiment.panels[0]
-        bars = []
+        bars = {}
         for model in _models(results):
             each = [by_model[model] for _, by_model in results]
             first = next(records[0] for records in each if records)
-            bars.append(
-                GroupedBars(
-                    _NAMES[model].format(encoder=first["encoder"]),
-                    [100 * _mean(records) if _known(records) else None for records in each],
-                    [100 * _sem(records) if _known(records) else None for records in each],
-                    [_known(records) and _starred(records) for records in each],
-                )
-            )
+            bars[_NAMES[model].format(encoder=first["encoder"])] = [
+                (100 * _mean(records), 100 * _sem(records), _starred(records))
+                if _known(records)
+                else None
+                for records in each
+            ]
         labels = [row.columns()["factor"] for row, _ in results]
         svg, _ = write_grouped_bars(panel.title, panel.y_label, labels, bars, folder, chance=50.0)
         return Picture(

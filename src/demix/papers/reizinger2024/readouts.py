@@ -20,7 +20,7 @@ from demix.metrics.probes.readouts import read_outs
 from demix.metrics.probes.result import ProbeSplit, ReadOut
 from demix.papers.datasets.factor_images import FactorImages
 from demix.papers.datasets.opening import open_factor_images
-from demix.papers.pages.series import Series, Subplot
+from demix.papers.pages.panels import Subplot
 from demix.papers.reizinger2024.labelled_images import LabelledImages
 from demix.papers.reizinger2024.within import Indicators, read_out_within
 from demix.papers.runner.experiment import Experiment, InputFiles, Records, Results, Row
@@ -214,14 +214,16 @@ class ReadOutRow(Row):
         """Draw a panel for each data set: r of all factors, with its interval, for each model."""
         panels = []
         for row, by_model in results:
-            factors, series = list(row._kinds(by_model)), []
+            series = {}
             for model, name in _MODELS.items():
-                found = {f: _mean(by_model[model], f, "r") for f in factors}
-                points = {factor: ends for factor, ends in found.items() if ends is not None}
+                found = {f: _mean(by_model[model], f, "r") for f in row._kinds(by_model)}
+                points = [
+                    (factor, ends[0], max(ends[2] - ends[0], ends[0] - ends[1]))
+                    for factor, ends in found.items()
+                    if ends is not None
+                ]
                 if points:
-                    sides = [max(high - r, r - low) for r, low, high in points.values()]
-                    heights = [r for r, _, _ in points.values()]
-                    series.append(Series(name, list(points), heights, sides))
+                    series[name] = points
             title = f"{row.title}, trained on {row.trained_on}"
             if series:
                 panels.append(Subplot(title, "", "Pearson's r", series))

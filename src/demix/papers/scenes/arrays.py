@@ -27,18 +27,6 @@ def allocate(file: Path, shape: tuple[int, ...]) -> None:
     """Make an ``.npy`` file of zeros; it takes no room before it is filled.
 
     One that is there keeps its rows: its header and its size are set right if they are not.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from demix.papers.scenes.arrays import allocate, fill
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     allocate(Path(folder, "a.npy"), (3, 2))
-    ...     fill(Path(folder, "a.npy"), 1, np.array([[7, 8]], dtype=np.uint8))
-    ...     np.load(Path(folder, "a.npy")).tolist()
-    [[0, 0], [7, 8], [0, 0]]
     """
     header = _header(shape)
     # What else it holds stays, as far as it goes.

@@ -32,15 +32,6 @@ class Caster:
 
     Moving the object would mean building it again; rays are moved into its frame instead. See Wald
     et al. (2014), *Embree: A Kernel Framework for Efficient CPU Ray Tracing*.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.papers.scenes.casting import Caster
-    >>> from demix.papers.scenes.meshes import cube
-    >>> origin = np.array([[5.0], [0.0], [0.0]], dtype=np.float32)
-    >>> Caster(cube()).first(origin, -origin).points.round(2).ravel().tolist()
-    [1.0, 0.0, 0.0]
     """
 
     def __init__(self, mesh: Mesh) -> None:

@@ -17,12 +17,6 @@ def square_points() -> np.ndarray:
 
     They are a grid of 4 x 4. What one place of a pixel looks at is spread over all of it, and so
     is what the places of a pixel look at first, or second.
-
-    Examples
-    --------
-    >>> from demix.papers.scenes.lights import square_points
-    >>> square_points().mean(axis=(0, 1)).tolist()
-    [0.0, 0.0]
     """
     steps = np.array([-0.75, -0.25, 0.25, 0.75]).reshape(2, 2)
     x, y = np.meshgrid(steps.ravel(), steps.ravel(), indexing="ij")

@@ -109,14 +109,7 @@ _MARGIN, _LABEL = 4, 120
 
 
 def traversals(scene: str | Scene) -> np.ndarray:
-    """Return latents ``(d, 7, d)``: each row varies one latent and keeps the others typical.
-
-    Examples
-    --------
-    >>> from demix.papers.scenes.registry import traversals
-    >>> traversals("3dident")[2, :, 2].tolist()
-    [-1.0, -0.6666..., -0.3333..., 0.0, 0.3333..., 0.6666..., 1.0]
-    """
+    """Return latents ``(d, 7, d)``: each row varies one latent and keeps the others typical."""
     chosen = scene_named(scene)
     count = len(chosen.latents)
     z = np.tile(np.array(chosen.typical, dtype=np.float32), (count, _COLUMNS, 1))
