@@ -114,9 +114,6 @@ def test_what_can_stay_in_its_file_stays_there(opened):
                          ("sprites", True), ("coil100", False)):  # fmt: skip
         assert kinds[name] is ArrayPixels
         assert (type(opened[name][0].pixels._rows).__name__ == "FileRows") == mapped
-    for name, mapped in (("smallnorb", True), ("smallnorb gz", False)):
-        rows = [type(source._rows).__name__ for source in opened[name][0].pixels._sources]
-        assert rows == ["FileRows" if mapped else "ArrayRows"] * 2
 
 
 def test_mpi3d_counts_through_its_factors_the_last_one_fastest(opened):

@@ -27,15 +27,11 @@ _LARGEST = 2**25
 
 
 def open_cars3d(path: Path, *, callback: Progress) -> FactorImages:
-    """Open ``nips2015-analogy-data.tar.gz``, or the folder ``cars`` of its meshes.
+    """Open ``nips2015-analogy-data.tar.gz``, or its folder ``cars`` of meshes (Reed et al. 2015).
 
     Each of 183 files ``car_..._mesh.mat`` holds one car, seen from 24 azimuths and 4 elevations at
     128 x 128. Images are read once and reduced to 64 x 64, the mean of four pixels each, 216 MB.
     Cars are numbered from 0 to 182 in the order of their names.
-
-    References
-    ----------
-    S. Reed, Y. Zhang, Y. Zhang, H. Lee (2015). *Deep Visual Analogy-Making.* NeurIPS.
     """
     cars: dict[str, np.ndarray] = {}
     for name, content in _meshes(path):

@@ -38,14 +38,10 @@ class Video(NamedTuple):
 def read_mots(path: str | Path) -> list[Video]:
     """Read the pedestrians of all videos of a folder, an archive or one ``.txt`` file.
 
-    Each file is a video, each line an object: ``frame id class height width mask`` with
-    ``id = 1000 class + track``, class 2 for pedestrians, and the mask as compressed run lengths of
-    COCO. KITTI-MOTS (``instances_txt``) and MOTSChallenge (``gt.txt``) are written so. Videos
-    without pedestrians are left out.
-
-    References
-    ----------
-    Voigtlaender et al. (2019), MOTS: Multi-Object Tracking and Segmentation.
+    Each file is a video, each line an object: ``frame id class height width mask`` with ``id = 1000
+    class + track``, class 2 for pedestrians, and the mask as compressed run lengths of COCO
+    (Voigtlaender et al. 2019). KITTI-MOTS (``instances_txt``) and MOTSChallenge (``gt.txt``) are
+    written so. Videos without pedestrians are left out.
     """
     path = Path(path)
     if not os.path.isdir(path) and not is_there(path):

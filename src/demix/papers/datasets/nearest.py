@@ -19,15 +19,7 @@ _CELLS, _LOOKED_AT = 1024, 32
 
 
 class Realised(NamedTuple):
-    """How far positives are from their anchors.
-
-    Attributes
-    ----------
-    drawn : Tensor (B,)
-        Euclidean distance of what the conditional drew.
-    matched : Tensor (B,)
-        That of the latent that stands for it.
-    """
+    """Distances ``(B,)`` from the anchors: of what was drawn, and of what was matched to it."""
 
     drawn: Tensor
     matched: Tensor

@@ -9,9 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demix._support.errors import DemixError
 from demix.data.rows import array_rows
-from demix.distributions.base import Conditional
 from demix.distributions.generalized_normal import Laplace, Normal
 from demix.papers.datasets.nearest import NearestPairs
 from demix.papers.datasets.simclr import SimCLRViews
@@ -46,8 +44,12 @@ class RenderedPairs:
         self._nearest: NearestPairs | None = None
         if not self.exact and self._views is None:
             latents = np.asarray(rendered.latents[: self.training])
-            widths = _widths(width, latents.shape[1])
-            self._nearest = NearestPairs(latents / widths, _conditional(noise, widths))
+            widths = np.broadcast_to(np.asarray(width, dtype=np.float32), latents.shape[1])
+            # In units of their widths, all latents have one conditional.
+            reach = (1 / widths).tolist()
+            box = Box(len(widths), low=[-end for end in reach], high=reach)
+            conditional = Normal(box, 1.0) if noise == "normal" else Laplace(box, 1.0)
+            self._nearest = NearestPairs(latents / widths, conditional)
 
     @property
     def drawn(self) -> bool:
@@ -91,24 +93,6 @@ class RenderedPairs:
         if part == "train":
             return np.arange(min(most, self.training))
         return np.arange(self.training, min(len(self.rendered.images), self.training + most))
-
-
-def _widths(width: float | Sequence[float], latents: int) -> np.ndarray:
-    """Return one positive width for each latent."""
-    widths = np.asarray(width, dtype=np.float32)
-    if widths.shape not in [(), (latents,)] or not (np.isfinite(widths) & (widths > 0)).all():
-        raise DemixError(
-            f"width must be one positive number or one for each of the {latents} latents, but got "
-            f"{width!r}."
-        )
-    return np.broadcast_to(widths, latents)
-
-
-def _conditional(noise: PairNoise, widths: np.ndarray) -> Conditional:
-    """Return the conditional of latents in units of their widths."""
-    reach = (1 / widths).tolist()
-    box = Box(len(widths), low=[-end for end in reach], high=reach)
-    return Normal(box, 1.0) if noise == "normal" else Laplace(box, 1.0)
 
 
 def as_floats(images: np.ndarray) -> Tensor:

@@ -141,15 +141,10 @@ class ReadOutRow(Row):
     def run(self, run: Run) -> dict[str, Any] | None:
         """Train a classifier and read all factors out of its features; None if Ctrl-C ended it.
 
-        Returns
-        -------
-        dict
-            ``readouts``: for each factor its ``kind``, ``r`` and ``r2`` (value and both ends of the
-            interval), ``chance`` and ``p``; a factor that is compared ``within`` another one is
-            read out both across and within its values. ``left_out`` says which factors could not
-            be read out, and why. ``r`` and ``r2`` are means over all factors but the one that was
-            trained on, and over those compared within another one only within it.
-            ``accuracy`` is that of the classifier on the test set.
+        A factor that is compared ``within`` another one is read out both across and within its
+        values. ``r`` and ``r2`` are means over all factors but the one that was trained on, and
+        over those compared within another one only within it. ``accuracy`` is that of the
+        classifier on the test set; ``left_out`` says which factors could not be read out, and why.
         """
         begun = time.perf_counter()
         known: FactorImages = run.inputs[self.dataset]

@@ -31,20 +31,10 @@ def check_noise(noise: str) -> tuple[str, float]:
 def positive_latents(scene: Scene, latents: np.ndarray, noise: str, seed: int) -> np.ndarray:
     r"""Draw a positive :math:`\tilde z \sim p(\tilde z | z)` for each row, truncated to the box.
 
-    The conditional of Zimmermann et al. (2021), Eq. 5, on the box of the latents; categories stay
-    as they are. Published pairs of 3DIdent are the nearest neighbours among finitely many images;
-    these are exact.
-
-    Parameters
-    ----------
-    scene : Scene
-        It says which latents are categories.
-    latents : ndarray (N, d)
-        The anchors.
-    noise : str
-        ``normal:SIGMA`` or ``laplace:LAMBDA``.
-    seed : int
-        The seed; it may be that of the latents.
+    The conditional of Zimmermann et al. (2021), Eq. 5, on the box of the latents ``(N, d)``, with
+    ``noise`` ``normal:SIGMA`` or ``laplace:LAMBDA``; categories of the scene stay as they are.
+    Published pairs of 3DIdent are the nearest neighbours among finitely many images; these are
+    exact. The seed may be that of the latents.
 
     Examples
     --------

@@ -39,16 +39,7 @@ def scene_named(scene: str | Scene) -> Scene:
 
 
 def sample_latents(scene: str | Scene, n: int, seed: int = 0) -> np.ndarray:
-    """Draw latents ``(n, d)`` of a scene, in float32.
-
-    Parameters
-    ----------
-    scene : str or Scene
-        For example ``"3dident"``.
-    n : int
-        How many; the first of more are the same.
-    seed : int
-        The seed.
+    """Draw latents ``(n, d)`` of a scene, in float32; the first of more are the same.
 
     Examples
     --------
@@ -122,21 +113,7 @@ def traversals(scene: str | Scene) -> np.ndarray:
 
 
 def write_preview(scene: str | Scene, file: str | Path, size: int = 96) -> Path:
-    """Write a sheet with a row for each latent as a PNG, in the manner of a traversal figure.
-
-    Parameters
-    ----------
-    scene : str or Scene
-        The scene.
-    file : str or Path
-        Where to write.
-    size : int
-        Width and height of each image.
-
-    References
-    ----------
-    Zimmermann et al. (2021), Fig. 2.
-    """
+    """Write a PNG with a row of images for each latent, as Zimmermann et al. (2021), Fig. 2."""
     from PIL import Image, ImageDraw
 
     chosen, size = scene_named(scene), check_size(size)

@@ -51,11 +51,8 @@ _TURN, _SCALE, _LIFT = -np.pi / 4, 0.634686, -0.906694
 def patches() -> np.ndarray:
     """Return the control points ``(32, 4, 4, 3)`` of the bicubic patches, as published.
 
-    References
-    ----------
-    M. E. Newell (1975). *The Utilization of Procedure Models in Digital Image Synthesis.* PhD
-    thesis, University of Utah; the table of 306 points is in F. C. Crow (1987), "The origins of
-    the teapot", IEEE Computer Graphics and Applications 7(1).
+    See M. E. Newell (1975), *The Utilization of Procedure Models in Digital Image Synthesis*; the
+    table is in F. C. Crow (1987), "The origins of the teapot", IEEE CG&A 7(1).
     """
     found = []
     for curve in _TURNED:

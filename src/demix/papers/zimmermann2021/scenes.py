@@ -154,14 +154,7 @@ class SceneRow(ScoreRow):
         return self.folder(inputs).digest
 
     def run(self, run: Run) -> dict[str, Any] | None:
-        """Train and score one model, on images held out and on some it was trained on.
-
-        Returns
-        -------
-        dict or None
-            ``r2``, ``mcc``, ``r2_train``, ``mcc_train``, and whether ``pairs`` were exact; None if
-            Ctrl-C ended it.
-        """
+        """Train and score one model, on images held out and on some it was trained on."""
         folder = self.folder(run.inputs)
         pairs = RenderedPairs(folder, self.positives)
         if run.model == "identity":
