@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from demix.papers.pages.grouped import write_grouped_bars
+from demix.papers.pages.panels import write_grouped_bars
 from demix.report.svg import parse_svg
 
 GROUPS = ["pose", "style", "brighter"]

@@ -118,15 +118,12 @@ def imagenet_x(
     if not is_there(path):
         raise DemixError(f"Expected annotations of ImageNet-X (.jsonl), but {path} is no file.")
     check_kind(path, "a text file")
-    names, factors, classes = [], [], []
-    for where, row in _rows(path):
-        names.append(_checked_name(row, where))
-        factors.append(_checked_factors(row, where))
-        classes.append(_checked_class(row["class"], where))
-    if not names:
+    rows = list(_rows(path))
+    if not rows:
         raise DemixError(f"Expected annotations of ImageNet-X, but {path} has no lines.")
+    names, factors, classes = zip(*rows, strict=True)
     _refuse_twice(names, path)
-    return ImageNetX(tuple(names), np.array(factors, dtype=bool), np.array(classes, dtype=np.int64))
+    return ImageNetX(names, np.array(factors, dtype=bool), np.array(classes, dtype=np.int64))
 
 
 def class_labels(path: str | Path) -> dict[str, int]:
@@ -158,8 +155,8 @@ def _of_package(which: str) -> Path:
     return folder / "annotations" / f"imagenet_x_val_{which}_factor.jsonl"
 
 
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Go through the objects of a file, each with words that say where it stands."""
+def _rows(path: Path) -> Iterator[tuple[str, list[bool], int]]:
+    """Go through name, factors and class of each photograph."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -185,14 +182,12 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 f"Expected file_name, class and {len(FACTORS)} factors in each line, but {where} "
                 f"has no {missing[0]!r}."
             )
-        yield where, row
-
-
-def _checked_name(row: dict[str, Any], where: str) -> str:
-    if not isinstance(row["file_name"], str) or not row["file_name"]:
-        raise DemixError(f"Expected a file_name, but {where} has {_shown(row['file_name'])}.")
-    # Annotations of some sets hold paths; photographs are known by their last part.
-    return row["file_name"].rpartition("/")[2]
+        name = row["file_name"]
+        if not isinstance(name, str) or not name:
+            raise DemixError(f"Expected a file_name, but {where} has {_shown(name)}.")
+        factors = _checked_factors(row, where)
+        # Annotations of some sets hold paths; photographs are known by their last part.
+        yield name.rpartition("/")[2], factors, _checked_class(row["class"], where)
 
 
 def _checked_factors(row: dict[str, Any], where: str) -> list[bool]:

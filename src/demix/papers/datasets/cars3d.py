@@ -81,18 +81,13 @@ def _meshes(path: Path) -> Iterator[tuple[str, bytes]]:
     with demix_errors(problem, "fetch it again"), tarfile.open(path) as archive:
         for member in archive:
             # A link has no size of its own.
-            if not member.isreg() or not _is_mesh(member.name):
+            if not (member.isreg() and PurePosixPath(member.name).match("car_*_mesh.mat")):
                 continue
             if member.size > _LARGEST:
                 raise EOFError(f"{shortened(member.name)} claims {member.size} bytes")
             opened = archive.extractfile(member)
             assert opened is not None
             yield member.name, opened.read()
-
-
-def _is_mesh(name: str) -> bool:
-    last = PurePosixPath(name).name
-    return last.startswith("car_") and last.endswith("_mesh.mat")
 
 
 def _views(name: str, content: bytes, path: Path) -> np.ndarray:

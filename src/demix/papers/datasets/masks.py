@@ -15,8 +15,7 @@ from torch import Tensor
 from demix._support.errors import DemixError
 from demix._support.memory import check_memory
 from demix._support.provenance import digest_of
-from demix.papers.datasets.mots import Video, read_mots
-from demix.papers.datasets.runs import sampled
+from demix.papers.datasets.mots import Video, read_mots, sampled
 from demix.processes.process import Pairs
 
 _SIDE = 64

@@ -1,4 +1,4 @@
-"""Figures of the papers: panels of scores side by side, drawn with matplotlib."""
+"""Figures of the papers, drawn with matplotlib: panels side by side, and bars in groups."""
 
 from __future__ import annotations
 
@@ -24,9 +24,12 @@ _COLOURS = ("accent", "second", "third", "fourth", "fifth", "sixth")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _WIDTH, _HEIGHT = 3.05, 2.7  # of a panel, in inches
 _ALONE = 4.2  # width of an only panel, which leaves its legend room for one row
+_BARS = (9.15, 3.4)  # size of a figure of bars, as wide as three panels
+_BAR_COLOURS = ("accent", "second", "soft")
+_GROUP = 0.8  # share of a group's place that its bars take
+_TURNED: dict[str, Any] = {"rotation": 30, "ha": "right", "va": "top", "rotation_mode": "anchor"}
 # About how many letters fit below a panel before tick labels touch.
 _LETTERS = 36
-
 
 Points = Sequence[tuple[Any, float, float]]
 """``x``, ``y`` and its standard deviation."""
@@ -109,16 +112,20 @@ def _styles(panels: Sequence[Subplot]) -> dict[str, dict[str, Any]]:
     return styles
 
 
-def _draw_panel(axes: Axes, panel: Subplot, styles: dict[str, dict[str, Any]]) -> None:
+def _label(axes: Axes, title: str, y_label: str) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    axes.set_title(fill(panel.title, _LETTERS - 4))
-    axes.set_xlabel(fill(panel.x_label, _LETTERS))
-    axes.set_ylabel(fill(panel.y_label, 30))
+    axes.set_title(title)
+    axes.set_ylabel(y_label)
     axes.set_axisbelow(True)
     axes.tick_params(length=0, pad=5)
-    axes.ticklabel_format(useOffset=False)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10]))
+
+
+def _draw_panel(axes: Axes, panel: Subplot, styles: dict[str, dict[str, Any]]) -> None:
+    _label(axes, fill(panel.title, _LETTERS - 4), fill(panel.y_label, 30))
+    axes.set_xlabel(fill(panel.x_label, _LETTERS))
+    axes.ticklabel_format(useOffset=False)
     if panel.in_words:
         _draw_words(axes, panel, styles)
         return
@@ -145,9 +152,8 @@ def _draw_words(axes: Axes, panel: Subplot, styles: dict[str, dict[str, Any]]) -
         places = [words.index(word) + shift for word in x]
         axes.errorbar(places, y, spread, elinewidth=1.2, capsize=2.5, **style)
     crowded = len(words) * (max(map(len, words)) + 2) > _LETTERS
-    turned: dict[str, Any] = {"rotation": 30, "ha": "right", "va": "top", "rotation_mode": "anchor"}
     labels = [fill(word, 22) for word in words]
-    axes.set_xticks(range(len(words)), labels, **(turned if crowded else {}))
+    axes.set_xticks(range(len(words)), labels, **(_TURNED if crowded else {}))
     axes.set_xlim(-0.5, len(words) - 0.5)
     axes.grid(visible=False, axis="x")
 
@@ -170,3 +176,57 @@ def _number_ticks(axes: Axes, panel: Subplot) -> None:
             shown.append(value)
     axes.set_xticks(shown, [labels[value] for value in shown])
     axes.minorticks_off()
+
+
+Bars = Sequence[tuple[float, float, bool] | None]
+"""Height, error, and whether there is a star, in each group; None for what was not measured."""
+
+
+def write_grouped_bars(
+    title: str,
+    y_label: str,
+    groups: Sequence[str],
+    bars: Mapping[str, Bars],
+    folder: str | Path,
+    *,
+    chance: float,
+) -> tuple[Path, Path]:
+    """Write ``figure.svg`` and ``figure.png`` into a folder: bars of one colour by their name.
+
+    Bars begin at chance, a dashed line. Groups without any bar are marked as too rare.
+    """
+    return write_figure(lambda: _drawn_bars(title, y_label, groups, bars, chance), folder)
+
+
+def _drawn_bars(
+    title: str, y_label: str, groups: Sequence[str], bars: Mapping[str, Bars], chance: float
+) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=_BARS, layout="constrained")
+    axes = figure.add_subplot()
+    _label(axes, title, y_label)
+    width = _GROUP / len(bars)
+    for number, (name, each) in enumerate(bars.items()):
+        shade = colour(_BAR_COLOURS[number])
+        shift = width * (number - (len(bars) - 1) / 2)
+        known = [(k + shift, *bar) for k, bar in enumerate(each) if bar is not None]
+        places, heights, errors = ([one[k] for one in known] for k in range(3))
+        above = [height - chance for height in heights]
+        axes.bar(places, above, 0.92 * width, bottom=chance, color=shade, label=name)
+        axes.errorbar(places, heights, errors, fmt="none", ecolor=colour("ink"), elinewidth=0.9)
+        for place, height, error, star in known:
+            if star:
+                top = max(height, chance) + error
+                axes.annotate("*", (place, top), (0, -2), textcoords="offset points", ha="center")
+    for place in range(len(groups)):
+        if all(each[place] is None for each in bars.values()):
+            text = axes.annotate("too rare", (place, chance), (0, 4), textcoords="offset points")
+            text.set(fontsize=8, rotation=90, ha="center", color=colour("soft"))
+    axes.axhline(chance, color=colour("ink"), linestyle="--", linewidth=1)
+    axes.set_xticks(range(len(groups)), groups, **_TURNED)
+    axes.set_xlim(-0.6, len(groups) - 0.4)
+    axes.grid(visible=False, axis="x")
+    axes.margins(y=0.08)
+    figure.legend(loc="outside upper left", ncols=len(bars), handlelength=1.2, columnspacing=1.8)
+    return figure

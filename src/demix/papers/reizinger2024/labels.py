@@ -113,18 +113,6 @@ class LabelRow(ScoreRow):
             "method": ", ".join(dict.fromkeys(_METHODS.get(m, m) for m in self.models)),
         }
 
-    def facts(self) -> dict[str, Any]:
-        """Describe the process for a machine."""
-        return {
-            "instances": self.instances if self._by_instance else None,
-            "dim": self.dim,
-            "clusters": self.clusters,
-            "vectors": str(self.vectors),
-            "conditional": str(self.conditional),
-            "label_noise": self.label_noise,
-            "batch": self.batch,
-        }
-
     @property
     def _by_instance(self) -> bool:
         return any(model in _INSTANCES for model in self.models)

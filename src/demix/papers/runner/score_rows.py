@@ -14,12 +14,14 @@ from demix.papers.pages.curves import comparison_bars
 from demix.papers.pages.panels import Points, Subplot, write_panels
 from demix.papers.runner.experiment import (
     Experiment,
+    Lines,
     Panel,
     Point,
     Published,
     Records,
     Results,
     Row,
+    Shown,
 )
 from demix.report.blocks import Figure, Picture
 
@@ -66,9 +68,7 @@ class ScoreRow(Row):
         return self.paper.get(model, {}).get(score)
 
     @classmethod
-    def table(
-        cls, experiment: Experiment, results: Results[Self]
-    ) -> tuple[list[str], list[list[str]]]:
+    def table(cls, experiment: Experiment, results: Results[Self]) -> Lines:
         """Return header and lines, a line for each main model of a row.
 
         A line shows the process, ours (paper) for each score, and the same for the baselines.
@@ -109,9 +109,7 @@ class ScoreRow(Row):
         return header, lines
 
     @classmethod
-    def figure(
-        cls, experiment: Experiment, results: Results[Self], folder: Path
-    ) -> Figure | Picture | None:
+    def figure(cls, experiment: Experiment, results: Results[Self], folder: Path) -> Shown:
         """Return the panels of a figure, also written to files, or a dot plot of a table."""
         if experiment.panels:
             panels = [

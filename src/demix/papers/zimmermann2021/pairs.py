@@ -22,14 +22,14 @@ from demix.metrics.correlation import mean_correlation
 from demix.metrics.regression import affine_r2
 from demix.papers.pages.curves import concentration_curve
 from demix.papers.runner.distribution import Distribution
-from demix.papers.runner.experiment import Experiment, Published, Results
+from demix.papers.runner.experiment import Experiment, Published, Results, Shown
 from demix.papers.runner.original import LatentMSE, paper_encoder, plain_adam
 from demix.papers.runner.run import EVALUATED, UNTRAINED, Run, held_out, trained_facts
 from demix.papers.runner.scales import Scale, scale_named
 from demix.papers.runner.score_rows import ScoreRow
 from demix.processes.mixing import LeakyMixing
 from demix.processes.process import Pairs, Process
-from demix.report.blocks import Figure, Picture
+from demix.report.blocks import Figure
 from demix.spaces.names import space_named
 from demix.spaces.sphere import Sphere
 from demix.theory.optimum import is_matched, latent_loss
@@ -92,17 +92,6 @@ class PairRow(ScoreRow):
         """Describe process and model for the columns of a table."""
         process = f"{SPACES[self.space]}: {self.marginal}, {self.conditional}"
         return {"process": process, **model_columns(self.model_space, self.assumed, self.matched)}
-
-    def facts(self) -> dict[str, Any]:
-        """Describe process and model for a machine."""
-        return {
-            "space": self.space,
-            "marginal": str(self.marginal),
-            "conditional": str(self.conditional),
-            "model_space": self.model_space,
-            "model_conditional": self.assumed,
-            "matched": self.matched,
-        }
 
     def process(self, dim: int, *, seed: int, draws: int) -> Process:
         """Build the generating process with ``dim`` latents; each seed has its own mixing."""
@@ -185,9 +174,7 @@ class MarginalRow(PairRow):
     """A point of the marginal figure: a vMF marginal, more and more concentrated."""
 
     @classmethod
-    def figure(
-        cls, experiment: Experiment, results: Results[Self], folder: Path
-    ) -> Figure | Picture | None:
+    def figure(cls, experiment: Experiment, results: Results[Self], folder: Path) -> Shown:
         """Draw score and distance from uniform against the concentration of the marginal."""
         points = []
         for row, by_model in results:

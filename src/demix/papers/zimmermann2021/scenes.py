@@ -72,15 +72,6 @@ class SceneRow(ScoreRow):
         model = model_columns(self.model_space, assumed(self.similarity), self.matched)
         return {"positives": self.positives.capitalize(), **model}
 
-    def facts(self) -> dict[str, Any]:
-        """Describe pairs and model for a machine."""
-        return {
-            "positives": self.positives,
-            "model_space": self.model_space,
-            "model_conditional": assumed(self.similarity),
-            "matched": self.matched,
-        }
-
     def threads(self, scale: Scale) -> int | None:
         """Use all cores for one training: an hour of two is more than a sweep has jobs for."""
         return scale.threads if scale.smoke else None

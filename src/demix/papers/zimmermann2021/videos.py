@@ -67,15 +67,6 @@ class VideoRow(ScoreRow):
             "space": SPACES[self.space],
         }
 
-    def facts(self) -> dict[str, Any]:
-        """Describe pairs and model for a machine."""
-        return {
-            "max_delta_t": self.delta,
-            "mean_delta_seconds": _SECONDS[self.delta],
-            "model_conditional": self.assumed,
-            "model_space": self.space,
-        }
-
     def plan(self, scale: Scale, model: str) -> tuple[Encoder, Objective[Any], Recipe]:
         """Return encoder, objective and recipe."""
         paper = scale.name == "paper"
