@@ -87,8 +87,7 @@ def open_coil100(path: Path, *, callback: Progress) -> FactorImages:
         FactorColumn("angle", "periodic", period=360, within="object"),
     )
     factors = np.column_stack([codes, angles]).astype(np.float32)[kept]
-    pixels = ArrayPixels(np.stack(images))
-    return FactorImages("coil100", pixels, columns, factors, skipped=len(bad))
+    return FactorImages("coil100", ArrayPixels(np.stack(images)), columns, factors)
 
 
 def _decoded(content: bytes) -> np.ndarray | None:

@@ -163,8 +163,6 @@ class FactorImages:
         What the ``k`` factors are.
     values : ndarray (N, k), float32
         Their values; categories are numbered from 0.
-    skipped : int
-        How many images of the file could not be decoded and are left out.
 
     Examples
     --------
@@ -182,7 +180,6 @@ class FactorImages:
     pixels: Pixels
     columns: tuple[FactorColumn, ...]
     values: np.ndarray
-    skipped: int = 0
 
     def __post_init__(self) -> None:
         if self.values.shape != (self.pixels.shape[0], len(self.columns)):

@@ -126,11 +126,6 @@ def open_images(path: str | Path, *, side: int = 224) -> ImageFiles:
     side : int
         Width and height of the images that are handed out.
 
-    Returns
-    -------
-    ImageFiles
-        Names and batches.
-
     Examples
     --------
     >>> import tempfile

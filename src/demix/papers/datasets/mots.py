@@ -120,77 +120,59 @@ def _pedestrians(name: str, text: bytes) -> Video | None:
             f"Expected lines of MOTS annotations, but {name} is empty; fetch it again or remove it."
         )
     fields = [line.split() for line in lines]
-    for number, found in enumerate(fields, start=1):
+    for number, found in enumerate(fields):
         if len(found) != len(_FIELDS):
-            raise DemixError(
-                f"Expected 6 fields ({' '.join(_FIELDS)}) in each line, but line {number} of "
-                f"{name} has {len(found)}; fetch the file again, or remove it if it is no "
-                "annotation."
-            )
+            has = f"has {len(found)}; fetch the file again, or remove it if it is no annotation"
+            raise _wrong(f"6 fields ({' '.join(_FIELDS)})", name, number, has)
     numbers = _numbers(name, fields)
     objects = numbers[:, 2] == _PEDESTRIAN
     if not objects.any():
         return None
     frame, identity, _, height, width = numbers[objects].T
-    line = np.flatnonzero(objects) + 1
-    again = _repeated(frame, identity)
-    if len(again):
-        raise DemixError(
-            f"Expected each object once in a frame, but line {line[again[0]]} of {name} has object "
-            f"{identity[again[0]]} in frame {frame[again[0]]} again; remove one of them."
-        )
+    line = np.flatnonzero(objects)
+    _, first = np.unique(np.stack([frame, identity]), axis=1, return_index=True)
+    for again in np.setdiff1d(np.arange(len(frame)), first)[:1]:
+        found = f"has object {identity[again]} in frame {frame[again]} again; remove one of them"
+        raise _wrong("each object once in a frame", name, line[again], found)
     size = (int(height[0]), int(width[0]))
     runs = read_runs(
         [f[5] for f, kept in zip(fields, objects, strict=True) if kept], size[0] * size[1]
     )
     if not runs.whole.all():
-        raise DemixError(
-            f"Expected a mask of {size[0]} x {size[1]} pixels as compressed run lengths of COCO in "
-            f"line {line[runs.whole.argmin()]} of {name}, but it does not decode to one; fetch the "
-            "file again."
-        )
+        expected = f"a mask of {size[0]} x {size[1]} pixels as compressed run lengths of COCO"
+        found = "does not decode to one; fetch the file again"
+        raise _wrong(expected, name, line[runs.whole.argmin()], found)
     return Video(name, *size, frame, identity, runs)
 
 
 def _numbers(name: str, fields: list[list[bytes]]) -> np.ndarray:
     """Return frame, id, class, height and width of each line, ``(L, 5)``, checked."""
     numbers = np.empty((len(fields), 5), dtype=np.int64)
-    for place, found in enumerate(fields):
+    for line, found in enumerate(fields):
         try:
-            numbers[place] = [int(field) for field in found[:5]]
+            numbers[line] = [int(field) for field in found[:5]]
         except (ValueError, OverflowError) as error:
-            raise DemixError(
-                f"Expected whole numbers before the mask in each line, but line {place + 1} of "
-                f"{name} has {shortened(b' '.join(found[:5]).decode(errors='replace'))!r}."
-            ) from error
+            has = f"has {shortened(b' '.join(found[:5]).decode(errors='replace'))!r}"
+            raise _wrong("whole numbers before the mask", name, line, has) from error
     _, identity, kind, height, width = numbers.T
-    wrong = np.flatnonzero((identity // 1000 != kind) | (numbers < 0).any(axis=1))
-    if len(wrong):
-        raise DemixError(
-            f"Expected an id of 1000 times the class plus the track, but line {wrong[0] + 1} of "
-            f"{name} has id {identity[wrong[0]]} and class {kind[wrong[0]]}."
-        )
+    for line in np.flatnonzero((identity // 1000 != kind) | (numbers < 0).any(axis=1))[:1]:
+        has = f"has id {identity[line]} and class {kind[line]}"
+        raise _wrong("an id of 1000 times the class plus the track", name, line, has)
     sides = numbers[:, 3:]
-    small = np.flatnonzero(((sides < 1) | (sides > _LARGEST)).any(axis=1))
-    if len(small):
-        raise DemixError(
-            f"Expected images of 1 to {_LARGEST} pixels on each side, but line {small[0] + 1} of "
-            f"{name} is {height[small[0]]} x {width[small[0]]}."
-        )
-    other = np.flatnonzero((height != height[0]) | (width != width[0]))
-    if len(other):
-        raise DemixError(
-            f"Expected masks of one size in a video, {height[0]} x {width[0]} as in line 1, but "
-            f"line {other[0] + 1} of {name} is {height[other[0]]} x {width[other[0]]}; is it of "
-            "another video?"
-        )
+    for line in np.flatnonzero(((sides < 1) | (sides > _LARGEST)).any(axis=1))[:1]:
+        expected = f"images of 1 to {_LARGEST} pixels on each side"
+        raise _wrong(expected, name, line, f"is {height[line]} x {width[line]}")
+    for line in np.flatnonzero((height != height[0]) | (width != width[0]))[:1]:
+        expected = f"masks of one size in a video, {height[0]} x {width[0]} as in line 1"
+        has = f"is {height[line]} x {width[line]}; is it of another video?"
+        raise _wrong(expected, name, line, has)
     return numbers
 
 
-def _repeated(frame: np.ndarray, identity: np.ndarray) -> np.ndarray:
-    """Return the places of objects that were in their frame already."""
-    _, first = np.unique(np.stack([frame, identity]), axis=1, return_index=True)
-    return np.setdiff1d(np.arange(len(frame)), first)
+def _wrong(expected: str, name: str, line: int, found: str) -> DemixError:
+    """Return the error of a line, counted from 0."""
+    text = f"Expected {expected}, but line {line + 1} of {name} {found}"
+    return DemixError(text if text.endswith("?") else f"{text}.")
 
 
 # Characters stand for 6 bits: 5 of a number, and one that says whether it goes on.

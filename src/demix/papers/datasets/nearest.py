@@ -32,9 +32,7 @@ class NearestPairs:
               j = \operatorname{arg\,min}_{k \ne i} |\tilde z - z_k|_2
 
     So Zimmermann et al. (2021) pair the images of 3DIdent. Pairs can be no closer than the set is
-    dense: the nearest of 250 000 latents, uniform in :math:`[-1, 1]^{10}`, is about 0.5 away, while
-    Normal noise with :math:`\sigma = 0.1` goes 0.3 far. What is matched then follows the spacing of
-    the set more than the conditional; :meth:`realised` shows both.
+    dense; :meth:`realised` shows how far the conditional goes, and how far the pairs are.
 
     Parameters
     ----------
@@ -45,13 +43,8 @@ class NearestPairs:
 
     Notes
     -----
-    Needs the extra ``pairs`` (FAISS). The search is exact up to 40 960 latents; above, it looks
-    into 32 of 1024 cells, and almost always finds the nearest.
-
-    References
-    ----------
-    Zimmermann et al. (2021), Contrastive Learning Inverts the Data Generating Process; Johnson
-    et al. (2019), Billion-scale Similarity Search with GPUs.
+    Needs the extra ``papers`` (FAISS). The search is exact up to 40 960 latents; above, it looks
+    into 32 of 1024 cells (Johnson et al. 2019), and almost always finds the nearest.
 
     Examples
     --------
@@ -67,10 +60,7 @@ class NearestPairs:
     (torch.Size([512]), False)
     >>> [round(float(side.mean()), 2) for side in pairs.realised(512, generator=generator)]
     [0.08, 0.09]
-
-    Row numbers for ``positives`` of an estimator:
-
-    >>> torch.stack([index, positive], dim=1).shape
+    >>> torch.stack([index, positive], dim=1).shape  # for ``positives`` of an estimator
     torch.Size([512, 2])
     """
 

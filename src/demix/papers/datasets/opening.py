@@ -46,10 +46,6 @@ def open_factor_images(
     callback : callable
         ``callback(done, total, what)`` while a file is read.
 
-    Returns
-    -------
-    FactorImages
-
     Examples
     --------
     >>> import tempfile

@@ -50,11 +50,7 @@ class FactorRow(Row):
 
     factor: str
     work = "read-outs in all on one of"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The representations; each has its bar."""
-        return MODELS
+    models = MODELS
 
     def columns(self) -> dict[str, str]:
         """Describe the factor for the columns of a table."""
@@ -80,10 +76,6 @@ class FactorRow(Row):
         """Encode photographs once for all jobs, into ``folder``."""
         features = inputs.encoded(folder / "features", reading)
         return features, features.paths
-
-    def digest(self, inputs: Photographs | AnnotatedFeatures) -> str:
-        """Return a checksum of images or features, and annotations."""
-        return inputs.digest
 
     def available(self, inputs: Photographs | AnnotatedFeatures) -> tuple[str, ...]:
         """Return the models of which there are features, or can be."""

@@ -76,15 +76,8 @@ class ReadOutRow(Row):
     trained_on: str
     paper: Mapping[str, Mapping[str, float]] = field(default_factory=dict, repr=False)
 
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The pixels, both networks, and the same networks before training."""
-        return tuple(_MODELS)
-
-    @property
-    def main(self) -> tuple[str, ...]:
-        """The classifiers."""
-        return ("mlp", "cnn")
+    models = tuple(_MODELS)
+    main = ("mlp", "cnn")
 
     def columns(self) -> dict[str, str]:
         """Describe data and task for the columns of a table."""

@@ -107,7 +107,8 @@ class Row(ABC):
 
     def digest(self, inputs: Any) -> str | None:
         """Return a checksum of what the row reads of the inputs; None if that is nothing."""
-        return None
+        found: str | None = getattr(inputs, "digest", None)
+        return found
 
     def available(self, inputs: Any) -> tuple[str, ...]:
         """Return the models that can run on the inputs."""

@@ -72,16 +72,13 @@ class PairRow(ScoreRow):
     laptop: Laptop
     limit: bool = False
     matched: bool = False
-
-    @property
-    def main(self) -> tuple[str, ...]:
-        """The contrastive model."""
-        return ("unsupervised",)
+    main = ("unsupervised",)
 
     def label(self, model: str) -> str:
         """Name the row in a few words, for a figure."""
         return (
-            f"{SPACES[self.space]}, {self.conditional} → {SPACES[self.model_space]}, {self.assumed}"
+            f"{SPACES[self.space]}, {self.conditional} → {SPACES[self.model_space]}, "
+            f"{assumed(self.similarity)}"
         )
 
     def published(self, model: str, score: str) -> Published | None:
@@ -91,7 +88,8 @@ class PairRow(ScoreRow):
     def columns(self) -> dict[str, str]:
         """Describe process and model for the columns of a table."""
         process = f"{SPACES[self.space]}: {self.marginal}, {self.conditional}"
-        return {"process": process, **model_columns(self.model_space, self.assumed, self.matched)}
+        model = model_columns(self.model_space, self.similarity, self.matched)
+        return {"process": process, **model}
 
     def process(self, dim: int, *, seed: int, draws: int) -> Process:
         """Build the generating process with ``dim`` latents; each seed has its own mixing."""
@@ -101,11 +99,6 @@ class PairRow(ScoreRow):
             self.conditional.conditional(space),
             LeakyMixing(dim, seed=seed, draws=draws),
         )
-
-    @property
-    def assumed(self) -> str:
-        """The model's conditional, in the paper's words."""
-        return assumed(self.similarity)
 
     def plan(self, scale: Scale, model: str) -> tuple[Encoder, Objective[Pairs], Recipe]:
         """Return encoder, objective and recipe of a trained model."""
@@ -239,9 +232,10 @@ def assumed(similarity: SimilarityName) -> str:
     return {1: "Laplace", 2: "Normal"}.get(int(similarity), f"GenNorm(β={similarity:g})")
 
 
-def model_columns(space: str, assumed: str, matched: bool) -> dict[str, str]:
+def model_columns(space: str, similarity: SimilarityName, matched: bool) -> dict[str, str]:
     """Describe a contrastive model for the columns of a table."""
-    return {"model": f"{SPACES[space]}: {assumed}", "matched": "yes" if matched else "no"}
+    model = f"{SPACES[space]}: {assumed(similarity)}"
+    return {"model": model, "matched": "yes" if matched else "no"}
 
 
 def latent_scores(latents: Any, factors: Any) -> dict[str, float]:

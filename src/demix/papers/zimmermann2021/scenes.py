@@ -56,11 +56,7 @@ class SceneRow(ScoreRow):
     model_space: Literal["sphere", "box", "real"]
     similarity: SimilarityName
     matched: bool = False
-
-    @property
-    def main(self) -> tuple[str, ...]:
-        """The contrastive model."""
-        return ("unsupervised",)
+    main = ("unsupervised",)
 
     def label(self, model: str) -> str:
         """Name the row in a few words, for a figure."""
@@ -69,7 +65,7 @@ class SceneRow(ScoreRow):
 
     def columns(self) -> dict[str, str]:
         """Describe pairs and model for the columns of a table."""
-        model = model_columns(self.model_space, assumed(self.similarity), self.matched)
+        model = model_columns(self.model_space, self.similarity, self.matched)
         return {"positives": self.positives.capitalize(), **model}
 
     def threads(self, scale: Scale) -> int | None:
