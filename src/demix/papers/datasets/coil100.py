@@ -11,12 +11,7 @@ import numpy as np
 from demix._support.errors import DemixError, warn
 from demix._support.memory import check_memory
 from demix.data.images import open_image
-from demix.papers.datasets.factor_images import (
-    ArrayPixels,
-    FactorColumn,
-    FactorImages,
-    Progress,
-)
+from demix.papers.datasets.factor_images import ArrayPixels, FactorColumn, FactorImages, Progress
 from demix.papers.datasets.npz import read_array
 
 KEYS = {"data", "offset", "object_id", "angle_deg"}

@@ -6,8 +6,6 @@ import errno
 import hashlib
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,22 +81,15 @@ def fetch_dataset(
         _check(target / file.name, file.size, checksum or file.checksum)
     if len(there) < len(files):
         requests = need("requests", "Fetching data sets", "papers")
-        with _alone(target):
-            for file in (file for file in files if file not in there):
-                _fetch(file, target, source, checksum or file.checksum, callback, requests)
+        with tidied(target):
+            try:
+                target.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise refused(target, error) from error
+            with lock_folder(target):  # two processes would write into the same parts
+                for file in (file for file in files if file not in there):
+                    _fetch(file, target, source, checksum or file.checksum, callback, requests)
     return target if len(files) > 1 else target / files[0].name
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Make a folder, and keep it to this process: two would write into the same parts."""
-    with tidied(folder):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise refused(folder, error) from error
-        with lock_folder(folder):
-            yield
 
 
 def _fetch(

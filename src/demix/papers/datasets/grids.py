@@ -11,13 +11,7 @@ from demix._support.errors import DemixError, demix_errors, need, shortened
 from demix._support.memory import check_memory
 from demix.data.formats import check_kind
 from demix.data.npy_files import DEFLATED
-from demix.papers.datasets.factor_images import (
-    FactorColumn,
-    FactorImages,
-    H5Pixels,
-    Progress,
-    grid,
-)
+from demix.papers.datasets.factor_images import FactorColumn, FactorImages, H5Pixels, Progress, grid
 from demix.papers.datasets.npz import image_array, read_array
 
 DSPRITES = (

@@ -81,7 +81,14 @@ class NearestPairs:
                 "; rescale them."
             )
         self.conditional = conditional
-        self._index = _built(self.latents.numpy())
+        faiss = need("faiss", "Matching nearest latents", "papers")
+        if len(matrix) <= _EXACT:
+            self._index = faiss.IndexFlatL2(dim)
+        else:
+            self._index = faiss.index_factory(dim, f"IVF{_CELLS},Flat")
+            self._index.train(self.latents.numpy())
+            self._index.nprobe = _LOOKED_AT
+        self._index.add(self.latents.numpy())
 
     def __len__(self) -> int:
         return len(self.latents)
@@ -109,16 +116,3 @@ class NearestPairs:
         first, second = torch.from_numpy(found).to(device).T
         # Where the noise is smaller than the spacing, the nearest is the anchor itself.
         return index, torch.where(first == index, second, first), drawn
-
-
-def _built(latents: np.ndarray) -> Any:
-    """Return an index of latents ``(N, n)`` of float32."""
-    faiss = need("faiss", "Matching nearest latents", "papers")
-    if len(latents) <= _EXACT:
-        index = faiss.IndexFlatL2(latents.shape[1])
-    else:
-        index = faiss.index_factory(latents.shape[1], f"IVF{_CELLS},Flat")
-        index.train(latents)
-        index.nprobe = _LOOKED_AT
-    index.add(latents)
-    return index

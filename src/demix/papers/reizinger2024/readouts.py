@@ -25,14 +25,7 @@ from demix.papers.datasets.factor_images import FactorImages
 from demix.papers.datasets.opening import open_factor_images
 from demix.papers.pages.panels import Subplot
 from demix.papers.reizinger2024.labelled_images import LabelledImages
-from demix.papers.runner.experiment import (
-    Experiment,
-    InputFiles,
-    Lines,
-    Records,
-    Results,
-    Row,
-)
+from demix.papers.runner.experiment import Experiment, InputFiles, Lines, Records, Results, Row
 from demix.papers.runner.original import plain_adam
 from demix.papers.runner.run import Run
 from demix.papers.runner.scales import Scale

@@ -83,7 +83,9 @@ def reproduce(
         ]
         todo = [job for job in jobs if store.get(*job.key) is None]
         callback.plan(jobs, len(jobs) - len(todo))
-        _warn(todo, callback)
+        ahead = {(j.row.number, w): j.row for j in todo for w in j.row.warnings(scale, j.seed)}
+        for (_, text), row in ahead.items():  # once for each row
+            callback.warn(row, text)
         remove_boards(store.unfinished)
         try:
             if todo:
@@ -106,13 +108,6 @@ def reproduce(
         others = f" So did {more} more." if more else ""
         raise DemixError(f"{str(job).capitalize()} failed: {error}{others}") from error
     return store.records
-
-
-def _warn(jobs: Sequence[Job], callback: JobCallback) -> None:
-    """Say once for each row what theory forbids."""
-    ahead = {(j.row.number, text): j.row for j in jobs for text in j.row.warnings(j.scale, j.seed)}
-    for (_, text), row in ahead.items():
-        callback.warn(row, text)
 
 
 def _runnable(experiment: Experiment, rows: list[Row], inputs: Any, *, every: bool) -> list[Row]:

@@ -35,7 +35,9 @@ class Caster:
     """
 
     def __init__(self, mesh: Mesh) -> None:
-        core, construction = _embree()
+        what = ("Rendering objects in space", "papers")
+        core = need("embreex.rtcore_scene", *what)
+        construction = need("embreex.mesh_construction", *what)
         self.hull = mesh.hull()
         self._scene = core.EmbreeScene()
         construction.TriangleMesh(self._scene, mesh.vertices, mesh.triangles)
@@ -101,8 +103,3 @@ class Pose:
     def inward_ways(self, ways: np.ndarray) -> np.ndarray:
         """Take directions of the scene ``(3, M)`` into the object's frame, as float32."""
         return turn(self.turned.T.astype(np.float32), ways.astype(np.float32, copy=False))
-
-
-def _embree() -> tuple:
-    names = ("embreex", "embreex.rtcore_scene", "embreex.mesh_construction")
-    return tuple(need(name, "Rendering objects in space", "papers") for name in names)[1:]
