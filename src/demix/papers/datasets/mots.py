@@ -132,16 +132,16 @@ def _pedestrians(name: str, text: bytes) -> Video | None:
     line = np.flatnonzero(objects)
     _, first = np.unique(np.stack([frame, identity]), axis=1, return_index=True)
     for again in np.setdiff1d(np.arange(len(frame)), first)[:1]:
-        found = f"has object {identity[again]} in frame {frame[again]} again; remove one of them"
-        raise _wrong("each object once in a frame", name, line[again], found)
+        has = f"has object {identity[again]} in frame {frame[again]} again; remove one of them"
+        raise _wrong("each object once in a frame", name, line[again], has)
     size = (int(height[0]), int(width[0]))
     runs = read_runs(
         [f[5] for f, kept in zip(fields, objects, strict=True) if kept], size[0] * size[1]
     )
     if not runs.whole.all():
         expected = f"a mask of {size[0]} x {size[1]} pixels as compressed run lengths of COCO"
-        found = "does not decode to one; fetch the file again"
-        raise _wrong(expected, name, line[runs.whole.argmin()], found)
+        has = "does not decode to one; fetch the file again"
+        raise _wrong(expected, name, line[runs.whole.argmin()], has)
     return Video(name, *size, frame, identity, runs)
 
 
