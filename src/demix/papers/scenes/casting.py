@@ -35,9 +35,8 @@ class Caster:
     """
 
     def __init__(self, mesh: Mesh) -> None:
-        what = ("Rendering objects in space", "papers")
-        core = need("embreex.rtcore_scene", *what)
-        construction = need("embreex.mesh_construction", *what)
+        names = ("embreex", "embreex.rtcore_scene", "embreex.mesh_construction")
+        _, core, construction = (need(n, "Rendering objects in space", "papers") for n in names)
         self.hull = mesh.hull()
         self._scene = core.EmbreeScene()
         construction.TriangleMesh(self._scene, mesh.vertices, mesh.triangles)
