@@ -5,13 +5,21 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from PIL import Image
 
 from demix.papers import ImageNetX
+from demix.papers.pages.panels import Subplot, write_panels
+
+
+def panels_svg(panels: Sequence[Subplot]) -> str:
+    """The SVG of a figure."""
+    with TemporaryDirectory() as folder:
+        return write_panels(panels, folder)[0].read_text(encoding="utf-8")
 
 
 def picture(shade: tuple[int, int, int], size: tuple[int, int] = (20, 16), seed: int = 0) -> bytes:

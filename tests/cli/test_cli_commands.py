@@ -84,7 +84,9 @@ def test_the_list_has_every_row_for_eyes_and_for_programs(demix):
         "marginal": "Uniform",
         "conditional": "vMF(κ=1)",
         "model_space": "sphere",
-        "model_conditional": "vMF",
+        "similarity": "dot",
+        "laptop": "Laptop(scale=1.0, steps=4000, batch=8192, within=256)",
+        "limit": False,
         "matched": True,
         "models": ["identity", "supervised", "unsupervised"],
     }

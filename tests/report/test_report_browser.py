@@ -9,13 +9,13 @@ import pytest
 
 from browser import dump_dom
 from demix.papers.pages.curves import comparison_bars
-from demix.papers.pages.panels import panels_svg
-from demix.papers.pages.series import Series, Subplot
+from demix.papers.pages.panels import Subplot
 from demix.papers.pages.table import table_page
 from demix.report.blocks import Figure, Picture, Section
 from demix.report.page import write_page
 from demix.report.recovery import recovery_page
 from demix.report.style import PALETTE
+from pictures import panels_svg
 
 pytestmark = pytest.mark.browser
 
@@ -82,8 +82,8 @@ def test_figures_follow_dark_mode(path, plots):
 
 
 def test_a_page_with_a_picture_opens_without_a_complaint(tmp_path):
-    lines = Subplot("Lines", "x", "y", [Series(HOSTILE, [1, 2], [1.0, 2.0], [0.1, 0.2])])
-    marks = Subplot("Marks", "x", "y", [Series("paper", ["a", "b"], [1.0, 2.0], published=True)])
+    lines = Subplot("Lines", "x", "y", {HOSTILE: [(1, 1.0, 0.1), (2, 2.0, 0.2)]})
+    marks = Subplot("Marks", "x", "y", {"paper": [("a", 1.0, 0.1), ("b", 2.0, 0.1)]})
     picture = Picture(panels_svg([lines, marks, lines]), "Scores.", alt="Three panels.")
     page = table_page("Figure 1", "", ["space"], [["box"]], picture, [], {})
     dom = dump_dom(write_page(page, tmp_path / "figure.html"))

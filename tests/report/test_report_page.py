@@ -10,8 +10,7 @@ import plotly.graph_objects as go
 import pytest
 
 from demix._support.errors import DemixError
-from demix.papers.pages.panels import panels_svg
-from demix.papers.pages.series import Series, Subplot
+from demix.papers.pages.panels import Subplot
 from demix.report.blocks import (
     Example,
     Facts,
@@ -26,6 +25,7 @@ from demix.report.blocks import (
 )
 from demix.report.page import render, write_page
 from demix.report.recovery import recovery_page
+from pictures import panels_svg
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(1)'>&\"{{ 7 * 7 }}"
 
@@ -33,7 +33,7 @@ HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(1)'>&\"{{
 def hostile_panel() -> Subplot:
     # Short enough for one line each, so that it can be counted.
     text = "<script>alert(1)</script>"
-    return Subplot(text, text, text, [Series(HOSTILE, [text[:22]], [1.0])])
+    return Subplot(text, text, text, {HOSTILE: [(text[:22], 1.0, 0.1)]})
 
 
 def hostile_page() -> Page:
@@ -85,7 +85,7 @@ def test_a_page_without_figures_carries_no_plotting_library():
 
 
 def test_pictures_share_no_ids_and_bring_neither_links_nor_style_sheets():
-    svg = panels_svg([Subplot("T", "x", "y", [Series("#1f5fa8", [1, 2], [1.0, 2.0], [0.1, 0.1])])])
+    svg = panels_svg([Subplot("T", "x", "y", {"#1f5fa8": [(1, 1.0, 0.1), (2, 2.0, 0.1)]})])
     picture = Picture(svg, "One & only.", alt="A line.")
     html = render(Page("Twice", "", [Section("Pictures", [picture, picture])]))
     ids = re.findall(r'\bid="([^"]+)"', html)

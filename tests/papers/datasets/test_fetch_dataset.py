@@ -12,7 +12,7 @@ import official
 from demix import DemixError
 from demix.papers import fetch_dataset, open_factor_images
 from demix.papers.datasets import transfer
-from demix.papers.datasets.official import OFFICIAL
+from demix.papers.datasets.download import OFFICIAL
 from file_server import FileServer
 
 pytest.importorskip("requests", reason="the extra `papers` is not installed")

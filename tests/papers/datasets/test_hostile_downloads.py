@@ -15,7 +15,7 @@ import pytest
 from demix import DemixError, DemixWarning
 from demix.papers import fetch_dataset
 from demix.papers.datasets import transfer
-from demix.papers.datasets.official import OFFICIAL, OfficialFile
+from demix.papers.datasets.download import OFFICIAL, OfficialFile
 from file_server import FileServer
 
 pytest.importorskip("requests", reason="the extra `papers` is not installed")

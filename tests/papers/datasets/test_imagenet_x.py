@@ -28,8 +28,6 @@ def test_rows_are_factors_and_the_half_of_imagenet(tmp_path):
 
 
 def test_without_a_file_that_of_the_installed_package_is_read(tmp_path, monkeypatch):
-    with pytest.raises(DemixError, match="which must be"):
-        imagenet_x(which="all")
     monkeypatch.setitem(sys.modules, "imagenet_x", None)
     with pytest.raises(DemixError, match="pip install imagenet-x"):
         imagenet_x()
@@ -37,11 +35,9 @@ def test_without_a_file_that_of_the_installed_package_is_read(tmp_path, monkeypa
     package = tmp_path / "imagenet_x"
     (package / "annotations").mkdir(parents=True)
     (package / "__init__.py").write_text("raise RuntimeError('it must not be imported')")
-    for which, rows in (("multi", ROWS), ("top", ROWS[:1])):
-        write_lines(package / "annotations" / f"imagenet_x_val_{which}_factor.jsonl", rows)
+    write_lines(package / "annotations" / "imagenet_x_val_multi_factor.jsonl", ROWS)
     monkeypatch.syspath_prepend(tmp_path)
     assert len(imagenet_x()) == 2
-    assert len(imagenet_x(which="top")) == 1
 
 
 BROKEN = {

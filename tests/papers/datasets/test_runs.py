@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pycocotools import mask as coco
 
-from demix.papers.datasets.runs import read_runs, sampled
+from demix.papers.datasets.mots import read_runs, sampled
 
 
 def encoded(image: np.ndarray) -> bytes:

@@ -15,7 +15,7 @@ from scipy import ndimage
 
 from demix import ContrastiveDemixer, DemixError, Recipe
 from demix.papers import SimCLRViews
-from demix.papers.datasets import colour
+from demix.papers.datasets import simclr
 from demix.papers.datasets.simclr import blurred, cropped, in_turns
 
 NOTHING = {"crop": 1.0, "flip": 0.0, "colour": 0.0, "gray": 0.0, "blur": 0.0}
@@ -42,9 +42,9 @@ def from_pillow(image: Image.Image) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("change", "pillow"),
     [
-        (colour.brightened, ImageEnhance.Brightness),
-        (colour.contrasted, ImageEnhance.Contrast),
-        (colour.saturated, ImageEnhance.Color),
+        (simclr.brightened, ImageEnhance.Brightness),
+        (simclr.contrasted, ImageEnhance.Contrast),
+        (simclr.saturated, ImageEnhance.Color),
     ],
     ids=["brightness", "contrast", "saturation"],
 )
@@ -64,7 +64,7 @@ def test_hue_turns_as_in_colorsys():
     x[0, :, 0, 0] = 0.3  # no hue at all
     x[0, :, 0, 1] = torch.tensor([0.7, 0.7, 0.1])  # two largest channels
     turns = torch.tensor([0.4, -0.27, 0.0])
-    found = colour.turned_hue(x, turns)
+    found = simclr.turned_hue(x, turns)
     for image, turn, view in zip(x, turns.tolist(), found, strict=True):
         for pixel, made in zip(image.flatten(1).T.tolist(), view.flatten(1).T, strict=True):
             hue, saturation, value = colorsys.rgb_to_hsv(*pixel)
@@ -74,11 +74,11 @@ def test_hue_turns_as_in_colorsys():
 
 def test_gray_is_the_luma_of_pillow():
     x = images(2, 3, 6, 5)
-    for image, found in zip(x, colour.gray(x), strict=True):
+    for image, found in zip(x, simclr.gray(x), strict=True):
         expected = np.asarray(as_pillow(image).convert("L")) / 255
         assert np.abs(found[0].numpy() - expected).max() < 1.5 / 255
     view = viewed(x, gray=1.0)
-    torch.testing.assert_close(view, colour.gray(x).expand(-1, 3, -1, -1))
+    torch.testing.assert_close(view, simclr.gray(x).expand(-1, 3, -1, -1))
 
 
 def test_blur_is_the_gaussian_of_scipy():

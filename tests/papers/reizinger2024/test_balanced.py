@@ -12,8 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from demix import DemixError
 from demix.papers import balanced_readout, is_testable
-from demix.papers.reizinger2024.balanced import LEVEL, held_out
-from demix.papers.reizinger2024.two_classes import two_classes
+from demix.papers.reizinger2024.balanced import LEVEL, held_out, two_classes
 
 
 def data(rows: int, width: int, seed: int = 0, strength: float = 3.0):

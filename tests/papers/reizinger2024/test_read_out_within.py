@@ -10,7 +10,7 @@ from demix.metrics.blocks import exchangeable
 from demix.metrics.probes.factor import Factor
 from demix.metrics.probes.readouts import read_outs
 from demix.metrics.probes.result import ProbeSplit, split_of
-from demix.papers.reizinger2024.within import Indicators, read_out_within
+from demix.papers.reizinger2024.readouts import Indicators, read_out_within
 
 OPTIONS = {"permutations": 50, "seed": 0}
 

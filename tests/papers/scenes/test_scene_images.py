@@ -180,6 +180,7 @@ def test_without_its_packages_the_extra_is_named(monkeypatch):
         Caster(teapot(2))
     monkeypatch.setitem(sys.modules, "bpy", None)
     with pytest.raises(
-        DemixError, match=r"bpy, which is not installed; pip install 'demix-ica\[blender\]'"
+        DemixError,
+        match=r"bpy, which is not installed; install it with: pip install 'demix-ica\[blender\]'",
     ):
         Blender(16)

@@ -8,7 +8,7 @@ from scipy import stats
 
 from demix import DemixError
 from demix.papers import sample_latents, scene_named
-from demix.papers.scenes.pairs import positive_latents
+from demix.papers.scenes.order import positive_latents
 
 # Of a right test once in ten thousand runs; seeds are fixed.
 LEAST_P = 1e-4

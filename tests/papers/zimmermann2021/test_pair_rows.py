@@ -113,9 +113,8 @@ def test_a_matched_row_assumes_what_its_process_does(experiment, row):
         assert row.similarity == implied.kind
     # On a sphere every row assumes vMF, elsewhere a distance.
     assert (row.similarity == "dot") == (row.model_space == "sphere")
-    assert (
-        row.assumed == {"dot": "vMF", 1: "Laplace", 2: "Normal", 3: "GenNorm(β=3)"}[row.similarity]
-    )
+    names = {"dot": "vMF", 1: "Laplace", 2: "Normal", 3: "GenNorm(β=3)"}
+    assert row.columns()["model"].endswith(f": {names[row.similarity]}")
 
 
 @every_row

@@ -117,12 +117,6 @@ def test_narrow_latents_are_what_positives_have_in_common(folder):
     assert away[3] < away[[0, 1, 2, 4, 5, 6, 7, 8, 9]].min() / 2
 
 
-@pytest.mark.parametrize("width", [0.0, -0.1, float("nan"), [0.1] * 9, [0.1] * 9 + [0.0]])
-def test_widths_of_no_conditional_are_refused(folder, width):
-    with pytest.raises(DemixError, match="one for each of the 10 latents, but got"):
-        RenderedPairs(open_rendered(folder), "laplace", width)
-
-
 def test_a_training_of_scenes_takes_all_cores_but_for_a_smoke_run():
     row, pairs = TABLES.rows[0], experiment_named("clica-table1").rows[0]
     scales = [scale_named(name) for name in ("smoke", "laptop", "paper")]

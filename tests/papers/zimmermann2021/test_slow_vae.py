@@ -45,7 +45,7 @@ def test_divergences_are_integrals(mean, deviation):
 @pytest.fixture
 def model() -> SlowVAE:
     torch.manual_seed(0)
-    slow = SlowVAE(3, SHAPE, beta=0.7, gamma=4.0, rate=5.0).double()
+    slow = SlowVAE(3, SHAPE).double()
     slow.initialise(torch.Generator().manual_seed(1))
     return slow
 
@@ -72,8 +72,8 @@ def test_the_loss_is_its_definition(model):
         ).sum()
         for i in range(3):
             at = [torch.tensor(v) for v in (mean[frame, i], deviation[frame, i])]
-            total += 0.7 * float(normal_divergence(*at))
-            total += 4.0 * float(laplace_divergence(at[0] - other[i], at[1], 5.0))
+            total += float(normal_divergence(*at))
+            total += 10.0 * float(laplace_divergence(at[0] - other[i], at[1], 6.0))
     assert found.item() == pytest.approx(total / 8, rel=1e-10)
 
 
@@ -134,17 +134,9 @@ def test_training_finds_the_place():
     assert best > 0.9
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"rate": 0.0}, "rate positive"),
-        ({"gamma": -1.0}, "at least 0"),
-        ({"shape": (1, 20, 20)}, "multiples of 16"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(arguments, words):
-    with pytest.raises(DemixError, match=words):
-        SlowVAE(**{"dim": 2, "shape": SHAPE, **arguments})
+def test_images_that_it_cannot_draw_are_refused():
+    with pytest.raises(DemixError, match="multiples of 16"):
+        SlowVAE(2, (1, 20, 20))
 
 
 def test_an_encoder_without_variances_is_refused(model):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -73,9 +73,7 @@ class ImageNetX:
         return np.column_stack([self.factors, self.classes < _CLASSES // 2])
 
 
-def imagenet_x(
-    path: str | Path | None = None, *, which: Literal["multi", "top"] = "multi"
-) -> ImageNetX:
+def imagenet_x(path: str | Path | None = None) -> ImageNetX:
     """Read annotations of ImageNet-X (Idrissi et al. 2022).
 
     Parameters
@@ -83,15 +81,8 @@ def imagenet_x(
     path : path, optional
         A ``.jsonl`` file of the layout of the package ``imagenet-x``: in each line an object with
         ``file_name``, ``class`` and the sixteen factors as 0 or 1; text beside them is ignored.
-        By default the file of the validation set inside that package, if it is installed. The
-        package itself is not imported.
-    which : "multi" or "top"
-        Without a path: all factors of a photograph, or only the one that matters most.
-
-    Returns
-    -------
-    ImageNetX
-        One row for each photograph.
+        By default the file of the validation set inside that package with all factors of a
+        photograph, if it is installed. The package itself is not imported.
 
     References
     ----------
@@ -112,21 +103,16 @@ def imagenet_x(
     >>> annotations.names, int(annotations.factors.sum()), annotations.targets.shape
     (('a.JPEG',), 1, (1, 17))
     """
-    if which not in ("multi", "top"):
-        raise DemixError(f"which must be 'multi' or 'top', but got {which!r}.")
-    path = _of_package(which) if path is None else Path(path)
+    path = _of_package() if path is None else Path(path)
     if not is_there(path):
         raise DemixError(f"Expected annotations of ImageNet-X (.jsonl), but {path} is no file.")
     check_kind(path, "a text file")
-    names, factors, classes = [], [], []
-    for where, row in _rows(path):
-        names.append(_checked_name(row, where))
-        factors.append(_checked_factors(row, where))
-        classes.append(_checked_class(row["class"], where))
-    if not names:
+    rows = list(_rows(path))
+    if not rows:
         raise DemixError(f"Expected annotations of ImageNet-X, but {path} has no lines.")
+    names, factors, classes = zip(*rows, strict=True)
     _refuse_twice(names, path)
-    return ImageNetX(tuple(names), np.array(factors, dtype=bool), np.array(classes, dtype=np.int64))
+    return ImageNetX(names, np.array(factors, dtype=bool), np.array(classes, dtype=np.int64))
 
 
 def class_labels(path: str | Path) -> dict[str, int]:
@@ -147,7 +133,7 @@ def class_labels(path: str | Path) -> dict[str, int]:
     return dict(zip(names, labels, strict=True))
 
 
-def _of_package(which: str) -> Path:
+def _of_package() -> Path:
     found = find_spec("imagenet_x")
     if found is None or not found.submodule_search_locations:
         raise DemixError(
@@ -155,11 +141,11 @@ def _of_package(which: str) -> Path:
             "not installed; give a .jsonl file, or install it with: pip install imagenet-x."
         )
     folder = Path(next(iter(found.submodule_search_locations)))
-    return folder / "annotations" / f"imagenet_x_val_{which}_factor.jsonl"
+    return folder / "annotations" / "imagenet_x_val_multi_factor.jsonl"
 
 
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Go through the objects of a file, each with words that say where it stands."""
+def _rows(path: Path) -> Iterator[tuple[str, list[bool], int]]:
+    """Go through name, factors and class of each photograph."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -185,14 +171,12 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 f"Expected file_name, class and {len(FACTORS)} factors in each line, but {where} "
                 f"has no {missing[0]!r}."
             )
-        yield where, row
-
-
-def _checked_name(row: dict[str, Any], where: str) -> str:
-    if not isinstance(row["file_name"], str) or not row["file_name"]:
-        raise DemixError(f"Expected a file_name, but {where} has {_shown(row['file_name'])}.")
-    # Annotations of some sets hold paths; photographs are known by their last part.
-    return row["file_name"].rpartition("/")[2]
+        name = row["file_name"]
+        if not isinstance(name, str) or not name:
+            raise DemixError(f"Expected a file_name, but {where} has {_shown(name)}.")
+        factors = _checked_factors(row, where)
+        # Annotations of some sets hold paths; photographs are known by their last part.
+        yield name.rpartition("/")[2], factors, _checked_class(row["class"], where)
 
 
 def _checked_factors(row: dict[str, Any], where: str) -> list[bool]:

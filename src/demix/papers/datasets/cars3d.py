@@ -27,15 +27,11 @@ _LARGEST = 2**25
 
 
 def open_cars3d(path: Path, *, callback: Progress) -> FactorImages:
-    """Open ``nips2015-analogy-data.tar.gz``, or the folder ``cars`` of its meshes.
+    """Open ``nips2015-analogy-data.tar.gz``, or its folder ``cars`` of meshes (Reed et al. 2015).
 
     Each of 183 files ``car_..._mesh.mat`` holds one car, seen from 24 azimuths and 4 elevations at
     128 x 128. Images are read once and reduced to 64 x 64, the mean of four pixels each, 216 MB.
     Cars are numbered from 0 to 182 in the order of their names.
-
-    References
-    ----------
-    S. Reed, Y. Zhang, Y. Zhang, H. Lee (2015). *Deep Visual Analogy-Making.* NeurIPS.
     """
     cars: dict[str, np.ndarray] = {}
     for name, content in _meshes(path):
@@ -85,18 +81,13 @@ def _meshes(path: Path) -> Iterator[tuple[str, bytes]]:
     with demix_errors(problem, "fetch it again"), tarfile.open(path) as archive:
         for member in archive:
             # A link has no size of its own.
-            if not member.isreg() or not _is_mesh(member.name):
+            if not (member.isreg() and PurePosixPath(member.name).match("car_*_mesh.mat")):
                 continue
             if member.size > _LARGEST:
                 raise EOFError(f"{shortened(member.name)} claims {member.size} bytes")
             opened = archive.extractfile(member)
             assert opened is not None
             yield member.name, opened.read()
-
-
-def _is_mesh(name: str) -> bool:
-    last = PurePosixPath(name).name
-    return last.startswith("car_") and last.endswith("_mesh.mat")
 
 
 def _views(name: str, content: bytes, path: Path) -> np.ndarray:

@@ -11,12 +11,7 @@ import numpy as np
 from demix._support.errors import DemixError, warn
 from demix._support.memory import check_memory
 from demix.data.images import open_image
-from demix.papers.datasets.factor_images import (
-    ArrayPixels,
-    FactorColumn,
-    FactorImages,
-    Progress,
-)
+from demix.papers.datasets.factor_images import ArrayPixels, FactorColumn, FactorImages, Progress
 from demix.papers.datasets.npz import read_array
 
 KEYS = {"data", "offset", "object_id", "angle_deg"}
@@ -69,7 +64,17 @@ def open_coil100(path: Path, *, callback: Progress) -> FactorImages:
         decoded.append(image)
     callback(number, number, f"images of {path.name}")
     kept = np.array([image is not None for image in decoded], dtype=bool)
-    _check_skipped(kept, path)
+    bad = np.flatnonzero(~kept)
+    if len(bad) > _MOST_SKIPPED * number:
+        raise DemixError(
+            f"Expected images that can be decoded, but {len(bad)} of the {number} in {path} "
+            f"cannot, the first of them number {bad[0]}; fetch it again."
+        )
+    if len(bad):
+        warn(
+            f"{len(bad)} of the {number} images in {path} cannot be decoded and are left out; "
+            f"the first of them is number {bad[0]}."
+        )
     images = [image for image in decoded if image is not None]
     names, codes = np.unique(objects, return_inverse=True)
     columns = (
@@ -77,8 +82,7 @@ def open_coil100(path: Path, *, callback: Progress) -> FactorImages:
         FactorColumn("angle", "periodic", period=360, within="object"),
     )
     factors = np.column_stack([codes, angles]).astype(np.float32)[kept]
-    pixels = ArrayPixels(np.stack(images))
-    return FactorImages("coil100", pixels, columns, factors, skipped=int((~kept).sum()))
+    return FactorImages("coil100", ArrayPixels(np.stack(images)), columns, factors)
 
 
 def _decoded(content: bytes) -> np.ndarray | None:
@@ -87,17 +91,3 @@ def _decoded(content: bytes) -> np.ndarray | None:
         return np.asarray(open_image(BytesIO(content), "RGB"))
     except DemixError:
         return None
-
-
-def _check_skipped(kept: np.ndarray, path: Path) -> None:
-    bad = np.flatnonzero(~kept)
-    if len(bad) > _MOST_SKIPPED * len(kept):
-        raise DemixError(
-            f"Expected images that can be decoded, but {len(bad)} of the {len(kept)} in {path} "
-            f"cannot, the first of them number {bad[0]}; fetch it again."
-        )
-    if len(bad):
-        warn(
-            f"{len(bad)} of the {len(kept)} images in {path} cannot be decoded and are left out; "
-            f"the first of them is number {bad[0]}."
-        )

@@ -163,8 +163,6 @@ class FactorImages:
         What the ``k`` factors are.
     values : ndarray (N, k), float32
         Their values; categories are numbered from 0.
-    skipped : int
-        How many images of the file could not be decoded and are left out.
 
     Examples
     --------
@@ -182,7 +180,6 @@ class FactorImages:
     pixels: Pixels
     columns: tuple[FactorColumn, ...]
     values: np.ndarray
-    skipped: int = 0
 
     def __post_init__(self) -> None:
         if self.values.shape != (self.pixels.shape[0], len(self.columns)):
@@ -255,13 +252,6 @@ class FactorImages:
 
 
 def grid(sizes: tuple[int, ...]) -> np.ndarray:
-    """Return all combinations ``(N, k)`` of whole numbers below ``sizes``, the last one fastest.
-
-    Examples
-    --------
-    >>> from demix.papers.datasets.factor_images import grid
-    >>> grid((2, 2)).tolist()
-    [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
-    """
+    """Return all combinations ``(N, k)`` of whole numbers below ``sizes``, the last one fastest."""
     places = np.indices(sizes, dtype=np.float32)
     return places.reshape(len(sizes), -1).T.copy()

@@ -11,13 +11,7 @@ from demix._support.errors import DemixError, demix_errors, need, shortened
 from demix._support.memory import check_memory
 from demix.data.formats import check_kind
 from demix.data.npy_files import DEFLATED
-from demix.papers.datasets.factor_images import (
-    FactorColumn,
-    FactorImages,
-    H5Pixels,
-    Progress,
-    grid,
-)
+from demix.papers.datasets.factor_images import FactorColumn, FactorImages, H5Pixels, Progress, grid
 from demix.papers.datasets.npz import image_array, read_array
 
 DSPRITES = (
@@ -61,17 +55,12 @@ _MPI3D_SIZES = {(6, 6, 2, 3, 3, 40, 40): MPI3D, (4, 4, 2, 3, 3, 40, 40): _EARLY}
 
 
 def open_dsprites(path: Path, *, callback: Progress) -> FactorImages:
-    """Open ``dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz``: 737 280 images of 64 x 64.
+    """Open ``dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz`` (Matthey et al. 2017).
 
-    The official file is compressed, so its images are kept in memory as bits, 377 MB. Zeros and
-    ones become 0 and 255. Shapes are numbered from 0, the other factors have the values of the
-    file; the first and the last orientation are the same one. The file also holds a pickle about
-    its origin, which is never opened.
-
-    References
-    ----------
-    L. Matthey, I. Higgins, D. Hassabis, A. Lerchner (2017). *dSprites: Disentanglement testing
-    Sprites dataset.*
+    The official file is compressed, so its 737 280 images of 64 x 64 are kept in memory as bits,
+    377 MB. Zeros and ones become 0 and 255. Shapes are numbered from 0, the other factors have the
+    values of the file; the first and the last orientation are the same one. The file also holds a
+    pickle about its origin, which is never opened.
     """
     values, classes = (read_array(path, key) for key in ("latents_values", "latents_classes"))
     numbers = values.dtype.kind in "biuf" and classes.dtype.kind in "biuf"
@@ -93,15 +82,10 @@ def open_dsprites(path: Path, *, callback: Progress) -> FactorImages:
 
 
 def open_mpi3d(path: Path, *, callback: Progress) -> FactorImages:
-    """Open ``mpi3d_toy.npz``, ``mpi3d_realistic.npz`` or ``mpi3d_real.npz``.
+    """Open ``mpi3d_toy.npz``, ``mpi3d_realistic.npz`` or ``mpi3d_real.npz`` (Gondal et al. 2019).
 
     Each holds 1 036 800 images of 64 x 64, one for each combination of the factors, the last of
     them changing fastest. Only the name of the file says which of the three it is.
-
-    References
-    ----------
-    M. W. Gondal et al. (2019). *On the Transfer of Inductive Bias from Simulation to the Real
-    World: a New Disentanglement Dataset.* NeurIPS.
     """
     named = [name for name in _VARIANTS if path.stem.endswith(name.removeprefix("mpi3d_"))]
     if len(named) != 1:
@@ -121,12 +105,7 @@ def open_mpi3d(path: Path, *, callback: Progress) -> FactorImages:
 
 
 def open_shapes3d(path: Path) -> FactorImages:
-    """Open ``3dshapes.h5``: 480 000 images of 64 x 64, which stay in the file.
-
-    References
-    ----------
-    C. Burgess, H. Kim (2018). *3D Shapes Dataset.*
-    """
+    """Open ``3dshapes.h5`` (Burgess and Kim 2018): 480 000 images of 64 x 64, which stay there."""
     h5py = need("h5py", "3D Shapes", "papers")
     check_kind(path, "an HDF5 file")
     problem = f"Expected a whole HDF5 file, but {path} is truncated or damaged"

@@ -28,31 +28,17 @@ _DAMAGE = (OSError, EOFError, tarfile.TarError, lzma.LZMAError, zlib.error, Demi
 
 
 class ImageBatch(NamedTuple):
-    """Some images of :class:`ImageFiles`.
-
-    Attributes
-    ----------
-    names : list of str
-        File names, without folders.
-    pixels : array (B, H, W, 3) of uint8
-        The images.
-    """
+    """File ``names``, without folders, and ``pixels`` ``(B, H, W, 3)`` of uint8."""
 
     names: list[str]
     pixels: np.ndarray
 
 
 class ImageFiles:
-    """Photographs of a folder or a tar archive, made by :func:`open_images`.
+    """Photographs of a folder or a tar archive, ``source``; made by :func:`open_images`.
 
-    Attributes
-    ----------
-    source : Path
-        The folder or the archive.
-    names : tuple of str
-        File names without folders, in the order of the archive, or sorted.
-    side : int
-        Width and height of images when they are read.
+    ``names`` are without folders, in the order of the archive, or sorted; ``side`` is width and
+    height of images when they are read.
     """
 
     def __init__(self, source: Path, members: dict[str, str], side: int) -> None:
@@ -139,11 +125,6 @@ def open_images(path: str | Path, *, side: int = 224) -> ImageFiles:
         ``.jpg``, ``.webp``, ``.tif`` and ``.bmp`` files. Nothing is unpacked.
     side : int
         Width and height of the images that are handed out.
-
-    Returns
-    -------
-    ImageFiles
-        Names and batches.
 
     Examples
     --------

@@ -15,8 +15,7 @@ from torch import Tensor
 from demix._support.errors import DemixError
 from demix._support.memory import check_memory
 from demix._support.provenance import digest_of
-from demix.papers.datasets.mots import Video, read_mots
-from demix.papers.datasets.runs import sampled
+from demix.papers.datasets.mots import Video, read_mots, sampled
 from demix.processes.process import Pairs
 
 _SIDE = 64
@@ -124,27 +123,14 @@ def kitti_masks(*paths: str | Path) -> KittiMasks:
     The recipe is that of Klindt et al. (2021): masks of pedestrians are brought to a height
     of 64 pixels, cut into six windows of 64 x 64, and left out where a window shows less than 30
     pixels of a pedestrian; what is left of one pedestrian in one window, frame after frame, is a
-    sequence. What the paper leaves open was settled as follows.
-
-    - Masks are sampled at the nearest pixel, so that they stay masks. The width becomes
-      :math:`w = \lfloor 64 W / H \rfloor`.
-    - Windows lie at :math:`k \lfloor (w - 64) / 5 \rfloor`, :math:`k = 0..5`: evenly, from the
-      left edge to within 4 pixels of the right one. They overlap, by half in KITTI.
-    - Frames are consecutive if their numbers are. A frame without the pedestrian, or with too
-      little of them, ends a sequence; the next one begins another.
-    - A sequence has at least 3 frames.
+    sequence. The page on data sets says how what the paper leaves open was settled.
 
     Parameters
     ----------
     *paths : str or Path
         Folders that are searched for ``.txt`` files, tar or zip archives of such, or the files
         themselves. The published set is made of the 21 videos of KITTI-MOTS and the 4 of
-        MOTSChallenge, and has 2120 sequences with 84 626 frames.
-
-    Returns
-    -------
-    KittiMasks
-        4 kB for each frame.
+        MOTSChallenge, and has 2120 sequences with 84 626 frames, each of 4 kB.
 
     References
     ----------

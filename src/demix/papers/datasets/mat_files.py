@@ -40,16 +40,6 @@ def read_mat(raw: bytes, name: str) -> np.ndarray | None:
     A file is a header and a list of elements, each a type, a length and so many bytes, filled up to
     eight; an array is an element of elements: flags, sizes, name and numbers, in column-major
     order. Anything else raises ``ValueError``. See The MathWorks (2024), *MAT-File Format*.
-
-    Examples
-    --------
-    >>> from io import BytesIO
-    >>> from scipy.io import savemat
-    >>> from demix.papers.datasets.mat_files import read_mat
-    >>> file = BytesIO()
-    >>> savemat(file, {"x": [[1.5, 2.0]]})
-    >>> read_mat(file.getvalue(), "x")
-    array([[1.5, 2. ]])
     """
     if len(raw) < _HEADER or raw[126:128] not in (b"IM", b"MI"):
         raise ValueError("it is no MATLAB file of version 5")

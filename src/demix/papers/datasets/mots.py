@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,6 @@ import numpy as np
 from demix._support.errors import DemixError, demix_errors, shortened
 from demix._support.files import is_there, open_regular
 from demix._support.memory import check_memory
-from demix.papers.datasets.runs import Runs, read_runs
 
 _PEDESTRIAN = 2
 _FIELDS = ("frame", "id", "class", "height", "width", "mask")
@@ -38,14 +37,10 @@ class Video(NamedTuple):
 def read_mots(path: str | Path) -> list[Video]:
     """Read the pedestrians of all videos of a folder, an archive or one ``.txt`` file.
 
-    Each file is a video, each line an object: ``frame id class height width mask`` with
-    ``id = 1000 class + track``, class 2 for pedestrians, and the mask as compressed run lengths of
-    COCO. KITTI-MOTS (``instances_txt``) and MOTSChallenge (``gt.txt``) are written so. Videos
-    without pedestrians are left out.
-
-    References
-    ----------
-    Voigtlaender et al. (2019), MOTS: Multi-Object Tracking and Segmentation.
+    Each file is a video, each line an object: ``frame id class height width mask`` with ``id = 1000
+    class + track``, class 2 for pedestrians, and the mask as compressed run lengths of COCO
+    (Voigtlaender et al. 2019). KITTI-MOTS (``instances_txt``) and MOTSChallenge (``gt.txt``) are
+    written so. Videos without pedestrians are left out.
     """
     path = Path(path)
     if not os.path.isdir(path) and not is_there(path):
@@ -125,74 +120,130 @@ def _pedestrians(name: str, text: bytes) -> Video | None:
             f"Expected lines of MOTS annotations, but {name} is empty; fetch it again or remove it."
         )
     fields = [line.split() for line in lines]
-    for number, found in enumerate(fields, start=1):
+    for number, found in enumerate(fields):
         if len(found) != len(_FIELDS):
-            raise DemixError(
-                f"Expected 6 fields ({' '.join(_FIELDS)}) in each line, but line {number} of "
-                f"{name} has {len(found)}; fetch the file again, or remove it if it is no "
-                "annotation."
-            )
+            has = f"has {len(found)}; fetch the file again, or remove it if it is no annotation"
+            raise _wrong(f"6 fields ({' '.join(_FIELDS)})", name, number, has)
     numbers = _numbers(name, fields)
     objects = numbers[:, 2] == _PEDESTRIAN
     if not objects.any():
         return None
     frame, identity, _, height, width = numbers[objects].T
-    line = np.flatnonzero(objects) + 1
-    again = _repeated(frame, identity)
-    if len(again):
-        raise DemixError(
-            f"Expected each object once in a frame, but line {line[again[0]]} of {name} has object "
-            f"{identity[again[0]]} in frame {frame[again[0]]} again; remove one of them."
-        )
+    line = np.flatnonzero(objects)
+    _, first = np.unique(np.stack([frame, identity]), axis=1, return_index=True)
+    for again in np.setdiff1d(np.arange(len(frame)), first)[:1]:
+        has = f"has object {identity[again]} in frame {frame[again]} again; remove one of them"
+        raise _wrong("each object once in a frame", name, line[again], has)
     size = (int(height[0]), int(width[0]))
     runs = read_runs(
         [f[5] for f, kept in zip(fields, objects, strict=True) if kept], size[0] * size[1]
     )
     if not runs.whole.all():
-        raise DemixError(
-            f"Expected a mask of {size[0]} x {size[1]} pixels as compressed run lengths of COCO in "
-            f"line {line[runs.whole.argmin()]} of {name}, but it does not decode to one; fetch the "
-            "file again."
-        )
+        expected = f"a mask of {size[0]} x {size[1]} pixels as compressed run lengths of COCO"
+        has = "does not decode to one; fetch the file again"
+        raise _wrong(expected, name, line[runs.whole.argmin()], has)
     return Video(name, *size, frame, identity, runs)
 
 
 def _numbers(name: str, fields: list[list[bytes]]) -> np.ndarray:
     """Return frame, id, class, height and width of each line, ``(L, 5)``, checked."""
     numbers = np.empty((len(fields), 5), dtype=np.int64)
-    for place, found in enumerate(fields):
+    for line, found in enumerate(fields):
         try:
-            numbers[place] = [int(field) for field in found[:5]]
+            numbers[line] = [int(field) for field in found[:5]]
         except (ValueError, OverflowError) as error:
-            raise DemixError(
-                f"Expected whole numbers before the mask in each line, but line {place + 1} of "
-                f"{name} has {shortened(b' '.join(found[:5]).decode(errors='replace'))!r}."
-            ) from error
+            has = f"has {shortened(b' '.join(found[:5]).decode(errors='replace'))!r}"
+            raise _wrong("whole numbers before the mask", name, line, has) from error
     _, identity, kind, height, width = numbers.T
-    wrong = np.flatnonzero((identity // 1000 != kind) | (numbers < 0).any(axis=1))
-    if len(wrong):
-        raise DemixError(
-            f"Expected an id of 1000 times the class plus the track, but line {wrong[0] + 1} of "
-            f"{name} has id {identity[wrong[0]]} and class {kind[wrong[0]]}."
-        )
+    for line in np.flatnonzero((identity // 1000 != kind) | (numbers < 0).any(axis=1))[:1]:
+        has = f"has id {identity[line]} and class {kind[line]}"
+        raise _wrong("an id of 1000 times the class plus the track", name, line, has)
     sides = numbers[:, 3:]
-    small = np.flatnonzero(((sides < 1) | (sides > _LARGEST)).any(axis=1))
-    if len(small):
-        raise DemixError(
-            f"Expected images of 1 to {_LARGEST} pixels on each side, but line {small[0] + 1} of "
-            f"{name} is {height[small[0]]} x {width[small[0]]}."
-        )
-    other = np.flatnonzero((height != height[0]) | (width != width[0]))
-    if len(other):
-        raise DemixError(
-            f"Expected masks of one size in a video, {height[0]} x {width[0]} as in line 1, but "
-            f"line {other[0] + 1} of {name} is {height[other[0]]} x {width[other[0]]}; is it of "
-            "another video?"
-        )
+    for line in np.flatnonzero(((sides < 1) | (sides > _LARGEST)).any(axis=1))[:1]:
+        expected = f"images of 1 to {_LARGEST} pixels on each side"
+        raise _wrong(expected, name, line, f"is {height[line]} x {width[line]}")
+    for line in np.flatnonzero((height != height[0]) | (width != width[0]))[:1]:
+        expected = f"masks of one size in a video, {height[0]} x {width[0]} as in line 1"
+        has = f"is {height[line]} x {width[line]}; is it of another video?"
+        raise _wrong(expected, name, line, has)
     return numbers
 
 
-def _repeated(frame: np.ndarray, identity: np.ndarray) -> np.ndarray:
-    """Return the places of objects that were in their frame already."""
-    _, first = np.unique(np.stack([frame, identity]), axis=1, return_index=True)
-    return np.setdiff1d(np.arange(len(frame)), first)
+def _wrong(expected: str, name: str, line: int, found: str) -> DemixError:
+    """Return the error of a line, counted from 0."""
+    text = f"Expected {expected}, but line {line + 1} of {name} {found}"
+    return DemixError(text if text.endswith("?") else f"{text}.")
+
+
+# Characters stand for 6 bits: 5 of a number, and one that says whether it goes on.
+_FIRST, _BITS, _GOES_ON, _SIGN = 48, 5, 32, 16
+# Longer numbers than these could not count the pixels of any image, and would not fit into int64.
+_LONGEST = 8
+
+
+class Runs(NamedTuple):
+    """Runs of ``M`` masks: ``lengths`` of all, background first, then in turns.
+
+    Those of a mask begin at ``first``; ``whole`` says whether they cover the image exactly.
+    """
+
+    lengths: np.ndarray
+    first: np.ndarray
+    whole: np.ndarray
+
+
+def read_runs(codes: Sequence[bytes], pixels: int) -> Runs:
+    """Read COCO's compressed run lengths, all codes in one pass.
+
+    A number is written in groups of 5 bits, lowest first, as two's complement; from the fourth run
+    on, what is written is the difference to the run before the last one. The runs of each mask must
+    add up to ``pixels``.
+    """
+    digits = np.frombuffer(b"".join(codes), np.uint8).astype(np.int64) - _FIRST
+    ends = np.cumsum([len(code) for code in codes])
+    is_last = (digits & _GOES_ON) == 0
+    readable = (digits >= 0) & (digits < 2 * _GOES_ON)
+    # A code that ends within a number must not swallow the beginning of the next.
+    readable[ends - 1] &= is_last[ends - 1]
+    is_last[ends - 1] = True
+    last = np.flatnonzero(is_last)
+    start = np.append(0, last[:-1] + 1)
+    place = np.arange(len(digits)) - np.repeat(start, last - start + 1)
+    readable &= place < _LONGEST
+    place = place.clip(max=_LONGEST)
+    numbers = np.add.reduceat((digits & (_GOES_ON - 1)) << (_BITS * place), start)
+    numbers -= ((digits[last] & _SIGN) > 0) * (1 << (_BITS * (place[last] + 1)))
+    first = np.append(0, np.searchsorted(last, ends - 1) + 1)
+    lengths = _undo_differences(numbers, first)
+    covered = np.add.reduceat(lengths, first[:-1]) == pixels
+    shortest = np.minimum.reduceat(lengths, first[:-1])
+    legible = np.logical_and.reduceat(readable, np.append(0, ends[:-1]))
+    return Runs(lengths, first, covered & (shortest >= 0) & legible)
+
+
+def sampled(runs: Runs, height: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return the pixels ``(M, h, w)`` of whole masks at rising ``rows`` and ``columns`` only.
+
+    Runs go down the columns, from left to right.
+    """
+    # Sampled pixels in the order of the runs; the ends of runs are looked up among them.
+    pixels = (columns[:, None] * height + rows).ravel()
+    begins = np.cumsum(runs.lengths) - runs.lengths
+    within = begins - np.repeat(begins[runs.first[:-1]], np.diff(runs.first))
+    seen = np.searchsorted(pixels, within + runs.lengths) - np.searchsorted(pixels, within)
+    turn = np.arange(len(runs.lengths)) - np.repeat(runs.first[:-1], np.diff(runs.first))
+    masks = np.repeat(turn % 2 == 1, seen)
+    return masks.reshape(-1, len(columns), len(rows)).transpose(0, 2, 1)
+
+
+def _undo_differences(numbers: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Add up every second number of each mask, leaving its first as it is."""
+    turn = np.arange(len(numbers)) - np.repeat(first[:-1], np.diff(first))
+    lengths = numbers.copy()
+    for parity in (0, 1):
+        takes_part = (turn % 2 == parity) & (turn > 0)
+        total = np.cumsum(np.where(takes_part, numbers, 0))
+        # The first number of a mask takes no part: up to it is what came before the mask.
+        before = np.repeat(total[first[:-1]], np.diff(first))
+        lengths[takes_part] = (total - before)[takes_part]
+    return lengths

@@ -19,15 +19,7 @@ _CELLS, _LOOKED_AT = 1024, 32
 
 
 class Realised(NamedTuple):
-    """How far positives are from their anchors.
-
-    Attributes
-    ----------
-    drawn : Tensor (B,)
-        Euclidean distance of what the conditional drew.
-    matched : Tensor (B,)
-        That of the latent that stands for it.
-    """
+    """Distances ``(B,)`` from the anchors: of what was drawn, and of what was matched to it."""
 
     drawn: Tensor
     matched: Tensor
@@ -40,9 +32,7 @@ class NearestPairs:
               j = \operatorname{arg\,min}_{k \ne i} |\tilde z - z_k|_2
 
     So Zimmermann et al. (2021) pair the images of 3DIdent. Pairs can be no closer than the set is
-    dense: the nearest of 250 000 latents, uniform in :math:`[-1, 1]^{10}`, is about 0.5 away, while
-    Normal noise with :math:`\sigma = 0.1` goes 0.3 far. What is matched then follows the spacing of
-    the set more than the conditional; :meth:`realised` shows both.
+    dense; :meth:`realised` shows how far the conditional goes, and how far the pairs are.
 
     Parameters
     ----------
@@ -53,13 +43,8 @@ class NearestPairs:
 
     Notes
     -----
-    Needs the extra ``pairs`` (FAISS). The search is exact up to 40 960 latents; above, it looks
-    into 32 of 1024 cells, and almost always finds the nearest.
-
-    References
-    ----------
-    Zimmermann et al. (2021), Contrastive Learning Inverts the Data Generating Process; Johnson
-    et al. (2019), Billion-scale Similarity Search with GPUs.
+    Needs the extra ``papers`` (FAISS). The search is exact up to 40 960 latents; above, it looks
+    into 32 of 1024 cells (Johnson et al. 2019), and almost always finds the nearest.
 
     Examples
     --------
@@ -75,10 +60,7 @@ class NearestPairs:
     (torch.Size([512]), False)
     >>> [round(float(side.mean()), 2) for side in pairs.realised(512, generator=generator)]
     [0.08, 0.09]
-
-    Row numbers for ``positives`` of an estimator:
-
-    >>> torch.stack([index, positive], dim=1).shape
+    >>> torch.stack([index, positive], dim=1).shape  # for ``positives`` of an estimator
     torch.Size([512, 2])
     """
 
@@ -99,7 +81,14 @@ class NearestPairs:
                 "; rescale them."
             )
         self.conditional = conditional
-        self._index = _built(self.latents.numpy())
+        faiss = need("faiss", "Matching nearest latents", "papers")
+        if len(matrix) <= _EXACT:
+            self._index = faiss.IndexFlatL2(dim)
+        else:
+            self._index = faiss.index_factory(dim, f"IVF{_CELLS},Flat")
+            self._index.train(self.latents.numpy())
+            self._index.nprobe = _LOOKED_AT
+        self._index.add(self.latents.numpy())
 
     def __len__(self) -> int:
         return len(self.latents)
@@ -127,16 +116,3 @@ class NearestPairs:
         first, second = torch.from_numpy(found).to(device).T
         # Where the noise is smaller than the spacing, the nearest is the anchor itself.
         return index, torch.where(first == index, second, first), drawn
-
-
-def _built(latents: np.ndarray) -> Any:
-    """Return an index of latents ``(N, n)`` of float32."""
-    faiss = need("faiss", "Matching nearest latents", "papers")
-    if len(latents) <= _EXACT:
-        index = faiss.IndexFlatL2(latents.shape[1])
-    else:
-        index = faiss.index_factory(latents.shape[1], f"IVF{_CELLS},Flat")
-        index.train(latents)
-        index.nprobe = _LOOKED_AT
-    index.add(latents)
-    return index

@@ -12,12 +12,7 @@ from demix._support.files import is_there
 from demix.data.formats import looks_like
 from demix.papers.datasets.cars3d import is_cars3d, open_cars3d
 from demix.papers.datasets.coil100 import KEYS, open_coil100
-from demix.papers.datasets.factor_images import (
-    ArrayPixels,
-    FactorColumn,
-    FactorImages,
-    Progress,
-)
+from demix.papers.datasets.factor_images import ArrayPixels, FactorColumn, FactorImages, Progress
 from demix.papers.datasets.grids import DSPRITES_KEYS, open_dsprites, open_mpi3d, open_shapes3d
 from demix.papers.datasets.npz import array_names
 from demix.papers.datasets.smallnorb import is_smallnorb, open_smallnorb
@@ -45,10 +40,6 @@ def open_factor_images(
         of COIL-100, or a folder of ``demix render``.
     callback : callable
         ``callback(done, total, what)`` while a file is read.
-
-    Returns
-    -------
-    FactorImages
 
     Examples
     --------

@@ -9,9 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demix._support.errors import DemixError
 from demix.data.rows import array_rows
-from demix.distributions.base import Conditional
 from demix.distributions.generalized_normal import Laplace, Normal
 from demix.papers.datasets.nearest import NearestPairs
 from demix.papers.datasets.simclr import SimCLRViews
@@ -30,19 +28,6 @@ class RenderedPairs:
     is the image whose latents are nearest to a draw, as in the paper. ``width`` is the scale of
     the conditional, for all latents or one for each: Theorems 5 and 6 hold for any. A latent that
     is hard to see is found sooner the narrower it is and the wider the others are.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import torch
-    >>> from demix.papers.datasets.rendered import RenderedPairs
-    >>> from demix.papers import Order, open_rendered, render_folder
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     order = Order("sprites", n=20, size=16, pairs="normal:0.1")
-    ...     pairs = RenderedPairs(open_rendered(render_folder(order, folder)), "normal")
-    ...     drawn = pairs.sample(4, generator=torch.Generator().manual_seed(0))
-    >>> pairs.exact, drawn.x.shape, drawn.z.shape
-    (True, torch.Size([4, 3, 16, 16]), torch.Size([4, 5]))
     """
 
     def __init__(
@@ -59,8 +44,12 @@ class RenderedPairs:
         self._nearest: NearestPairs | None = None
         if not self.exact and self._views is None:
             latents = np.asarray(rendered.latents[: self.training])
-            widths = _widths(width, latents.shape[1])
-            self._nearest = NearestPairs(latents / widths, _conditional(noise, widths))
+            widths = np.broadcast_to(np.asarray(width, dtype=np.float32), latents.shape[1])
+            # In units of their widths, all latents have one conditional.
+            reach = (1 / widths).tolist()
+            box = Box(len(widths), low=[-end for end in reach], high=reach)
+            conditional = Normal(box, 1.0) if noise == "normal" else Laplace(box, 1.0)
+            self._nearest = NearestPairs(latents / widths, conditional)
 
     @property
     def drawn(self) -> bool:
@@ -104,24 +93,6 @@ class RenderedPairs:
         if part == "train":
             return np.arange(min(most, self.training))
         return np.arange(self.training, min(len(self.rendered.images), self.training + most))
-
-
-def _widths(width: float | Sequence[float], latents: int) -> np.ndarray:
-    """Return one positive width for each latent."""
-    widths = np.asarray(width, dtype=np.float32)
-    if widths.shape not in [(), (latents,)] or not (np.isfinite(widths) & (widths > 0)).all():
-        raise DemixError(
-            f"width must be one positive number or one for each of the {latents} latents, but got "
-            f"{width!r}."
-        )
-    return np.broadcast_to(widths, latents)
-
-
-def _conditional(noise: PairNoise, widths: np.ndarray) -> Conditional:
-    """Return the conditional of latents in units of their widths."""
-    reach = (1 / widths).tolist()
-    box = Box(len(widths), low=[-end for end in reach], high=reach)
-    return Normal(box, 1.0) if noise == "normal" else Laplace(box, 1.0)
 
 
 def as_floats(images: np.ndarray) -> Tensor:

@@ -12,7 +12,7 @@ import numpy as np
 from demix._support.errors import DemixError, demix_errors
 from demix._support.memory import check_memory
 from demix.data.npy_files import DEFLATED
-from demix.papers.datasets.factor_images import ArrayPixels, FactorColumn, FactorImages, Pixels
+from demix.papers.datasets.factor_images import ArrayPixels, FactorColumn, FactorImages
 
 PARTS = ("5x46789x9x18x6x2x96x96-training", "5x01235x9x18x6x2x96x96-testing")
 COLUMNS = (
@@ -26,36 +26,12 @@ COLUMNS = (
 )
 
 
-class JoinedPixels(Pixels):
-    """Images of several sources, one after the other."""
-
-    def __init__(self, sources: list[ArrayPixels]) -> None:
-        self._sources = sources
-        self._ends = np.cumsum([source.shape[0] for source in sources])
-        self.shape = (int(self._ends[-1]), *sources[0].shape[1:])
-
-    def read(self, rows: np.ndarray) -> np.ndarray:
-        """Return the images at ``rows``."""
-        images = np.empty((len(rows), *self.shape[1:]), dtype=np.uint8)
-        which = np.searchsorted(self._ends, rows, side="right")
-        for number, source in enumerate(self._sources):
-            places = np.flatnonzero(which == number)
-            first = self._ends[number] - source.shape[0]
-            images[places] = source.read(rows[places] - first)
-        return images
-
-
 def open_smallnorb(path: Path) -> FactorImages:
-    """Open a folder of the matrix files of smallNORB, compressed (``.gz``) or not.
+    """Open a folder of the matrix files of smallNORB (LeCun et al. 2004), compressed or not.
 
     Two times 24 300 pairs of images of 96 x 96, of which the left one is taken; those for training
     come first, then those for testing, which show other toys. Without one of the two the other is
-    taken alone. Images of files that are not compressed stay there.
-
-    References
-    ----------
-    Y. LeCun, F. J. Huang, L. Bottou (2004). *Learning Methods for Generic Object Recognition with
-    Invariance to Pose and Lighting.* CVPR.
+    taken alone.
     """
     parts = [_part(path, part) for part in PARTS if _file(path, part, "dat") is not None]
     if not parts:
@@ -68,9 +44,8 @@ def open_smallnorb(path: Path) -> FactorImages:
             f"Expected images of one size in {path}, but got {sizes[0]} and {sizes[1]}; fetch them "
             "again."
         )
-    pixels = JoinedPixels([ArrayPixels(images) for images, _ in parts])
-    factors = np.concatenate([values for _, values in parts])
-    return FactorImages("smallnorb", pixels, COLUMNS, factors)
+    images, factors = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return FactorImages("smallnorb", ArrayPixels(images), COLUMNS, factors)
 
 
 def is_smallnorb(path: Path) -> bool:
@@ -121,33 +96,31 @@ _MOST_DIMENSIONS = 8
 
 
 def read_matrix(path: Path) -> np.ndarray:
-    """Return the array of a binary matrix file: mapped, or read once if it is compressed (.gz).
+    """Return the array of a binary matrix file, compressed (.gz) or not.
 
     Four bytes say the type of the numbers, four how many dimensions there are, then comes the size
     of each (at least three are written), then the numbers; all little-endian.
     """
-    packed = path.suffix == ".gz"
     problem = f"Expected a whole matrix file, but {path} is truncated or damaged"
-    with demix_errors(problem, "fetch it again"):
-        with gzip.open(path) if packed else path.open("rb") as file:
-            kind, dimensions = struct.unpack("<ii", file.read(8))
-            if kind not in _TYPES or not 1 <= dimensions <= _MOST_DIMENSIONS:
-                raise DemixError(
-                    f"Expected a binary matrix file, as NORB has them, but {path} begins otherwise."
-                )
-            written = max(3, dimensions)
-            sizes = struct.unpack(f"<{written}i", file.read(4 * written))[:dimensions]
-            if min(sizes) < 1:
-                raise DemixError(f"Expected a filled matrix, but {path} has the shape {sizes}.")
-            if packed:
-                dtype = np.dtype(_TYPES[kind])
-                needed = math.prod(sizes) * dtype.itemsize
-                if needed > DEFLATED * path.stat().st_size:
-                    raise EOFError(f"it claims {needed} bytes that are not there")
-                check_memory(2 * needed, f"Reading {path}", "unpack it, and it can stay on disk")
-                numbers = np.frombuffer(file.read(needed), dtype=np.uint8)
-                if len(numbers) < needed:
-                    raise EOFError(f"it holds {len(numbers)} of {needed} bytes")
-                file.read(1)  # the end, where the checksum is compared
-                return numbers.view(dtype).reshape(sizes)
-        return np.memmap(path, _TYPES[kind], "r", 8 + 4 * written, shape=sizes)
+    with (
+        demix_errors(problem, "fetch it again"),
+        gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file,
+    ):
+        kind, dimensions = struct.unpack("<ii", file.read(8))
+        if kind not in _TYPES or not 1 <= dimensions <= _MOST_DIMENSIONS:
+            raise DemixError(
+                f"Expected a binary matrix file, as NORB has them, but {path} begins otherwise."
+            )
+        written = max(3, dimensions)
+        sizes = struct.unpack(f"<{written}i", file.read(4 * written))[:dimensions]
+        if min(sizes) < 1:
+            raise DemixError(f"Expected a filled matrix, but {path} has the shape {sizes}.")
+        needed = math.prod(sizes) * np.dtype(_TYPES[kind]).itemsize
+        if needed > DEFLATED * path.stat().st_size:
+            raise EOFError(f"it claims {needed} bytes that are not there")
+        check_memory(2 * needed, f"Reading {path}", "free some")
+        numbers = np.frombuffer(file.read(needed), dtype=np.uint8)
+        if len(numbers) < needed:
+            raise EOFError(f"it holds {len(numbers)} of {needed} bytes")
+        file.read(1)  # the end, where the checksum of a compressed one is compared
+        return numbers.view(_TYPES[kind]).reshape(sizes)

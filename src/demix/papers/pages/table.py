@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
-from demix.papers.pages.curves import comparison_bars
 from demix.report.blocks import Block, Figure, Page, Picture, Section, Table, Text
 
 
@@ -42,12 +40,7 @@ def table_page(
     notes: Sequence[str],
     provenance: Mapping[str, object],
 ) -> Page:
-    """Return the page of a reproduced table: figure, numbers, notes, provenance.
-
-    >>> page = table_page("Table 1", "", ["space"], [["box"]], None, ["Five seeds."], {"seed": 0})
-    >>> [section.title for section in page.sections]
-    ['Numbers', 'Notes']
-    """
+    """Return the page of a reproduced table: figure, numbers, notes, provenance."""
     sections = []
     if figure is not None:
         sections.append(Section("At a glance", [figure]))
@@ -56,16 +49,6 @@ def table_page(
         paragraphs: list[Block] = [Text(note) for note in notes]
         sections.append(Section("Notes", paragraphs))
     return Page(title, summary, sections, {name: str(value) for name, value in provenance.items()})
-
-
-def comparison_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    """Return :func:`comparison_bars` with a caption."""
-    return Figure(
-        comparison_bars(rows),
-        "Our scores next to those printed in the paper. Bars reach one standard deviation to "
-        "either side; the axis spans only the range of the scores.",
-        alt=f"Dot plot of {len(rows)} scores, ours next to the paper's.",
-    )
 
 
 def _line(cells: Iterable[str]) -> str:

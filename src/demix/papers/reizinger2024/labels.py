@@ -111,18 +111,6 @@ class LabelRow(ScoreRow):
             "method": ", ".join(dict.fromkeys(_METHODS.get(m, m) for m in self.models)),
         }
 
-    def facts(self) -> dict[str, Any]:
-        """Describe the process for a machine."""
-        return {
-            "instances": self.instances if self._by_instance else None,
-            "dim": self.dim,
-            "clusters": self.clusters,
-            "vectors": str(self.vectors),
-            "conditional": str(self.conditional),
-            "label_noise": self.label_noise,
-            "batch": self.batch,
-        }
-
     @property
     def _by_instance(self) -> bool:
         return any(model in _INSTANCES for model in self.models)
@@ -224,14 +212,10 @@ class LabelRow(ScoreRow):
     def run(self, run: Run) -> dict[str, Any] | None:
         """Train and score one model; None if Ctrl-C ended it.
 
-        Returns
-        -------
-        dict
-            Besides the scores of latents: ``r2_rows`` with clusters held out and ``r2_rows_seen``
-            with prototypes held out (None if there are no prototypes, too few clusters, or one for
-            each), ``orthogonality``, ``optimum_error`` and ``singular_mae`` (vMF only),
-            ``logit_size``, the root mean square of the centred logits, ``bayes``, the smallest
-            cross-entropy (None if no density is known), and ``theory``: what Theorem 1 says.
+        ``r2_rows`` holds clusters out, ``r2_rows_seen`` prototypes (None if there are none, too few
+        clusters, or one for each); ``logit_size`` is the root mean square of the centred logits,
+        ``bayes`` the smallest cross-entropy (None if no density is known), ``theory`` what Theorem
+        1 says.
         """
         model, scale = run.model, run.scale
         # Latents and prototypes of a classifier have an optimum; GCL and InfoNCE have another loss.

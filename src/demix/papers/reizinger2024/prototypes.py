@@ -14,16 +14,16 @@ from demix.metrics.score import Meaning, Score
 from demix.metrics.statistic import Statistic, mean_of, over, scored, unit_columns
 from demix.theory.setting import UP_TO
 
+_FOLDS = 10
 
-def prototypes_r2(
-    prototypes: Any, vectors: Any, clusters: Any = None, *, folds: int = 10, seed: int = 0
-) -> Score:
+
+def prototypes_r2(prototypes: Any, vectors: Any, clusters: Any = None, *, seed: int = 0) -> Score:
     """Return the held-out :math:`R^2` of a linear regression from prototypes to cluster vectors.
 
     By Theorem 1 of Reizinger et al. (2024) the prototypes ``(N, m)`` of a classifier are an affine
     image of the cluster vectors ``(C, d)``. Those of one cluster coincide, so that a split over
-    prototypes would score on vectors it was fitted on; here whole clusters are held out, in so many
-    ``folds`` (with fewer clusters, one by one), and every vector is predicted by a regression on
+    prototypes would score on vectors it was fitted on; here whole clusters are held out, in ten
+    folds (with few clusters, one by one), and every vector is predicted by a regression on
     the prototypes of others. Invariant to invertible affine maps of the prototypes; for the
     baseline, vectors are shuffled over the clusters. By default prototype ``i`` is of cluster
     ``i``, else as ``clusters`` ``(N,)`` says, e.g. ``ClusterProcess.classes_of_labels``.
@@ -58,13 +58,13 @@ def prototypes_r2(
         )
     present = np.unique(members)
     least = rows.shape[1] + 2
-    if folds < 2 or len(present) < least:
+    if len(present) < least:
         raise DemixError(
             f"Holding clusters out of a regression from {rows.shape[1]} columns takes at least "
-            f"{least} clusters and 2 folds, but there are {len(present)} and {folds}."
+            f"{least} clusters, but there are {len(present)}."
         )
     # Few clusters are held out one by one, so that enough are left to fit on.
-    parts = folds if len(present) - -(-len(present) // folds) >= least - 1 else len(present)
+    parts = _FOLDS if len(present) - -(-len(present) // _FOLDS) >= least - 1 else len(present)
     parts = min(parts, len(present))
     random = np.random.default_rng(seed)
     part_of = np.zeros(len(vectors), dtype=int)

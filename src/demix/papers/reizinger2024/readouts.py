@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,14 +17,15 @@ from demix.encoders.encoder import Encoder
 from demix.losses.classification import Classification
 from demix.metrics.blocks import exchangeable
 from demix.metrics.probes.factor import Factor
-from demix.metrics.probes.readouts import read_outs
+from demix.metrics.probes.measures import measured_numbers
+from demix.metrics.probes.readouts import estimates, predicted_numbers, read_outs, shuffled_scores
 from demix.metrics.probes.result import ProbeSplit, ReadOut
+from demix.metrics.probes.ridge import Basis
 from demix.papers.datasets.factor_images import FactorImages
 from demix.papers.datasets.opening import open_factor_images
-from demix.papers.pages.series import Series, Subplot
+from demix.papers.pages.panels import Subplot
 from demix.papers.reizinger2024.labelled_images import LabelledImages
-from demix.papers.reizinger2024.within import Indicators, read_out_within
-from demix.papers.runner.experiment import Experiment, InputFiles, Records, Results, Row
+from demix.papers.runner.experiment import Experiment, InputFiles, Lines, Records, Results, Row
 from demix.papers.runner.original import plain_adam
 from demix.papers.runner.run import Run
 from demix.papers.runner.scales import Scale
@@ -67,27 +69,12 @@ class ReadOutRow(Row):
     trained_on: str
     paper: Mapping[str, Mapping[str, float]] = field(default_factory=dict, repr=False)
 
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The pixels, both networks, and the same networks before training."""
-        return tuple(_MODELS)
-
-    @property
-    def main(self) -> tuple[str, ...]:
-        """The classifiers."""
-        return ("mlp", "cnn")
+    models = tuple(_MODELS)
+    main = ("mlp", "cnn")
 
     def columns(self) -> dict[str, str]:
         """Describe data and task for the columns of a table."""
         return {"data": self.title, "trained on": self.trained_on}
-
-    def facts(self) -> dict[str, Any]:
-        """Describe data and task for a machine."""
-        return {
-            "dataset": self.dataset,
-            "trained_on": self.trained_on,
-            "published": {factor: dict(figures) for factor, figures in self.paper.items()},
-        }
 
     def plan(
         self, scale: Scale, model: str, shape: tuple[int, int, int], classes: int, images: int
@@ -141,15 +128,10 @@ class ReadOutRow(Row):
     def run(self, run: Run) -> dict[str, Any] | None:
         """Train a classifier and read all factors out of its features; None if Ctrl-C ended it.
 
-        Returns
-        -------
-        dict
-            ``readouts``: for each factor its ``kind``, ``r`` and ``r2`` (value and both ends of the
-            interval), ``chance`` and ``p``; a factor that is compared ``within`` another one is
-            read out both across and within its values. ``left_out`` says which factors could not
-            be read out, and why. ``r`` and ``r2`` are means over all factors but the one that was
-            trained on, and over those compared within another one only within it.
-            ``accuracy`` is that of the classifier on the test set.
+        A factor that is compared ``within`` another one is read out both across and within its
+        values. ``r`` and ``r2`` are means over all factors but the one that was trained on, and
+        over those compared within another one only within it. ``accuracy`` is that of the
+        classifier on the test set; ``left_out`` says which factors could not be read out, and why.
         """
         begun = time.perf_counter()
         known: FactorImages = run.inputs[self.dataset]
@@ -188,9 +170,7 @@ class ReadOutRow(Row):
         }
 
     @classmethod
-    def table(
-        cls, experiment: Experiment, results: Results[Self]
-    ) -> tuple[list[str], list[list[str]]]:
+    def table(cls, experiment: Experiment, results: Results[Self]) -> Lines:
         """Return header and lines: r of each model, the paper's in brackets, R² of the networks."""
         models = [model for model in _MODELS if any(by_model[model] for _, by_model in results)]
         mains = [model for model in models if any(model in row.main for row, _ in results)]
@@ -214,14 +194,16 @@ class ReadOutRow(Row):
         """Draw a panel for each data set: r of all factors, with its interval, for each model."""
         panels = []
         for row, by_model in results:
-            factors, series = list(row._kinds(by_model)), []
+            series = {}
             for model, name in _MODELS.items():
-                found = {f: _mean(by_model[model], f, "r") for f in factors}
-                points = {factor: ends for factor, ends in found.items() if ends is not None}
+                found = {f: _mean(by_model[model], f, "r") for f in row._kinds(by_model)}
+                points = [
+                    (factor, ends[0], max(ends[2] - ends[0], ends[0] - ends[1]))
+                    for factor, ends in found.items()
+                    if ends is not None
+                ]
                 if points:
-                    sides = [max(high - r, r - low) for r, low, high in points.values()]
-                    heights = [r for r, _, _ in points.values()]
-                    series.append(Series(name, list(points), heights, sides))
+                    series[name] = points
             title = f"{row.title}, trained on {row.trained_on}"
             if series:
                 panels.append(Subplot(title, "", "Pearson's r", series))
@@ -309,3 +291,63 @@ def _mean(records: Records, factor: str, score: str) -> np.ndarray | None:
     found = [r["readouts"][factor][score] for r in records if factor in r["readouts"]]
     known = [ends for ends in found if None not in ends]
     return np.mean(known, axis=0) if known else None
+
+
+# A block of which fewer rows fit is left out.
+_LEAST = 4
+
+
+class Indicators(Factor):
+    """A category that is read out as numbers, one indicator for each of its values.
+
+    Read-outs of categories and of numbers are then measured alike, by r and R².
+    """
+
+    @property
+    def categorical(self) -> bool:
+        """It is read out as numbers."""
+        return False
+
+    @cached_property
+    def targets(self) -> np.ndarray:
+        """What a read-out is fitted to, ``(N, k)`` for ``k`` different values."""
+        return (self.codes[:, None] == np.arange(len(self.levels))).astype(float)
+
+
+def read_out_within(
+    features: np.ndarray,
+    factor: Factor,
+    blocks: np.ndarray,
+    split: ProbeSplit,
+    *,
+    permutations: int,
+    seed: int,
+) -> ReadOut:
+    """Read numbers out of features by a linear map for each block, and score all blocks together.
+
+    For a factor that means something within a block only, such as the angle of objects that each
+    have another zero. Blocks of which fewer than four rows fit, or none chooses the penalty, are
+    left out. Options are those of :func:`demix.metrics.probes.readouts.read_out`.
+    """
+    places, predicted, penalties = [], [], []
+    for block in np.unique(blocks[split.test]):
+        rows = ProbeSplit(*(part[blocks[part] == block] for part in split))
+        if len(rows.train) < _LEAST or len(rows.validation) == 0:
+            continue
+        basis = Basis.of(features[rows.train])
+        parts = ProbeSplit(*(basis(features[part]) for part in rows))
+        prediction, penalty = predicted_numbers(basis, parts, factor, rows)
+        places.append(rows.test)
+        predicted.append(prediction)
+        penalties.append(penalty)
+    if not places:
+        raise DemixError(
+            f"Reading {factor.name!r} out within blocks needs blocks with {_LEAST} rows to fit, "
+            "but none has as many; give more rows."
+        )
+    true = factor.targets[np.concatenate(places)]
+    measured = measured_numbers(np.concatenate(predicted), true)
+    sampling = exchangeable(len(true), seed)
+    [null] = shuffled_scores([measured], sampling, permutations)
+    penalty = float(np.median(penalties))
+    return ReadOut(factor.kind, estimates(measured, sampling), null, penalty, split)

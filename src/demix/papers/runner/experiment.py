@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
@@ -21,6 +21,10 @@ Records = Sequence[dict[str, Any]]
 R = TypeVar("R")
 Results = Sequence[tuple[R, Mapping[str, Records]]]
 """Rows that have records, each with its records by model, none for a model that was not run."""
+Lines = tuple[list[str], list[list[str]]]
+"""Header and lines of a table."""
+Shown = Figure | Picture | None
+"""What stands above a table."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,11 @@ class Row(ABC):
     def columns(self) -> dict[str, str]:
         """Describe process and model for the columns of a table."""
 
-    @abstractmethod
     def facts(self) -> dict[str, Any]:
-        """Describe process and model for a machine."""
+        """Describe process and model for a machine: the fields of the setting, as plain data."""
+        found = {part.name: getattr(self, part.name) for part in fields(self) if part.repr}
+        plain = (bool, int, float, str, type(None))
+        return {k: v if isinstance(v, plain) else str(v) for k, v in found.items()}
 
     def setting(self) -> str:
         """Describe the row without number and figures: rows of one setting give one result."""
@@ -101,7 +107,8 @@ class Row(ABC):
 
     def digest(self, inputs: Any) -> str | None:
         """Return a checksum of what the row reads of the inputs; None if that is nothing."""
-        return None
+        found: str | None = getattr(inputs, "digest", None)
+        return found
 
     def available(self, inputs: Any) -> tuple[str, ...]:
         """Return the models that can run on the inputs."""
@@ -113,16 +120,12 @@ class Row(ABC):
 
     @classmethod
     @abstractmethod
-    def table(
-        cls, experiment: Experiment, results: Results[Self]
-    ) -> tuple[list[str], list[list[str]]]:
+    def table(cls, experiment: Experiment, results: Results[Self]) -> Lines:
         """Return header and lines of the table."""
 
     @classmethod
     @abstractmethod
-    def figure(
-        cls, experiment: Experiment, results: Results[Self], folder: Path
-    ) -> Figure | Picture | None:
+    def figure(cls, experiment: Experiment, results: Results[Self], folder: Path) -> Shown:
         """Return the figure above the table; a figure of a paper is also written to files."""
 
     @classmethod

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import platform
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from demix._support.errors import DemixError, warn
 from demix._support.process_group.group import Ranks
@@ -123,7 +124,7 @@ class Task:
 
     ``data`` are absolute paths. ``folder`` exists, and holds the checkpoint of the job until it is
     finished. ``callback(step, steps, record)`` is called after every step. ``sweep`` is the name of
-    the sweep, different for each.
+    the sweep, different for each. ``inputs`` are given where they are open already.
     """
 
     job: Job
@@ -131,6 +132,7 @@ class Task:
     folder: Path
     callback: Callable[[int, int, Record], None]
     sweep: str
+    inputs: Any = None
 
 
 def run_task(task: Task) -> dict[str, Any] | None:
@@ -151,9 +153,12 @@ def run_task(task: Task) -> dict[str, Any] | None:
     monitor = Monitor(task.callback, task.folder / "checkpoint.safetensors", about)
     with _ALONE, threads(job.row.threads(job.scale)):
         record = job.run(_inputs(task), monitor)
+        if record is None:
+            return None
         made_from = {} if job.data is None else {"data": job.data}
-        record = record and finite(record | {"provenance": _origin() | made_from})
-    return record
+        origin = _origin(torch.get_num_threads()) | made_from
+        finished: dict[str, Any] = finite(record | {"provenance": origin})
+        return finished
 
 
 def finite(value: Any) -> Any:
@@ -165,17 +170,9 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-@contextmanager
-def opened_inputs(sweep: str, inputs: Any) -> Iterator[None]:
-    """Let the tasks of a sweep in this process use what was opened already."""
-    _OPENED[sweep] = inputs
-    try:
-        yield
-    finally:
-        _OPENED.clear()
-
-
 def _inputs(task: Task) -> Any:
+    if task.inputs is not None:
+        return task.inputs
     if task.sweep not in _OPENED:
         _OPENED.clear()
         files = InputFiles(task.data, task.job.scale)
@@ -183,12 +180,6 @@ def _inputs(task: Task) -> Any:
     return _OPENED[task.sweep]
 
 
-def _origin() -> dict[str, str | int]:
-    import torch
-
-    return _origin_on(torch.get_num_threads())
-
-
 @lru_cache
-def _origin_on(threads: int) -> dict[str, str | int]:
+def _origin(threads: int) -> dict[str, str | int]:
     return provenance() | {"kernel": kernel_name()}

@@ -38,40 +38,19 @@ def reproduce(
 ) -> list[dict[str, Any]]:
     """Run an experiment into ``out``: ``results.json``, ``table.md``, ``table.html``.
 
-    A figure of a paper is also drawn, as ``figure.svg`` and ``figure.png``.
+    A figure of a paper is also drawn, as ``figure.svg`` and ``figure.png``. ``out`` is a new or
+    empty folder, or that of an earlier run. Jobs whose records are there are not run again, and
+    rows of one setting are run once; a record that was made from other data is refused.
 
-    Jobs whose records are in ``out`` are not run again, and rows of one setting are run once. A
-    record that was made from other data is refused.
+    By default all ``rows`` are run. Each of the ``seeds`` draws its own mixing, weights and data.
+    ``data`` are files or folders, for an experiment that needs some. ``executor`` is anything with
+    the interface of Python's own ones, whose workers can write to ``out``; by default this process
+    runs one job after the other, to the same records. ``callback`` is called with the progress.
+
     Ctrl-C keeps every finished job and raises ``KeyboardInterrupt``; unfinished jobs continue from
     their last checkpoint the next time, to the same bits. A job that fails does not keep the others
     from running. The ranks of an initialised process group train each job together; rank 0 alone
-    decides and writes.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        What to run.
-    out : path
-        A new or empty folder, or that of an earlier run.
-    rows : sequence of int, optional
-        Row numbers, counted from 1; by default all.
-    seeds : sequence of int
-        Each seed draws its own mixing, weights and data.
-    scale : Scale
-        How large.
-    data : sequence of paths
-        Files or folders, for an experiment that needs some.
-    executor : concurrent.futures.Executor, optional
-        Runs the jobs: anything with the interface of Python's own executors, whose workers can
-        write to ``out``. By default this process, one job after the other. The records are the
-        same.
-    callback : JobCallback, optional
-        Called with the progress.
-
-    Returns
-    -------
-    list of dict
-        All records in ``out``; none on other ranks than 0.
+    decides, writes, and returns all records in ``out``.
     """
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
@@ -104,7 +83,9 @@ def reproduce(
         ]
         todo = [job for job in jobs if store.get(*job.key) is None]
         callback.plan(jobs, len(jobs) - len(todo))
-        _warn(todo, callback)
+        ahead = {(j.row.number, w): j.row for j in todo for w in j.row.warnings(scale, j.seed)}
+        for (_, text), row in ahead.items():  # once for each row
+            callback.warn(row, text)
         remove_boards(store.unfinished)
         try:
             if todo:
@@ -127,13 +108,6 @@ def reproduce(
         others = f" So did {more} more." if more else ""
         raise DemixError(f"{str(job).capitalize()} failed: {error}{others}") from error
     return store.records
-
-
-def _warn(jobs: Sequence[Job], callback: JobCallback) -> None:
-    """Say once for each row what theory forbids."""
-    ahead = {(j.row.number, text): j.row for j in jobs for text in j.row.warnings(j.scale, j.seed)}
-    for (_, text), row in ahead.items():
-        callback.warn(row, text)
 
 
 def _runnable(experiment: Experiment, rows: list[Row], inputs: Any, *, every: bool) -> list[Row]:

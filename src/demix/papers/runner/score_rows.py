@@ -10,17 +10,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from demix.papers.pages.panels import write_panels
-from demix.papers.pages.series import Series, Subplot
-from demix.papers.pages.table import comparison_figure
+from demix.papers.pages.curves import comparison_bars
+from demix.papers.pages.panels import Points, Subplot, write_panels
 from demix.papers.runner.experiment import (
     Experiment,
+    Lines,
     Panel,
     Point,
     Published,
     Records,
     Results,
     Row,
+    Shown,
 )
 from demix.report.blocks import Figure, Picture
 
@@ -67,9 +68,7 @@ class ScoreRow(Row):
         return self.paper.get(model, {}).get(score)
 
     @classmethod
-    def table(
-        cls, experiment: Experiment, results: Results[Self]
-    ) -> tuple[list[str], list[list[str]]]:
+    def table(cls, experiment: Experiment, results: Results[Self]) -> Lines:
         """Return header and lines, a line for each main model of a row.
 
         A line shows the process, ours (paper) for each score, and the same for the baselines.
@@ -110,9 +109,7 @@ class ScoreRow(Row):
         return header, lines
 
     @classmethod
-    def figure(
-        cls, experiment: Experiment, results: Results[Self], folder: Path
-    ) -> Figure | Picture | None:
+    def figure(cls, experiment: Experiment, results: Results[Self], folder: Path) -> Shown:
         """Return the panels of a figure, also written to files, or a dot plot of a table."""
         if experiment.panels:
             panels = [
@@ -138,7 +135,14 @@ class ScoreRow(Row):
                             "paper_std": figure[1],
                         }
                     )
-        return comparison_figure(bars) if bars else None
+        if not bars:
+            return None
+        return Figure(
+            comparison_bars(bars),
+            "Our scores next to those printed in the paper. Bars reach one standard deviation to "
+            "either side; the axis spans only the range of the scores.",
+            alt=f"Dot plot of {len(bars)} scores, ours next to the paper's.",
+        )
 
 
 def panels_picture(
@@ -153,7 +157,7 @@ def panels_picture(
     )
 
 
-def _series(panel: Panel, results: Results[ScoreRow]) -> list[Series]:
+def _series(panel: Panel, results: Results[ScoreRow]) -> dict[str, Points]:
     """Return the lines of a panel: a line for each name and, if there are several, model."""
     lines: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
     factor = 100 if panel.percent else 1
@@ -165,10 +169,7 @@ def _series(panel: Panel, results: Results[ScoreRow]) -> list[Series]:
                     name = " ".join(filter(None, [point.line, model if row.models[1:] else ""]))
                     spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
                     lines[name].append((point.x, float(np.mean(values)), spread))
-    return [
-        Series(name, [x for x, _, _ in line], [y for _, y, _ in line], [s for _, _, s in line])
-        for name, line in ((name, sorted(points)) for name, points in lines.items())
-    ]
+    return {name: sorted(points) for name, points in lines.items()}
 
 
 def _scores_of(experiment: Experiment, results: Results[Any], models: set[str]) -> list[str]:

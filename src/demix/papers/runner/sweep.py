@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from demix._support.errors import DemixError
 from demix.papers.runner.experiment import Experiment
-from demix.papers.runner.job import Job, JobCallback, Task, opened_inputs, run_task
+from demix.papers.runner.job import Job, JobCallback, Task, run_task
 from demix.papers.runner.progress import Board
 from demix.papers.runner.store import Store, data_of
 from demix.papers.workers.executors import SerialExecutor, completed
@@ -32,15 +32,21 @@ class Sweep:
 
     def run_here(self, jobs: Sequence[Job], inputs: Any) -> None:
         """Run jobs in this process, on what was opened already."""
-        with opened_inputs(self.name, inputs):
-            self._run(jobs, SerialExecutor(), None)
+        self._run(jobs, SerialExecutor(), inputs=inputs)
 
     def run_elsewhere(self, jobs: Sequence[Job], executor: Executor) -> None:
         """Let an executor run jobs, which open the files themselves."""
         with closing(Board(self.store.unfinished, self.name)) as board:
-            self._run(jobs, executor, board)
+            self._run(jobs, executor, board=board)
 
-    def _run(self, jobs: Sequence[Job], executor: Executor, board: Board | None) -> None:
+    def _run(
+        self,
+        jobs: Sequence[Job],
+        executor: Executor,
+        *,
+        board: Board | None = None,
+        inputs: Any = None,
+    ) -> None:
         """Run jobs, keep each as soon as it is finished, and copy it to rows of one setting."""
         first, copies = _distinct(self._copied(jobs))
         running: dict[str, Job] = {}
@@ -50,7 +56,7 @@ class Sweep:
                 folder = self.store.begin(*job.key)
                 running[folder.name] = job
                 step = board.note(folder.name) if board else partial(self.callback.step, job)
-                yield Task(job, self.data, folder, step, self.name)
+                yield Task(job, self.data, folder, step, self.name, inputs)
 
         def read_notes() -> None:
             for name, step, steps, record in board.read() if board else ():

@@ -27,18 +27,6 @@ def allocate(file: Path, shape: tuple[int, ...]) -> None:
     """Make an ``.npy`` file of zeros; it takes no room before it is filled.
 
     One that is there keeps its rows: its header and its size are set right if they are not.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from demix.papers.scenes.arrays import allocate, fill
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     allocate(Path(folder, "a.npy"), (3, 2))
-    ...     fill(Path(folder, "a.npy"), 1, np.array([[7, 8]], dtype=np.uint8))
-    ...     np.load(Path(folder, "a.npy")).tolist()
-    [[0, 0], [7, 8], [0, 0]]
     """
     header = _header(shape)
     # What else it holds stays, as far as it goes.
@@ -173,7 +161,9 @@ class Sums:
         return (
             self.latents.keys() == {f"{name}.npy" for name in order.files}
             and all(is_allocated(file, order.shape) for file in images)
-            and all(_sum(folder / name) == expected for name, expected in self.latents.items())
+            and all((folder / name).is_file() for name in self.latents)
+            # As `checksum` gives it, of a file of any size.
+            and all(file_digest(folder / name)[:16] == made for name, made in self.latents.items())
             and next(self.damaged(folder, order), None) is None
         )
 
@@ -204,8 +194,3 @@ def sealed(about: Mapping[str, Any]) -> dict[str, Any]:
     facts = {name: value for name, value in about.items() if name != "seal"}
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     return facts | {"seal": digest.hexdigest()}
-
-
-def _sum(file: Path) -> str | None:
-    # As `checksum` gives it, of a file of any size.
-    return file_digest(file)[:16] if file.is_file() else None

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from demix._support.errors import DemixError
+from demix._support.errors import need
 from demix.data.images import open_image
 from demix.papers.scenes import three_d_ident as published
 from demix.papers.scenes.teapot import teapot
@@ -28,7 +28,7 @@ class Blender:
     """
 
     def __init__(self, size: int, *, samples: int = 512) -> None:
-        self._bpy = bpy = _bpy()
+        self._bpy = bpy = need("bpy", "The engine 'blender'", "blender")
         bpy.ops.wm.read_factory_settings(use_empty=True)
         scene = self._scene = bpy.context.scene
         render, cycles = scene.render, scene.cycles
@@ -159,17 +159,6 @@ def _plane() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     corners = 750 * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
     points = np.column_stack([corners, np.full(4, published.GROUND_LEVEL)])
     return points, np.array([[0, 1, 2], [0, 2, 3]]), np.tile([0.0, 0.0, 1.0], (4, 1))
-
-
-def _bpy() -> Any:
-    try:
-        import bpy
-    except ImportError as error:
-        raise DemixError(
-            "The engine 'blender' needs the package bpy, which is not installed; pip install "
-            "'demix-ica[blender]' on Python 3.11, or use the engine 'embree'."
-        ) from error
-    return bpy
 
 
 @contextmanager

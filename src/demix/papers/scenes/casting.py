@@ -32,19 +32,11 @@ class Caster:
 
     Moving the object would mean building it again; rays are moved into its frame instead. See Wald
     et al. (2014), *Embree: A Kernel Framework for Efficient CPU Ray Tracing*.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.papers.scenes.casting import Caster
-    >>> from demix.papers.scenes.meshes import cube
-    >>> origin = np.array([[5.0], [0.0], [0.0]], dtype=np.float32)
-    >>> Caster(cube()).first(origin, -origin).points.round(2).ravel().tolist()
-    [1.0, 0.0, 0.0]
     """
 
     def __init__(self, mesh: Mesh) -> None:
-        core, construction = _embree()
+        names = ("embreex", "embreex.rtcore_scene", "embreex.mesh_construction")
+        _, core, construction = (need(n, "Rendering objects in space", "papers") for n in names)
         self.hull = mesh.hull()
         self._scene = core.EmbreeScene()
         construction.TriangleMesh(self._scene, mesh.vertices, mesh.triangles)
@@ -110,8 +102,3 @@ class Pose:
     def inward_ways(self, ways: np.ndarray) -> np.ndarray:
         """Take directions of the scene ``(3, M)`` into the object's frame, as float32."""
         return turn(self.turned.T.astype(np.float32), ways.astype(np.float32, copy=False))
-
-
-def _embree() -> tuple:
-    names = ("embreex", "embreex.rtcore_scene", "embreex.mesh_construction")
-    return tuple(need(name, "Rendering objects in space", "papers") for name in names)[1:]

@@ -29,16 +29,9 @@ from demix.papers.scenes.arrays import (
     read_meta,
     sealed,
 )
-from demix.papers.scenes.order import Order, shards
-from demix.papers.scenes.pairs import positive_latents
+from demix.papers.scenes.order import Order, positive_latents, shards
 from demix.papers.scenes.registry import scene_named
-from demix.papers.scenes.workers import (
-    check_processes,
-    check_room,
-    full_disk,
-    image_of,
-    rendered,
-)
+from demix.papers.scenes.workers import check_processes, check_room, full_disk, image_of, rendered
 
 _COMMAND = "demix render"
 

@@ -38,15 +38,7 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def euler(angles: np.ndarray) -> np.ndarray:
-    r"""Return the rotation :math:`R_z(c) R_y(b) R_x(a)` of three Euler angles, in float64.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.papers.scenes.geometry import euler
-    >>> np.allclose(euler(np.array([0, 0, np.pi / 2])) @ [1, 0, 0], [0, 1, 0])
-    True
-    """
+    r"""Return the rotation :math:`R_z(c) R_y(b) R_x(a)` of three Euler angles, in float64."""
     (ca, cb, cc), (sa, sb, sc) = np.cos(angles), np.sin(angles)
     return np.array(
         [
@@ -68,14 +60,7 @@ def frame(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Camera:
-    """A camera at ``eye`` that looks at ``target`` with z upwards; ``angle`` is its field of view.
-
-    Examples
-    --------
-    >>> from demix.papers.scenes.geometry import Camera
-    >>> Camera((8, 0, 8), (0, 0, 0), 1.0).rays(64).shape
-    (3, 16384)
-    """
+    """A camera at ``eye`` that looks at ``target``, z upwards; ``angle`` is its field of view."""
 
     eye: tuple[float, float, float]
     target: tuple[float, float, float]

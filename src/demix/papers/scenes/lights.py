@@ -17,12 +17,6 @@ def square_points() -> np.ndarray:
 
     They are a grid of 4 x 4. What one place of a pixel looks at is spread over all of it, and so
     is what the places of a pixel look at first, or second.
-
-    Examples
-    --------
-    >>> from demix.papers.scenes.lights import square_points
-    >>> square_points().mean(axis=(0, 1)).tolist()
-    [0.0, 0.0]
     """
     steps = np.array([-0.75, -0.25, 0.25, 0.75]).reshape(2, 2)
     x, y = np.meshgrid(steps.ravel(), steps.ravel(), indexing="ij")
@@ -36,10 +30,7 @@ def square_points() -> np.ndarray:
 def disc_points() -> np.ndarray:
     """Return points ``(LOOKS, PLACES, 2)`` of the unit disc, each for an equal part of it.
 
-    References
-    ----------
-    P. Shirley, K. Chiu (1997). *A Low Distortion Map between Disk and Square.* Journal of
-    Graphics Tools 2(3).
+    See P. Shirley, K. Chiu (1997), *A Low Distortion Map between Disk and Square.*
     """
     square = square_points()
     a, b = square[..., 0], square[..., 1]
@@ -53,20 +44,12 @@ def disc_points() -> np.ndarray:
 class Light:
     """A light at some place, ready to shine on points of one frame.
 
-    Attributes
-    ----------
-    center, axis : ndarray (3,)
-        Its middle, or the direction towards it if it is ``far``, and where it shines.
-    points, corners : ndarray (LOOKS, PLACES, 3), (4, 3)
-        Points spread over it, or directions, and the corners of a square that holds them.
-    power : float
-        Intensity (spot), radiance times area (area), irradiance (sun).
-    looks : int
-        How many of its points a place of a pixel of ground looks at; one of the object: all.
-    cone : tuple of float
-        Cosine of the half opening angle, and the width of its soft edge; (-1, 0) for none.
-    flat, far : bool
-        Whether it shines with the cosine of the angle to its axis, and from infinitely far.
+    ``center`` ``(3,)`` is its middle, or the direction towards it if it is ``far``, and ``axis``
+    ``(3,)`` where it shines. ``points`` ``(LOOKS, PLACES, 3)``, or directions, are spread over it,
+    in a square with ``corners`` ``(4, 3)``. ``power`` is intensity (spot), radiance times area
+    (area) or irradiance (sun). A place of a pixel of ground looks at ``looks`` of its points, one
+    of the object at all. ``cone`` is the cosine of half the opening angle, and the width of its
+    soft edge; one that is ``flat`` shines with the cosine of the angle to its axis.
     """
 
     center: np.ndarray

@@ -13,12 +13,6 @@ def hue_colour(hue: float, saturation: float) -> np.ndarray:
     """Return the linear colour ``(3,)`` of a hue in turns, of full value.
 
     See Smith (1978), *Color Gamut Transform Pairs*; its formulas hold for hues in ``[0, 1)``.
-
-    Examples
-    --------
-    >>> from demix.papers.scenes.materials import hue_colour
-    >>> hue_colour(-1 / 6, 1.0).round(6).tolist()  # magenta, as a hue of 5/6
-    [1.0, 0.0, 1.0]
     """
     sixths = (6 * (hue % 1.0) + np.array([0.0, 4.0, 2.0])) % 6
     pure = np.clip(np.abs(sixths - 3) - 1, 0, 1)
@@ -29,15 +23,7 @@ _LEVELS = 1 << 16
 
 
 def as_bytes(light: np.ndarray) -> np.ndarray:
-    """Return linear light as sRGB bytes (IEC 61966-2-1); light above 1 is cut off.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.papers.scenes.materials import as_bytes
-    >>> as_bytes(np.array([0.0, 0.5, 2.0], dtype=np.float32)).tolist()
-    [0, 188, 255]
-    """
+    """Return linear light as sRGB bytes (IEC 61966-2-1); light above 1 is cut off."""
     level = np.minimum(light, np.float32(1)) * np.float32(_LEVELS - 1) + np.float32(0.5)
     return _table()[level.astype(np.int32)]
 
@@ -64,13 +50,6 @@ def fresnel(cosine: np.ndarray, index: float) -> np.ndarray:
 
     .. math:: F(c) = \frac{(g - c)^2}{2 (g + c)^2}
               \left(1 + \frac{(c (g + c) - 1)^2}{(c (g - c) + 1)^2}\right).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.papers.scenes.materials import fresnel
-    >>> fresnel(np.array([1.0, 0.0]), 1.5)  # head on ((n - 1) / (n + 1))^2, grazing all of it
-    array([0.04, 1.  ])
     """
     g = np.sqrt(cosine**2 + cosine.dtype.type(index**2 - 1))
     less, more = g - cosine, g + cosine

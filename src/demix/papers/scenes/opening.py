@@ -21,20 +21,14 @@ class Rendered:
 
     Attributes
     ----------
-    images : ndarray (N, size, size, 3), uint8
-        The images that are rendered.
-    latents : ndarray (N, d), float32
-        What they show.
-    names : tuple of str
-        The names of the latents.
-    categories : dict of str to list of str
-        The values of latents that are categories.
+    images, latents : ndarray (N, size, size, 3) of uint8, (N, d) of float32
+        The images that are rendered, and what they show.
+    names, categories : tuple of str, dict of str to list of str
+        The names of the latents, and the values of those that are categories.
     positives, positive_latents : ndarray, optional
         The same for the other half of each pair.
-    order : Order
-        What the folder was asked to hold.
-    digest : str
-        A checksum of order and files.
+    order, digest : Order, str
+        What the folder was asked to hold, and a checksum of order and files.
     """
 
     images: np.ndarray

@@ -39,16 +39,7 @@ def scene_named(scene: str | Scene) -> Scene:
 
 
 def sample_latents(scene: str | Scene, n: int, seed: int = 0) -> np.ndarray:
-    """Draw latents ``(n, d)`` of a scene, in float32.
-
-    Parameters
-    ----------
-    scene : str or Scene
-        For example ``"3dident"``.
-    n : int
-        How many; the first of more are the same.
-    seed : int
-        The seed.
+    """Draw latents ``(n, d)`` of a scene, in float32; the first of more are the same.
 
     Examples
     --------
@@ -109,14 +100,7 @@ _MARGIN, _LABEL = 4, 120
 
 
 def traversals(scene: str | Scene) -> np.ndarray:
-    """Return latents ``(d, 7, d)``: each row varies one latent and keeps the others typical.
-
-    Examples
-    --------
-    >>> from demix.papers.scenes.registry import traversals
-    >>> traversals("3dident")[2, :, 2].tolist()
-    [-1.0, -0.6666..., -0.3333..., 0.0, 0.3333..., 0.6666..., 1.0]
-    """
+    """Return latents ``(d, 7, d)``: each row varies one latent and keeps the others typical."""
     chosen = scene_named(scene)
     count = len(chosen.latents)
     z = np.tile(np.array(chosen.typical, dtype=np.float32), (count, _COLUMNS, 1))
@@ -129,21 +113,7 @@ def traversals(scene: str | Scene) -> np.ndarray:
 
 
 def write_preview(scene: str | Scene, file: str | Path, size: int = 96) -> Path:
-    """Write a sheet with a row for each latent as a PNG, in the manner of a traversal figure.
-
-    Parameters
-    ----------
-    scene : str or Scene
-        The scene.
-    file : str or Path
-        Where to write.
-    size : int
-        Width and height of each image.
-
-    References
-    ----------
-    Zimmermann et al. (2021), Fig. 2.
-    """
+    """Write a PNG with a row of images for each latent, as Zimmermann et al. (2021), Fig. 2."""
     from PIL import Image, ImageDraw
 
     chosen, size = scene_named(scene), check_size(size)

@@ -51,17 +51,8 @@ _TURN, _SCALE, _LIFT = -np.pi / 4, 0.634686, -0.906694
 def patches() -> np.ndarray:
     """Return the control points ``(32, 4, 4, 3)`` of the bicubic patches, as published.
 
-    References
-    ----------
-    M. E. Newell (1975). *The Utilization of Procedure Models in Digital Image Synthesis.* PhD
-    thesis, University of Utah; the table of 306 points is in F. C. Crow (1987), "The origins of
-    the teapot", IEEE Computer Graphics and Applications 7(1).
-
-    Examples
-    --------
-    >>> from demix.papers.scenes.teapot import patches
-    >>> patches().reshape(-1, 3).max(axis=0)
-    array([3.525, 2.   , 3.15 ])
+    See M. E. Newell (1975), *The Utilization of Procedure Models in Digital Image Synthesis*; the
+    table is in F. C. Crow (1987), "The origins of the teapot", IEEE CG&A 7(1).
     """
     found = []
     for curve in _TURNED:
@@ -94,14 +85,6 @@ def teapot(steps: int = 10) -> Mesh:
     A patch is :math:`p(u, v) = \sum_{ij} B_i(u) B_j(v) c_{ij}` with Bernstein polynomials of
     degree 3; normals are :math:`\partial_u p \times \partial_v p`. Each becomes ``steps x steps``
     cells of two triangles.
-
-    Examples
-    --------
-    >>> from demix.papers.scenes.teapot import teapot
-    >>> teapot().triangles.shape
-    (6320, 3)
-    >>> teapot().vertices.max(axis=0).round(3).tolist()
-    [1.559, 1.402, 1.093]
     """
     t = np.linspace(0, 1, steps + 1)
     points = _surface(_bernstein(t), _bernstein(t))

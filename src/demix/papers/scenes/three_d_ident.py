@@ -12,16 +12,7 @@ from demix.papers.scenes.casting import Caster, Pose
 from demix.papers.scenes.geometry import Camera, euler
 from demix.papers.scenes.lights import Light, area, spot, sun
 from demix.papers.scenes.materials import as_bytes, hue_colour
-from demix.papers.scenes.stage import (
-    COVER,
-    GLOSS,
-    GLOSS_SPOT,
-    GROUND,
-    GROUND_SPOT,
-    OBJECT,
-    OBJECT_SPOT,
-    Stage,
-)
+from demix.papers.scenes.stage import COVER, Stage
 from demix.papers.scenes.teapot import teapot
 
 # The published scene, in the units of its files.
@@ -68,18 +59,18 @@ class ThreeDIdent(Scene):
     def image(self, latents: np.ndarray, size: int) -> np.ndarray:
         """Return one image ``(size, size, 3)`` of bytes."""
         maps = _stage(size).maps(pose(latents), spotlight(latents))
+        ground, ground_spot, body, body_spot, gloss, gloss_spot, _ = maps
         colour = {
             name: hue.astype(np.float32)[:, None, None] for name, hue in hues(latents).items()
         }
-        light = colour["ground"] * (maps[GROUND] + colour["spotlight"] * maps[GROUND_SPOT])
-        light += colour["object"] * (maps[OBJECT] + colour["spotlight"] * maps[OBJECT_SPOT])
-        light += maps[GLOSS] + colour["spotlight"] * maps[GLOSS_SPOT]
+        light = colour["ground"] * (ground + colour["spotlight"] * ground_spot)
+        light += colour["object"] * (body + colour["spotlight"] * body_spot)
+        light += gloss + colour["spotlight"] * gloss_spot
         return as_bytes(light).transpose(1, 2, 0)
 
     def cover(self, latents: np.ndarray, size: int) -> np.ndarray:
         """Return the share ``(size, size)`` of each pixel that the object fills."""
-        maps = _stage(size).maps(pose(latents), spotlight(latents))
-        return maps[COVER]
+        return _stage(size).maps(pose(latents), spotlight(latents))[COVER]
 
 
 def pose(latents: np.ndarray) -> Pose:

@@ -21,14 +21,14 @@ from demix.metrics.correlation import mean_correlation
 from demix.metrics.regression import affine_r2
 from demix.papers.pages.curves import concentration_curve
 from demix.papers.runner.distribution import Distribution
-from demix.papers.runner.experiment import Experiment, Published, Results
+from demix.papers.runner.experiment import Experiment, Published, Results, Shown
 from demix.papers.runner.original import LatentMSE, paper_encoder, plain_adam
 from demix.papers.runner.run import EVALUATED, UNTRAINED, Run, held_out, trained_facts
 from demix.papers.runner.scales import Scale, scale_named
 from demix.papers.runner.score_rows import ScoreRow
 from demix.processes.mixing import LeakyMixing
 from demix.processes.process import Pairs, Process
-from demix.report.blocks import Figure, Picture
+from demix.report.blocks import Figure
 from demix.spaces.kinds import Sphere, space_named
 from demix.theory.optimum import is_matched, latent_loss
 from demix.training.loop import Record
@@ -70,16 +70,13 @@ class PairRow(ScoreRow):
     laptop: Laptop
     limit: bool = False
     matched: bool = False
-
-    @property
-    def main(self) -> tuple[str, ...]:
-        """The contrastive model."""
-        return ("unsupervised",)
+    main = ("unsupervised",)
 
     def label(self, model: str) -> str:
         """Name the row in a few words, for a figure."""
         return (
-            f"{SPACES[self.space]}, {self.conditional} → {SPACES[self.model_space]}, {self.assumed}"
+            f"{SPACES[self.space]}, {self.conditional} → {SPACES[self.model_space]}, "
+            f"{assumed(self.similarity)}"
         )
 
     def published(self, model: str, score: str) -> Published | None:
@@ -89,18 +86,8 @@ class PairRow(ScoreRow):
     def columns(self) -> dict[str, str]:
         """Describe process and model for the columns of a table."""
         process = f"{SPACES[self.space]}: {self.marginal}, {self.conditional}"
-        return {"process": process, **model_columns(self.model_space, self.assumed, self.matched)}
-
-    def facts(self) -> dict[str, Any]:
-        """Describe process and model for a machine."""
-        return {
-            "space": self.space,
-            "marginal": str(self.marginal),
-            "conditional": str(self.conditional),
-            "model_space": self.model_space,
-            "model_conditional": self.assumed,
-            "matched": self.matched,
-        }
+        model = model_columns(self.model_space, self.similarity, self.matched)
+        return {"process": process, **model}
 
     def process(self, dim: int, *, seed: int, draws: int) -> Process:
         """Build the generating process with ``dim`` latents; each seed has its own mixing."""
@@ -110,11 +97,6 @@ class PairRow(ScoreRow):
             self.conditional.conditional(space),
             LeakyMixing(dim, seed=seed, draws=draws),
         )
-
-    @property
-    def assumed(self) -> str:
-        """The model's conditional, in the paper's words."""
-        return assumed(self.similarity)
 
     def plan(self, scale: Scale, model: str) -> tuple[Encoder, Objective[Pairs], Recipe]:
         """Return encoder, objective and recipe of a trained model."""
@@ -183,9 +165,7 @@ class MarginalRow(PairRow):
     """A point of the marginal figure: a vMF marginal, more and more concentrated."""
 
     @classmethod
-    def figure(
-        cls, experiment: Experiment, results: Results[Self], folder: Path
-    ) -> Figure | Picture | None:
+    def figure(cls, experiment: Experiment, results: Results[Self], folder: Path) -> Shown:
         """Draw score and distance from uniform against the concentration of the marginal."""
         points = []
         for row, by_model in results:
@@ -250,9 +230,10 @@ def assumed(similarity: SimilarityName) -> str:
     return {1: "Laplace", 2: "Normal"}.get(int(similarity), f"GenNorm(β={similarity:g})")
 
 
-def model_columns(space: str, assumed: str, matched: bool) -> dict[str, str]:
+def model_columns(space: str, similarity: SimilarityName, matched: bool) -> dict[str, str]:
     """Describe a contrastive model for the columns of a table."""
-    return {"model": f"{SPACES[space]}: {assumed}", "matched": "yes" if matched else "no"}
+    model = f"{SPACES[space]}: {assumed(similarity)}"
+    return {"model": model, "matched": "yes" if matched else "no"}
 
 
 def latent_scores(latents: Any, factors: Any) -> dict[str, float]:

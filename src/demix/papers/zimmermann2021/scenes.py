@@ -54,11 +54,7 @@ class SceneRow(ScoreRow):
     model_space: Literal["sphere", "box", "real"]
     similarity: SimilarityName
     matched: bool = False
-
-    @property
-    def main(self) -> tuple[str, ...]:
-        """The contrastive model."""
-        return ("unsupervised",)
+    main = ("unsupervised",)
 
     def label(self, model: str) -> str:
         """Name the row in a few words, for a figure."""
@@ -67,17 +63,8 @@ class SceneRow(ScoreRow):
 
     def columns(self) -> dict[str, str]:
         """Describe pairs and model for the columns of a table."""
-        model = model_columns(self.model_space, assumed(self.similarity), self.matched)
+        model = model_columns(self.model_space, self.similarity, self.matched)
         return {"positives": self.positives.capitalize(), **model}
-
-    def facts(self) -> dict[str, Any]:
-        """Describe pairs and model for a machine."""
-        return {
-            "positives": self.positives,
-            "model_space": self.model_space,
-            "model_conditional": assumed(self.similarity),
-            "matched": self.matched,
-        }
 
     def threads(self, scale: Scale) -> int | None:
         """Use all cores for one training: an hour of two is more than a sweep has jobs for."""
@@ -152,14 +139,7 @@ class SceneRow(ScoreRow):
         return self.folder(inputs).digest
 
     def run(self, run: Run) -> dict[str, Any] | None:
-        """Train and score one model, on images held out and on some it was trained on.
-
-        Returns
-        -------
-        dict or None
-            ``r2``, ``mcc``, ``r2_train``, ``mcc_train``, and whether ``pairs`` were exact; None if
-            Ctrl-C ended it.
-        """
+        """Train and score one model, on images held out and on some it was trained on."""
         folder = self.folder(run.inputs)
         pairs = RenderedPairs(folder, self.positives)
         if run.model == "identity":

@@ -49,30 +49,16 @@ class VideoRow(ScoreRow):
     similarity: SimilarityName | None
     space: Literal["box", "real"]
 
-    @property
-    def assumed(self) -> str:
-        """The model's conditional, in the paper's words."""
-        return _ASSUMED[self.similarity]
-
     def label(self, model: str) -> str:
         """Name the row in a few words, for a figure."""
-        return f"{self.assumed}, {SPACES[self.space]}, {_SECONDS[self.delta]} s"
+        return f"{_ASSUMED[self.similarity]}, {SPACES[self.space]}, {_SECONDS[self.delta]} s"
 
     def columns(self) -> dict[str, str]:
         """Describe pairs and model for the columns of a table."""
         return {
             "frames apart": f"up to {self.delta}",
-            "model": self.assumed,
+            "model": _ASSUMED[self.similarity],
             "space": SPACES[self.space],
-        }
-
-    def facts(self) -> dict[str, Any]:
-        """Describe pairs and model for a machine."""
-        return {
-            "max_delta_t": self.delta,
-            "mean_delta_seconds": _SECONDS[self.delta],
-            "model_conditional": self.assumed,
-            "model_space": self.space,
         }
 
     def plan(self, scale: Scale, model: str) -> tuple[Encoder, Objective[Any], Recipe]:
@@ -110,10 +96,6 @@ class VideoRow(ScoreRow):
     def inputs(cls, experiment: Experiment, files: InputFiles) -> KittiMasks:
         """Open annotations of videos."""
         return kitti_masks(*files.paths)
-
-    def digest(self, inputs: KittiMasks) -> str:
-        """Return a checksum of the masks."""
-        return inputs.digest
 
     def run(self, run: Run) -> dict[str, Any] | None:
         """Train and score one model; None if Ctrl-C ended it.
