@@ -189,8 +189,5 @@ def templates() -> Environment:
 
 
 def script_json(text: str) -> Markup:
-    """Return JSON for a ``script`` element, where entities are not decoded.
-
-    What could end the element or open a comment becomes a JSON escape.
-    """
+    """Return JSON for a ``script`` element; what could end it becomes a JSON escape."""
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
