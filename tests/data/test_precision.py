@@ -8,7 +8,7 @@ import pytest
 
 from demix import read_data, read_factors
 from demix.data import csv_files
-from demix.data.precision import loses_precision, narrowed
+from demix.data.data import loses_precision, narrowed
 
 NOISE = np.random.default_rng(0).normal(size=(1000, 3))
 

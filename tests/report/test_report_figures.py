@@ -17,7 +17,7 @@ def test_scatter_draws_a_sample_but_correlates_all():
     factors = np.random.default_rng(0).normal(size=(4000, 2))
     latents = np.column_stack([factors[:, 0], np.random.default_rng(1).normal(size=4000)])
     figure = recovered_scatter(factors, latents, ["a<b", "c"])
-    assert [trace.x.size for trace in figure.data] == [1500, 1500]
+    assert [trace.x.size for trace in figure.data] == [2000, 2000]
     expected = np.corrcoef(factors[:, 1], latents[:, 1])[0, 1]
     assert titles(figure)[0] == "a&lt;b<br>r = 1.000"
     assert titles(figure)[1].replace("−", "-").endswith(f"r = {expected:.3f}")

@@ -13,8 +13,8 @@ from fits import GAIN, HISTORY, about, blobs, blocks, fit, titles
 from demix._support.errors import DemixError
 from demix.report.blocks import Facts, Figure, Gallery, Table, Text, Verdict
 from demix.report.examples import nearest_examples
+from demix.report.figures import pair_plot, time_courses
 from demix.report.fit import fit_page
-from demix.report.latents import pair_plot, time_courses
 from demix.report.page import render
 from demix.report.training import training_curve
 

@@ -15,9 +15,13 @@ from demix.report.checkup import checkup_page
 from demix.report.compare import compare_page
 from demix.report.consensus import stability_dots
 from demix.report.examples import nearest_examples
-from demix.report.figures import correlation_heatmap, recovered_scatter
+from demix.report.figures import (
+    correlation_heatmap,
+    pair_plot,
+    recovered_scatter,
+    time_courses,
+)
 from demix.report.fit import fit_page
-from demix.report.latents import pair_plot, time_courses
 from demix.report.page import render, write_page
 from demix.report.probe import probe_page
 from demix.report.records import gain_of, thinned
