@@ -21,16 +21,14 @@ VIEWS = {
     "all": lambda x: x,
     "rows": lambda x: x[7:1900],
     "every third": lambda x: x[1::3],
-    "backwards": lambda x: x[::-1],
-    "some columns": lambda x: x[:, 2:5],
     "columns backwards": lambda x: x[5:, ::-2],
-    "turned": lambda x: x.T[:4],
+    "turned": lambda x: x.T,
 }
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Two files of the same numbers, by rows and by columns; wide rows count as scattered."""
+    """Two files of the same numbers, by rows and by columns; in one a row is scattered."""
     folder = tmp_path_factory.mktemp("files")
     x = np.random.default_rng(0).normal(size=(9000, 9))
     for order in "CF":
@@ -43,7 +41,7 @@ def files(tmp_path_factory):
 def test_any_view_of_a_map_is_read_as_numpy_reads_it(name, order, files):
     view = VIEWS[name](np.load(files / f"{order}.npy", mmap_mode="r"))
     rows = array_rows(view)
-    assert isinstance(rows, FileRows)
+    assert isinstance(rows, FileRows) == (view.flags.c_contiguous or view.flags.f_contiguous)
     last = len(view)
     for start, stop in ((0, last), (1, 3), (last - 1, last), (2, 2)):
         np.testing.assert_array_equal(rows[start:stop], view[start:stop])
@@ -64,6 +62,8 @@ def test_shapes_and_types_of_all_kinds_are_read(data, tmp_path_factory):
     rows = array_rows(np.load(path, mmap_mode="r"))
     np.testing.assert_array_equal(rows[:], x)
     assert rows.dtype == x.dtype
+    index = np.array(data.draw(st.lists(st.integers(0, len(x) - 1), max_size=9)), dtype=np.int64)
+    np.testing.assert_array_equal(rows[index], x[index])
 
 
 def test_what_a_user_wrote_to_a_map_of_his_own_is_read(tmp_path):

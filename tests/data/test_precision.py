@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from demix import read_data, read_factors
-from demix.data import csv_files, precision
-from demix.data.precision import loses_precision, narrowed
+from demix.data import csv_files
+from demix.data.data import loses_precision, narrowed
 
 NOISE = np.random.default_rng(0).normal(size=(1000, 3))
 
@@ -35,9 +35,7 @@ NOISE = np.random.default_rng(0).normal(size=(1000, 3))
         (np.arange(1000) > 5, np.float32),
     ],
 )
-@pytest.mark.parametrize("block", [2**17, 64])
-def test_a_column_that_would_lose_by_it_is_not_narrowed(monkeypatch, column, dtype, block):
-    monkeypatch.setattr(precision, "_BLOCK", block)
+def test_a_column_that_would_lose_by_it_is_not_narrowed(column, dtype):
     table = np.column_stack([np.zeros_like(column), column])
     found = narrowed(table)
     assert found.dtype == dtype

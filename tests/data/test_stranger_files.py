@@ -172,7 +172,7 @@ def test_an_hdf5_file_that_names_other_files_is_refused(kind, tmp_path):
 def test_a_line_of_millions_of_cells_is_not_split(tmp_path, read):
     (tmp_path / "x.csv").write_text("1," * 3_000_000 + "1\n")
     tracemalloc.start()
-    with pytest.raises(DemixError, match=r"at most 250000 cells in a line, but .*x\.csv has"):
+    with pytest.raises(DemixError, match=r"at most 250000 cells in a line .* but .*x\.csv has"):
         read(tmp_path / "x.csv")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

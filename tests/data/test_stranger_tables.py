@@ -222,7 +222,9 @@ def test_a_line_without_an_end_is_refused(tmp_path):
             file.truncate(3 * 2**30)
     (tmp_path / "y.csv").write_text("1," * 2**25 + "1")
     for path in (tmp_path / "x.csv", tmp_path / "y.csv"):
-        with pytest.raises(DemixError, match=r"Expected (a text file|lines of less than)"):
+        with pytest.raises(
+            DemixError, match=r"Expected (a text file|.* cells in a line and less than)"
+        ):
             read_data(path)
     with pytest.raises(DemixError, match="Expected a text file"):
         names.read_names(tmp_path / "x.txt")

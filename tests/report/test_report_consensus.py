@@ -1,14 +1,12 @@
-"""The page of a consensus, by what it holds and what it refuses."""
+"""The page of a consensus, by what it holds."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import pytest
 from fits import GAIN, blocks, titles
 
-from demix._support.errors import DemixError
 from demix.report.blocks import Facts, Figure, Table
 from demix.report.consensus import consensus_page, stability_dots
 from demix.report.page import render
@@ -76,8 +74,3 @@ def test_of_many_dimensions_some_are_compared():
 def test_an_r2_far_below_zero_does_not_squeeze_the_rest():
     figure = stability_dots(["a"], [-50.0], [-80.0], [-20.0], [-0.1], threshold=0.8)
     assert tuple(figure.layout.xaxis.range) == (-1.04, 1.04)
-
-
-def test_a_number_for_each_dimension_is_needed():
-    with pytest.raises(DemixError, match="one number per dimension, 2 in all"):
-        page(stability=[0.9])

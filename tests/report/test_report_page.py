@@ -168,8 +168,6 @@ def test_a_folder_in_the_way_is_named(tmp_path: Path):
     assert os.listdir(tmp_path.parent).count(tmp_path.name) == 1
 
 
-def test_blocks_are_checked_when_made():
+def test_rows_of_a_table_are_of_one_length():
     with pytest.raises(DemixError, match="row 1 has 1"):
         Table(["a", "b"], [["1", "2"], ["3"]], "Uneven.")
-    with pytest.raises(DemixError, match="good, bad, neutral"):
-        Verdict("great", "Not a kind.")  # type: ignore[arg-type]

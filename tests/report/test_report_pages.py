@@ -60,7 +60,7 @@ def test_recovery_page_without_history_or_scores(run):
     ("changed", "message"),
     [
         ({"names": ["one"]}, "one name per factor, 3 in all"),
-        ({"latents": np.zeros(3)}, "filled matrix"),
+        ({"latents": np.zeros(3)}, "must be a matrix"),
     ],
 )
 def test_recovery_page_refuses_what_does_not_fit(run, changed, message):

@@ -15,9 +15,13 @@ from demix.report.checkup import checkup_page
 from demix.report.compare import compare_page
 from demix.report.consensus import stability_dots
 from demix.report.examples import nearest_examples
-from demix.report.figures import correlation_heatmap, recovered_scatter
+from demix.report.figures import (
+    correlation_heatmap,
+    pair_plot,
+    recovered_scatter,
+    time_courses,
+)
 from demix.report.fit import fit_page
-from demix.report.latents import pair_plot, time_courses
 from demix.report.page import render, write_page
 from demix.report.probe import probe_page
 from demix.report.records import gain_of, thinned
@@ -26,6 +30,7 @@ from demix.report.style import number, shown
 from demix.report.svg import inline_svg
 from demix.report.training import training_curve
 
+NAMES = ["a", "b", "c"]
 ENDS = {"value": 0.8, "low": 0.7, "high": 0.9}
 FACTOR = {
     **{"name": "size", "kind": "continuous", "testable": True, "measure": "r"},
@@ -77,11 +82,11 @@ def test_a_picture_takes_the_colours_and_ids_of_its_page():
 
 def test_figures_of_latents():
     z = np.random.default_rng(0).normal(size=(50, 3))
-    assert recovered_scatter(z, -2 * z).layout.annotations[0].text == "factor 1<br>r = −1.000"
-    kinds = [trace.type for trace in pair_plot(z).data]
+    assert recovered_scatter(z, -2 * z, NAMES).layout.annotations[0].text == "a<br>r = −1.000"
+    kinds = [trace.type for trace in pair_plot(z, NAMES).data]
     assert kinds == ["bar", "scatter", "bar", "scatter", "scatter", "bar"]
     time = np.arange(300)
-    courses = time_courses(np.sin(time / 20)[:, None], time, names=["swing"])
+    courses = time_courses(np.sin(time / 20)[:, None], time, ["swing"])
     assert courses.layout.yaxis.title.text == "swing"
     heatmap = correlation_heatmap([[1.0, -0.2]], ["z1"], ["h1", "h2"], "Correlation")
     assert heatmap.data[0].text.tolist() == [["1.00", "−0.20"]]
@@ -90,8 +95,8 @@ def test_figures_of_latents():
 def test_images_stand_in_the_order_of_their_latent():
     brightness = np.linspace(0, 1, 51)
     images = np.broadcast_to(brightness[:, None, None, None], (51, 1, 8, 8))
-    gallery = nearest_examples(images, brightness[:, None], names=["light"])
-    labels = [example.label for example in gallery.rows["light"]]
+    gallery = nearest_examples(images, brightness[:, None])
+    labels = [example.label for example in gallery.rows["latent 1"]]
     assert labels == ["0.020", "0.180", "0.340", "0.500", "0.660", "0.820", "0.980"]
 
 

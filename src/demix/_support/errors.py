@@ -74,10 +74,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def need(library: str, what: str, extra: str) -> Any:
-    """Import a library of an extra; raise :class:`DemixError` with how to install it.
-
-    ``what`` needs the library, as the beginning of a sentence.
-    """
+    """Import a library of an extra that ``what`` needs; raise with how to install it."""
     try:
         return import_module(library)
     except ImportError as error:

@@ -37,11 +37,7 @@ def lock_folder(folder: str | Path) -> Iterator[Path]:
 
 
 def _lock(folder: Path) -> int | None:
-    """Return the locked file; None, with a warning, if the file system has no locks.
-
-    filelock locks what :func:`open_own` has opened: by itself it would also open a file with a
-    second name.
-    """
+    """Return the locked file; None, with a warning, if the file system has no locks."""
     from filelock import lock_descriptor
 
     path = folder / LOCK

@@ -18,10 +18,7 @@ _LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
 
 def provenance(*packages: str) -> dict[str, str | int]:
-    """Return versions, cores, threads and ranks of torch if it runs, and the commit of a checkout.
-
-    Versions of ``packages`` are included where they are installed.
-    """
+    """Return versions, also of ``packages`` that are installed, cores, threads, ranks, commit."""
     from demix import __version__
 
     facts: dict[str, str | int] = {"demix": __version__}
@@ -52,9 +49,6 @@ def cores() -> int:
 def digest_of(parts: Iterable[Any]) -> str:
     """Return the SHA-256 of arrays or lists of words, with their types and shapes.
 
-    Examples
-    --------
-    >>> from demix._support.provenance import digest_of
     >>> digest_of([[1, 2], ["a"]]) == digest_of([[1, 2], ["b"]])
     False
     """

@@ -61,7 +61,8 @@ def run(app: Callable[[], object]) -> None:
             flush_output()
     except (KeyboardInterrupt, SystemExit) as end:
         # typer makes Ctrl-C an exit without a word.
-        if isinstance(end, SystemExit) and not _was_interrupt(end):
+        cause = end.__context__ and end.__context__.__cause__
+        if isinstance(end, SystemExit) and not isinstance(cause, KeyboardInterrupt):
             raise
         ignore_interrupts()
         from demix.cli.console import print_error
@@ -84,10 +85,6 @@ def run(app: Callable[[], object]) -> None:
 def ignore_interrupts() -> None:
     """Let no further Ctrl-C break what a command does at its end, after the first one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _was_interrupt(end: SystemExit) -> bool:
-    return end.__context__ is not None and isinstance(end.__context__.__cause__, KeyboardInterrupt)
 
 
 def _mend_environment() -> None:

@@ -40,10 +40,7 @@ class Claim:
     origin: Mapping[str, str]
 
     def begin(self) -> None:
-        """Mark the result as unfinished, before the first of its files is written.
-
-        An earlier result keeps its numbers until the new one is finished.
-        """
+        """Mark the result as unfinished; an earlier one keeps its numbers until it is finished."""
         before = read_marker(self.folder / self.marker)
         self.finish({"provenance": self.origin, **(before or {}), _UNFINISHED: True})
 

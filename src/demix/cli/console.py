@@ -34,7 +34,7 @@ def _printable(text: str, kept: str = "") -> str:
 
 
 class _Errors:
-    """The standard error. That it is a closed pipe or a full disk does not end hours of work."""
+    """The standard error; that it is a closed pipe or a full disk does not end hours of work."""
 
     def __init__(self) -> None:
         # While a bar is drawn, rich puts a stream of its own in its place.
@@ -111,21 +111,14 @@ def warnings_to(place: Console) -> Iterator[None]:
 
 
 def escape_unknown_letters() -> None:
-    r"""Let both streams write letters that their encoding lacks as ``\u2265`` and the like.
-
-    Otherwise a terminal in latin-1, or a file name that is not valid text, would end a command
-    after hours of work.
-    """
+    r"""Let both streams write letters that their encoding lacks as ``\u2265`` and the like."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
 def flush_output() -> None:
-    """Flush the standard output, which may be a full disk or a closed pipe.
-
-    Python would do it at its end, too late for an error message.
-    """
+    """Flush the standard output; Python would do it at its end, too late for an error message."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -1,16 +1,11 @@
 """``demix demo``: a known process, from its mixture to a report of the recovered factors."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from demix.cli.options import AsJson, Overwrite, app
-
-if TYPE_CHECKING:
-    from demix.cli.claims import Claim
 
 _LATENTS = 5
 _SIMILARITY = 1.0
@@ -28,23 +23,14 @@ def demo(
 
     Writes scores.json, report.html (one file, works offline) and a model folder.
     """
-    from demix._support.outputs import check_folder
-    from demix._support.validation import check_seed
-    from demix.cli.claims import claimed
-
-    check_seed(seed)
-    with claimed("demo", out, "scores.json", [], overwrite=overwrite) as claim:
-        check_folder(claim.folder / "model")
-        _recover(claim, seed=seed, as_json=as_json)
-
-
-def _recover(claim: Claim, *, seed: int, as_json: bool) -> None:
     import numpy as np
     import torch
 
     import demix
+    from demix._support.outputs import check_folder
     from demix._support.provenance import provenance
-    from demix._support.validation import seed_apart
+    from demix._support.validation import check_seed, seed_apart
+    from demix.cli.claims import claimed
     from demix.cli.console import console, print_json, print_lines
     from demix.cli.evaluate import scores_as_data
     from demix.cli.progress import TrainingTask, training_bar
@@ -54,6 +40,7 @@ def _recover(claim: Claim, *, seed: int, as_json: bool) -> None:
     from demix.theory.optimum import latent_loss
     from demix.theory.setting import Setting, identified
 
+    check_seed(seed)
     terminal = console(errors=as_json)
     box = demix.Box(_LATENTS)
     process = demix.Process(
@@ -75,60 +62,63 @@ def _recover(claim: Claim, *, seed: int, as_json: bool) -> None:
         above = float(found) - best[0]  # on the same pairs, so that their noise cancels
         return {"score": 100 * score, "nats_above_optimum": above, "optimum": optimum}
 
-    terminal.print(
-        f"{_LATENTS} independent factors in a box, mixed by a random invertible network; pairs of "
-        "observations differ by Laplace noise of the factors.\nRecovering the factors from such "
-        "pairs alone:"
-    )
-    with training_bar(terminal) as progress:
-        bar = TrainingTask(progress, "training", "R²")
-        training = demix.train(
-            encoder,
-            process.sample,
-            demix.InfoNCE(_SIMILARITY),
-            recipe,
-            seed=seed,
-            evaluate=evaluate,
-            callback=lambda step, last: bar.step(step, recipe.steps, last),
+    with claimed("demo", out, "scores.json", [], overwrite=overwrite) as claim:
+        check_folder(claim.folder / "model")
+        terminal.print(
+            f"{_LATENTS} independent factors in a box, mixed by a random invertible network; pairs "
+            "of observations differ by Laplace noise of the factors.\nRecovering the factors from "
+            "such pairs alone:"
         )
-    pairs = process.sample(_SAMPLES, generator=held_out)
-    with torch.no_grad():
-        latents = encoder(pairs.x).numpy()
-    factors = pairs.z.numpy()
-    scores = demix.all_scores(latents, factors, categorical=[], only=RECOVERY)
-    identity = demix.affine_r2(pairs.x, pairs.z)
-    facts: dict[str, Any] = {
-        "r2": float(scores["affine_r2"]),
-        "mcc": float(scores["mean_correlation"]),
-        "seconds": round(training.seconds, 2),
-        "steps": training.steps,
-        "interrupted": training.interrupted,
-        "identity_r2": float(identity),
-        "nats_above_optimum": (training.history or [{}])[-1].get("nats_above_optimum"),
-        "scores": scores_as_data(
-            scores, [f"factor {i + 1}" for i in range(_LATENTS)], np.zeros(_LATENTS, dtype=bool)
-        ),
-        "provenance": {"command": f"demix demo --seed {seed}", **provenance()},
-    }
-    page = recovery_page(
-        "demix demo: factors recovered from a nonlinear mixture",
-        f"{_LATENTS} independent factors, uniform in a box, were mixed by an invertible network of "
-        "random leaky layers. The encoder was trained only on pairs of observations whose factors "
-        "differ by Laplace noise, with the contrastive loss of Zimmermann et al. (2021, Eq. 6, "
-        f"p = 1). {promise.theorem} guarantees recovery up to {promise.words}. A linear read-out "
-        f"of the raw observations explains {100 * identity:.1f} % of the factors; of the recovered "
-        f"latents {100 * scores['affine_r2']:.2f} %. All scores are held out.",
-        latents,
-        factors,
-        scores,
-        history=training.history,
-        seconds=training.seconds,
-        provenance=facts["provenance"] | {"seed": seed, "recipe": repr(recipe)},
-    )
-    claim.begin()
-    demix.save_encoder(encoder, claim.folder / "model", about={"seed": seed, "r2": facts["r2"]})
-    written = write_page(page, claim.folder / "report.html")
-    claim.finish(facts)
+        with training_bar(terminal) as progress:
+            bar = TrainingTask(progress, "training", "R²")
+            training = demix.train(
+                encoder,
+                process.sample,
+                demix.InfoNCE(_SIMILARITY),
+                recipe,
+                seed=seed,
+                evaluate=evaluate,
+                callback=lambda step, last: bar.step(step, recipe.steps, last),
+            )
+        pairs = process.sample(_SAMPLES, generator=held_out)
+        with torch.no_grad():
+            latents = encoder(pairs.x).numpy()
+        factors = pairs.z.numpy()
+        scores = demix.all_scores(latents, factors, categorical=[], only=RECOVERY)
+        identity = demix.affine_r2(pairs.x, pairs.z)
+        facts: dict[str, Any] = {
+            "r2": float(scores["affine_r2"]),
+            "mcc": float(scores["mean_correlation"]),
+            "seconds": round(training.seconds, 2),
+            "steps": training.steps,
+            "interrupted": training.interrupted,
+            "identity_r2": float(identity),
+            "nats_above_optimum": (training.history or [{}])[-1].get("nats_above_optimum"),
+            "scores": scores_as_data(
+                scores, [f"factor {i + 1}" for i in range(_LATENTS)], np.zeros(_LATENTS, dtype=bool)
+            ),
+            "provenance": {"command": f"demix demo --seed {seed}", **provenance()},
+        }
+        page = recovery_page(
+            "demix demo: factors recovered from a nonlinear mixture",
+            f"{_LATENTS} independent factors, uniform in a box, were mixed by an invertible "
+            "network of random leaky layers. The encoder was trained only on pairs of observations "
+            "whose factors differ by Laplace noise, with the contrastive loss of Zimmermann et al. "
+            f"(2021, Eq. 6, p = 1). {promise.theorem} guarantees recovery up to {promise.words}. A "
+            f"linear read-out of the raw observations explains {100 * identity:.1f} % of the "
+            f"factors; of the recovered latents {100 * scores['affine_r2']:.2f} %. All scores are "
+            "held out.",
+            latents,
+            factors,
+            scores,
+            history=training.history,
+            seconds=training.seconds,
+            provenance=facts["provenance"] | {"seed": seed, "recipe": repr(recipe)},
+        )
+        claim.begin()
+        demix.save_encoder(encoder, claim.folder / "model", about={"seed": seed, "r2": facts["r2"]})
+        written = write_page(page, claim.folder / "report.html")
+        claim.finish(facts)
     if as_json:
         print_json(facts)
         return

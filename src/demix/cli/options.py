@@ -1,7 +1,4 @@
-"""The application, to which a module named as a command adds that command; options they share.
-
-Nothing heavy is imported.
-"""
+"""The application, to which a module named as a command adds that command; options they share."""
 
 from __future__ import annotations
 
@@ -158,15 +155,7 @@ def with_fit_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def check_given(*places: Path | None) -> None:
-    """Raise DemixError if a file or folder does not exist or may not be read.
-
-    Examples
-    --------
-    >>> from demix.cli.options import check_given
-    >>> check_given(Path("nowhere.npy"))
-    Traceback (most recent call last):
-    demix.DemixError: Expected a file or folder to read, but nowhere.npy does not exist.
-    """
+    """Raise DemixError if a file or folder does not exist or may not be read."""
     for place in places:
         if place is not None and not os.access(place, os.R_OK):
             found = "may not be read" if os.path.lexists(place) else "does not exist"
@@ -195,9 +184,6 @@ def read_blocks(text: str | None) -> tuple[Any, list[Path]]:
 def numbers(text: str, option: str) -> list[int]:
     """Read ``1,2,5-7``.
 
-    Examples
-    --------
-    >>> from demix.cli.options import numbers
     >>> numbers("1,5-7", "--rows")
     [1, 5, 6, 7]
     """

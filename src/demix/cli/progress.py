@@ -27,10 +27,7 @@ def title_column() -> TextColumn:
 
 
 def training_bar(console: Console) -> Progress:
-    """Return a bar that shows loss, score, distance to the optimum and time left.
-
-    On a narrow terminal the numbers take a second line; the other columns keep their width.
-    """
+    """Return a bar that shows loss, score, distance to the optimum and time left."""
     return Progress(
         title_column(),
         BarColumn(bar_width=12),

@@ -12,10 +12,7 @@ from demix.estimators.base import Demixer
 
 
 def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bool]:
-    """Return an estimator for rows, its further arguments of ``fit``, and whether time counts.
-
-    Pairs or labels are read, nothing is written.
-    """
+    """Return an estimator for rows, its further arguments of ``fit``, and whether time counts."""
     o = options
     named = [("--pairs", o.pairs), ("--lag", o.lag), ("--labels", o.labels)]
     given = [name for name, x in named if x] + (["--instances"] if o.instances else [])

@@ -7,12 +7,10 @@ import numpy as np
 
 from demix._support.errors import DemixError, warn
 from demix._support.memory import check_memory
-from demix.data.data import BLOCK, Data
-from demix.data.precision import loses_precision
+from demix.data.data import BLOCK, LARGEST, Data, loses_precision
 
 # Scales of columns that differ by more than this are too far apart for float32.
 _SCALES = 1e4
-_MOST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +119,7 @@ def _scan(data: Data) -> Findings:
     for start, raw in data.digested_blocks():
         # (B, columns, entries of a column); a matrix has one entry each
         block = raw.reshape(len(raw), columns, -1)
-        finite = (np.abs(block) <= _MOST).all(axis=2)  # not so for NaN, either
+        finite = (np.abs(block) <= LARGEST).all(axis=2)  # not so for NaN, either
         if not finite.all():
             row, column = np.argwhere(~finite)[0]
             first_bad = first_bad or f"row {start + row}, column {names[column]}"

@@ -47,16 +47,14 @@ def read_csv(
     check_header(header)
     numbers = array("q" if whole else "d")
     number: Callable[[str], Any] = _int64 if whole else float
-    with _opened(path) as (file, count):
-        lines = _cells(file, path, strict=True)
+    with _opened(path) as (file, delimiter, count):
+        lines = _cells(file, path, delimiter, strict=True)
         start = list(itertools.islice(lines, 2))
-        names, width = _header(path, header, start), len(start[0][1])
-        chosen = _chosen(path, names, width, columns)
+        names = _header(path, header, start)
+        chosen = _chosen(path, names, len(start[0][1]), columns)
         advice = "save it as .npy, which is not read as a whole, or choose fewer columns"
         check_memory(2 * 8 * count * len(chosen), f"Reading {path}", advice)
         for line, cells in itertools.chain(start[0 if names is None else 1 :], lines):
-            if len(cells) != width:
-                raise uneven(path, width, line, len(cells))
             found = cells if columns is None else [cells[column] for column in chosen]
             try:
                 if "_" in "".join(found):
@@ -80,8 +78,7 @@ def csv_names(path: Path, header: str = "auto") -> tuple[str, ...] | None:
 def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
     """Return one column of a csv file as text; ``what`` is the word for a cell in messages.
 
-    If there are several columns, one must be chosen, by its name in the first line. The first line
-    of a single column is a header if it is no number and stands nowhere below.
+    The first line of a single column is a header if it is no number and stands nowhere below.
     """
     lines = csv_lines(path)
     first = [cell.strip() for cell in next(lines)[1]]
@@ -93,7 +90,7 @@ def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
     place = 0 if column is None else find_column(column, first, path)
     cells = []
     for line, found in lines:
-        cells.append(found[place].strip() if len(found) == len(first) else "")
+        cells.append(found[place].strip())
         if not cells[-1]:
             raise DemixError(
                 f"Expected a {what} in every line, but line {line} of {path} has none."
@@ -106,12 +103,9 @@ def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
 
 
 def csv_lines(path: Path) -> Iterator[Line]:
-    """Yield all lines that are not blank.
-
-    In a file of one column a blank line above a value is a missing value, which is refused.
-    """
-    with _opened(path) as (file, _):
-        yield from _cells(file, path)
+    """Yield all lines that are not blank, each of as many cells."""
+    with _opened(path) as (file, delimiter, _):
+        yield from _cells(file, path, delimiter)
 
 
 def check_header(header: str) -> None:
@@ -139,16 +133,9 @@ def reads_as(number: Callable[[str], Any], cell: str) -> bool:
     return "_" not in cell
 
 
-def uneven(path: Path, width: int, line: int, found: int) -> DemixError:
-    """Return the error of a line with too many cells, or too few."""
-    return DemixError(
-        f"Expected {width} cells in every line of {path}, but line {line} has {found}."
-    )
-
-
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[TextIOWrapper, float]]:
-    """Give an open file of text, and roughly how many lines it has."""
+def _opened(path: Path) -> Iterator[tuple[TextIOWrapper, str, float]]:
+    """Give an open file of text, what separates its cells, and roughly how many lines it has."""
     try:
         with (
             open_regular(path) as raw,
@@ -157,7 +144,9 @@ def _opened(path: Path) -> Iterator[tuple[TextIOWrapper, float]]:
             beginning = raw.read(_BEGINNING)
             check_kind(path, "a text file", beginning)
             raw.seek(0)
-            yield file, path.stat().st_size * (beginning.count(b"\n") + 1) / len(beginning)
+            count = path.stat().st_size * (beginning.count(b"\n") + 1) / len(beginning)
+            first = beginning.strip(b"\r\n").partition(b"\n")[0]
+            yield file, next((mark for mark in "\t;" if mark.encode() in first), ","), count
     except UnicodeDecodeError as error:
         raise DemixError(
             f"Expected a csv file in UTF-8, but {path} is written otherwise ({error.reason}); "
@@ -167,23 +156,26 @@ def _opened(path: Path) -> Iterator[tuple[TextIOWrapper, float]]:
         raise unreadable(path, error) from error
 
 
-def _cells(file: TextIOWrapper, path: Path, *, strict: bool = False) -> Iterator[Line]:
-    """Yield all lines that are not blank.
+def _cells(
+    file: TextIOWrapper, path: Path, delimiter: str, *, strict: bool = False
+) -> Iterator[Line]:
+    """Yield all lines that are not blank, each of as many cells.
 
     If ``strict``, quotes around only a part of a cell, and around more than one line, are refused:
     one that is not closed would take in all lines up to the next one.
     """
-    bounded = _bounded_lines(file, path)
-    start = []
-    for text in bounded:
-        start.append(text)
-        if text.strip("\r\n"):
-            break
-    else:
-        raise DemixError(f"Expected a csv file with lines, but {path} has none.")
-    delimiter = next((mark for mark in "\t;" if mark in start[-1]), ",")
-    lines = (_narrow(text, delimiter, path) for text in itertools.chain(start, bounded))
-    reader = csv.reader(lines, delimiter=delimiter, strict=strict)
+
+    def bounded() -> Iterator[str]:
+        while text := file.readline(_LONGEST_LINE):
+            if len(text) == _LONGEST_LINE or text.count(delimiter) >= _MOST_CELLS:
+                raise DemixError(
+                    f"Expected at most {_MOST_CELLS} cells in a line and less than {_LONGEST_LINE} "
+                    f"letters, but {path} has a line of more; write a row in each line, or save it "
+                    "as .npy."
+                )
+            yield text
+
+    reader = csv.reader(bounded(), delimiter=delimiter, strict=strict)
     width, blank, line = 0, 0, 1
     try:
         for cells in reader:
@@ -196,6 +188,11 @@ def _cells(file: TextIOWrapper, path: Path, *, strict: bool = False) -> Iterator
                 raise DemixError(
                     f"Expected a value in every line of {path}, which has one column, but line "
                     f"{blank} is blank; fill it in or remove it."
+                )
+            elif len(cells) != width:
+                raise DemixError(
+                    f"Expected {width} cells in every line of {path}, but line {line} has "
+                    f"{len(cells)}."
                 )
             elif not strict and max(map(len, cells)) > LONGEST_CELL:
                 raise DemixError(
@@ -210,26 +207,8 @@ def _cells(file: TextIOWrapper, path: Path, *, strict: bool = False) -> Iterator
             f"Expected a csv file, but in {path} line {line} has quotes that do not fit, or a cell "
             f"that is too long ({reason(error)}); mend it."
         ) from error
-
-
-def _bounded_lines(file: TextIOWrapper, path: Path) -> Iterator[str]:
-    while line := file.readline(_LONGEST_LINE):
-        if len(line) == _LONGEST_LINE:
-            raise DemixError(
-                f"Expected lines of less than {_LONGEST_LINE} letters, but {path} has a longer "
-                "one; write a row in each line, or save it as .npy."
-            )
-        yield line
-
-
-def _narrow(line: str, delimiter: str, path: Path) -> str:
-    """Return a line that has not too many cells to be split."""
-    if line.count(delimiter) >= _MOST_CELLS:
-        raise DemixError(
-            f"Expected at most {_MOST_CELLS} cells in a line, but {path} has a line of more; write "
-            "a row in each line, or save it as .npy."
-        )
-    return line
+    if not width:
+        raise DemixError(f"Expected a csv file with lines, but {path} has none.")
 
 
 def _header(path: Path, header: str, start: Sequence[Line]) -> tuple[str, ...] | None:

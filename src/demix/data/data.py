@@ -14,7 +14,6 @@ from torch import Tensor
 
 from demix._support.errors import DemixError, demix_errors, listed, warn
 from demix._support.validation import as_numpy, refuse_masked
-from demix.data.precision import as_float32, narrowed
 from demix.data.rows import PickedRows, Rows, array_rows
 
 BLOCK = 2**22
@@ -25,6 +24,10 @@ _ADVICE = {
     "M": "subtract a first date and divide by a unit",
     "m": "divide by a unit",
 }
+# Steps of float32 above this share of the standard deviation show in what is learnt.
+_SHARE = 1e-3
+LARGEST = float(np.finfo(np.float32).max)
+"""The largest number of float32."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +168,7 @@ class Data:
     def _floats(self, rows: np.ndarray, *, copy: bool) -> Tensor:
         if self.precise:
             return torch.from_numpy(rows.astype(np.float64, order="C", copy=copy))
-        return torch.from_numpy(as_float32(rows, copy=copy))
+        return torch.from_numpy(_as_float32(rows, copy=copy))
 
 
 def as_data(x: Any) -> Data:
@@ -238,3 +241,32 @@ def _from_frame(x: Any, pandas: Any) -> Data:
             )
     array = narrowed(frame.to_numpy(dtype=np.float64, na_value=np.nan))
     return checked_data(array_rows(array), source, tuple(map(str, frame.columns)))
+
+
+def _as_float32(array: np.ndarray, *, copy: bool = True) -> np.ndarray:
+    """Return float32 numbers; what is too large becomes infinite, which the checks then find."""
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32, order="C", copy=copy)
+
+
+def narrowed(array: np.ndarray) -> np.ndarray:
+    """Return numbers ``(N, ...)`` as float32, or as float64 if that is too coarse for a column."""
+    if np.can_cast(array.dtype, np.float32) or not _loses(array):
+        return _as_float32(array, copy=False)
+    return array.astype(np.float64, copy=False)
+
+
+def loses_precision(largest: np.ndarray, std: np.ndarray) -> np.ndarray:
+    """Return for which columns ``(d,)``, of these magnitudes, steps of float32 are too coarse."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return (std > 0) & (np.spacing(np.asarray(largest, np.float32)) > _SHARE * std)
+
+
+def _loses(array: np.ndarray) -> bool:
+    """Whether some column loses precision; NaN and what is beyond float32 are ignored."""
+    for column in array.reshape(len(array), -1).T if array.size else ():
+        known = column[np.abs(column) <= LARGEST].astype(np.float64)
+        # A constant column minus its first number is zero; minus its mean it may not be.
+        if known.size and loses_precision(np.abs(known).max(), (known - known[0]).std()):
+            return True
+    return False

@@ -2,15 +2,13 @@
 
 import itertools
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from demix._support.errors import DemixError, shortened
-from demix.data.csv_files import check_header, csv_lines, reads_as, uneven
+from demix.data.csv_files import check_header, csv_lines, reads_as
 from demix.data.npy_files import read_npy
 from demix.data.reading import read_data
 
@@ -86,7 +84,7 @@ def _parquet_with_text(path: Path) -> KnownFactors | None:
     columns = [parquet_cells(path, name) if text else rows[name] for name, text in is_text.items()]
     if not len(columns[0]):
         raise DemixError(f"Expected at least one row, but {path} has none.")
-    return KnownFactors(_mixed(columns), tuple(is_text))
+    return KnownFactors(np.array(columns, dtype=object).T, tuple(is_text))
 
 
 def _csv_with_text(path: Path, header: str) -> KnownFactors | None:
@@ -95,13 +93,8 @@ def _csv_with_text(path: Path, header: str) -> KnownFactors | None:
     begin = [cells for _, cells in itertools.islice(csv_lines(path), 1, _BEGIN)]
     if all(reads_as(float, cell) for cells in begin for cell in cells):
         return None
-    numbered = list(csv_lines(path))
-    width = len(numbered[0][1])
-    for line, found in numbered:
-        if len(found) != width:
-            raise uneven(path, width, line, len(found))
-    cells = zip(*(found for _, found in numbered), strict=True)
-    columns = [[cell.strip() for cell in column] for column in cells]
+    lines, rows = zip(*csv_lines(path), strict=True)
+    columns = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)]
     is_number = [[reads_as(float, cell) for cell in column] for column in columns]
     numeric = [all(number[1:]) for number in is_number]
     if all(numeric):
@@ -109,40 +102,23 @@ def _csv_with_text(path: Path, header: str) -> KnownFactors | None:
     if header != "auto":
         named = header == "yes"
     elif any(numeric):
-        named = any(all(number[1:]) and not number[0] for number in is_number)
+        named = any(
+            below and not number[0] for below, number in zip(numeric, is_number, strict=True)
+        )
     else:
         named = not any(column[0] in column[1:] for column in columns)
-    start = 1 if named else 0
-    for place, (column, number) in enumerate(zip(columns, is_number, strict=True)):
-        wrong = _odd_one(column[start:], number[start:])
-        if wrong is not None:
-            odd = column[start + wrong]
-            raise DemixError(
-                "Expected a column of numbers or one of text, but line "
-                f"{numbered[start + wrong][0]} of {path} "
-                f"{f'holds {shortened(odd)!r}' if odd else 'is empty'} in column "
-                f"{shortened(column[0]) if named else place}, which is "
-                f"{'text' if number[start + wrong] else 'numbers'} elsewhere; mend or drop it."
-            )
-    values = _mixed(
-        [float(cell) for cell in column[start:]] if number[-1] else column[start:]
-        for column, number in zip(columns, is_number, strict=True)
-    )
-    return KnownFactors(values, tuple(column[0] for column in columns) if named else None)
-
-
-def _mixed(columns: Any) -> np.ndarray:
-    """Return columns of numbers and text as one array of objects."""
-    columns = list(columns)
-    values = np.empty((len(columns[0]), len(columns)), dtype=object)
+    start, values = 1 if named else 0, []
     for place, column in enumerate(columns):
-        values[:, place] = column
-    return values
-
-
-def _odd_one(cells: Sequence[str], number: Sequence[bool]) -> int | None:
-    """Return the place of the first cell that is empty, or of the rarer kind; None if none is."""
-    rarer = sum(number) * 2 < len(number)
-    mixed = any(number) and not all(number)
-    odd = (not cell or (mixed and kind == rarer) for cell, kind in zip(cells, number, strict=True))
-    return next(itertools.compress(itertools.count(), odd), None)
+        cells, kinds = column[start:], is_number[place][start:]
+        rarer, mixed = sum(kinds) * 2 < len(kinds), len(set(kinds)) > 1
+        for line, cell, kind in zip(lines[start:], cells, kinds, strict=True):
+            if not cell or (mixed and kind == rarer):
+                raise DemixError(
+                    f"Expected a column of numbers or one of text, but line {line} of {path} "
+                    f"{f'holds {shortened(cell)!r}' if cell else 'is empty'} in column "
+                    f"{shortened(column[0]) if named else place}, which is "
+                    f"{'text' if kind else 'numbers'} elsewhere; mend or drop it."
+                )
+        values.append(list(map(float, cells)) if kinds[0] else cells)
+    names = tuple(column[0] for column in columns) if named else None
+    return KnownFactors(np.array(values, dtype=object).T, names)

@@ -46,10 +46,7 @@ def _kind_of(start: bytes) -> str:
 
 
 def check_kind(path: Path, kind: str, start: bytes | None = None) -> None:
-    """Raise :class:`DemixError` if a file does not look like what its name says it is.
-
-    ``start`` is its beginning, if it was read already.
-    """
+    """Raise if a file, or its beginning ``start``, does not look like what its name says it is."""
     found = looks_like(path) if start is None else _kind_of(start[:_LOOKED_AT])
     if found == _EMPTY:
         raise DemixError(f"Expected {kind}, but {path} is empty; write it again.")

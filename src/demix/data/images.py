@@ -22,10 +22,7 @@ _MODES = {"1": "L", "L": "L", "RGBA": "RGBA"} | dict.fromkeys(("P", "RGB", "CMYK
 
 
 def open_image(source: Path | BytesIO, mode: str) -> Image.Image:
-    """Decode an image to a mode of Pillow such as ``"RGB"``, upright as its EXIF orientation says.
-
-    Anything but a PNG, JPEG, WebP, TIFF or BMP image is refused.
-    """
+    """Decode an image to a mode of Pillow such as ``"RGB"``, upright as its EXIF data say."""
     with _opened(source) as image:
         ImageOps.exif_transpose(image, in_place=True)
         return image.convert(mode)

@@ -15,10 +15,7 @@ from demix.data.npy_files import read_npy
 
 
 def table_names(path: Path, header: str = "auto") -> list[str] | None:
-    """Return the names of the columns of a table; None if it has none, or is no table.
-
-    ``header`` says whether the first line of a csv file names them; see :func:`read_data`.
-    """
+    """Return the names of the columns of a table; None if it has none, or is no table."""
     suffix = path.suffix.lower()
     if not os.path.isfile(path) or suffix not in (".csv", ".tsv", ".parquet"):
         return None

@@ -18,10 +18,7 @@ from demix.data.formats import check_kind, find_column
 def read_parquet(
     path: Path, columns: Sequence[str | int] | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the numbers ``(N, d)`` of a parquet file as float64, and the names of its columns.
-
-    Missing values become NaN, which the checks then find.
-    """
+    """Return the numbers ``(N, d)`` of a parquet file, NaN where they are missing, and names."""
     with _opened(path) as (arrow, file):
         names = _number_columns(path, file.schema_arrow, arrow.types, columns)
         rows = file.metadata.num_rows

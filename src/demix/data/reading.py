@@ -7,9 +7,8 @@ from pathlib import Path
 from demix._support.errors import DemixError
 from demix._support.files import check_regular, file_digest
 from demix.data.csv_files import check_header, read_csv
-from demix.data.data import Data, checked_data
+from demix.data.data import Data, checked_data, narrowed
 from demix.data.npy_files import read_npy, read_npz
-from demix.data.precision import narrowed
 from demix.data.rows import Rows, array_rows
 
 _KNOWN = ".npy, .npz, .csv, .tsv, .parquet, .zarr, or a folder of images (.png, .jpg, ...)"

@@ -1,5 +1,6 @@
 """The contract of all readers, rows that can be sliced; and rows of arrays and mapped files."""
 
+import math
 import mmap
 import os
 import weakref
@@ -16,8 +17,6 @@ from demix._support.files import changed, open_regular
 _COMPARED = 16
 # Reading so many bytes takes as long as one more system call.
 _CALL = 2**12
-# A row whose numbers lie within so many bytes is read as a whole.
-_NEAR = 2**16
 
 
 class Rows(ABC):
@@ -94,23 +93,20 @@ class StoredRows(Rows):
 
 
 class FileRows(StoredRows):
-    """Rows of an array whose numbers lie in a file, in any memory order.
+    """Rows of an array whose numbers lie in a file without gaps, row by row or column by column.
 
     They are read, not mapped: if a mapped file is truncated, the kernel kills the process, and
     mapped pages count as memory. A file that was changed since it was opened is refused. Only
-    shape, type and strides of ``array`` are used; its first number lies at ``start``.
+    shape, type and order of ``array`` are used; its first number lies at ``start``.
     """
 
     def __init__(self, path: Path, array: np.ndarray, start: int) -> None:
         self.source, self.shape, self.dtype = path, array.shape, array.dtype
-        self._start, self._strides = start, array.strides
+        self._start, self._by_rows = start, array.flags.c_contiguous
         with open_regular(path) as file:
             self._file = os.dup(file.fileno())
         weakref.finalize(self, os.close, self._file)
         self.stamp = self.now()
-        # In a column-major file, as often written from frames, a row is scattered over the file.
-        span = _extent(array.shape[1:], array.strides[1:], array.itemsize)[1]
-        self._scattered = span > max(_NEAR, 2 * array[0].nbytes)
 
     def now(self) -> object:
         """Return size and time of the last change."""
@@ -121,32 +117,30 @@ class FileRows(StoredRows):
         self.check_unchanged()
         if isinstance(index, slice):
             index = np.arange(*index.indices(self.shape[0]))
+        rows = np.empty((len(index), *self.shape[1:]), dtype=self.dtype, order="F")
         if not len(index):
-            return np.empty((0, *self.shape[1:]), dtype=self.dtype)
-        if not self._scattered:
-            return self._strip(index, self._start, self.shape[1:], self._strides[1:])
-        rows = np.empty((len(index), *self.shape[1:]), dtype=self.dtype)
-        for place in np.ndindex(self.shape[1:]):
-            first = self._start + int(np.dot(place, self._strides[1:]))
-            rows[(slice(None), *place)] = self._strip(index, first, (), ())
+            return rows
+        if self._by_rows:
+            return self._strip(index, self._start, self.shape[1:])
+        # In a column-major file, as often written from frames, a row is scattered over the file.
+        for place in np.ndindex(self.shape[:0:-1]):
+            column = int(np.ravel_multi_index(place, self.shape[:0:-1]))
+            first = self._start + column * self.shape[0] * self.dtype.itemsize
+            rows[(slice(None), *place[::-1])] = self._strip(index, first, ())
         return rows
 
-    def _strip(
-        self, index: np.ndarray, first: int, shape: tuple[int, ...], strides: tuple[int, ...]
-    ) -> np.ndarray:
-        """Return parts of rows whose numbers lie together; that of row 0 begins at ``first``."""
-        low, span = _extent(shape, strides, self.dtype.itemsize)
-        step, ends = self._strides[0], (int(index[0]), int(index[-1]))
-        size = (ends[1] - ends[0]) * abs(step) + span
-        if size <= len(index) * max(_CALL, 2 * span):
-            lowest = ends[0] if step > 0 else ends[1]
-            raw = self._bytes(bytearray(size), [first + lowest * step + low], size)
-            offset, count = (ends[0] - lowest) * step - low, ends[1] - ends[0] + 1
-            got: np.ndarray = np.ndarray((count, *shape), self.dtype, raw, offset, (step, *strides))
-            return got if count == len(index) else got[index - ends[0]]
-        offsets = [first + row * step + low for row in index.tolist()]
-        raw = self._bytes(bytearray(len(index) * span), offsets, span)
-        return np.ndarray((len(index), *shape), self.dtype, raw, -low, (span, *strides))
+    def _strip(self, index: np.ndarray, first: int, shape: tuple[int, ...]) -> np.ndarray:
+        """Return entries of this shape by number; number 0 begins at ``first``."""
+        size, low = math.prod(shape) * self.dtype.itemsize, int(index[0])
+        span = int(index[-1]) - low + 1
+        if span * size <= len(index) * max(_CALL, 2 * size):
+            raw = self._bytes(bytearray(span * size), [first + low * size], span * size)
+            found = np.frombuffer(raw, self.dtype).reshape(span, *shape)
+            gapless = len(index) == span and bool((np.diff(index) == 1).all())
+            return found if gapless else found[index - low]
+        offsets = [first + row * size for row in index.tolist()]
+        raw = self._bytes(bytearray(len(index) * size), offsets, size)
+        return np.frombuffer(raw, self.dtype).reshape(len(index), *shape)
 
     def _bytes(self, raw: bytearray, offsets: list[int], size: int) -> bytearray:
         """Fill ``raw`` with so many bytes from each of these offsets of the file."""
@@ -169,9 +163,9 @@ class FileRows(StoredRows):
 
 def array_rows(array: np.ndarray) -> Rows:
     """Return the rows of an array, which may be a view of a mapped file."""
-    plain = np.asarray(array)
-    found = _file_below(array)
-    if found is None or not plain.size or not plain.ndim:
+    plain, found = np.asarray(array), _file_below(array)
+    whole = plain.flags.c_contiguous or plain.flags.f_contiguous
+    if found is None or not whole or not plain.size or not plain.ndim:
         return ArrayRows(plain)
     path, start, mapping = found
     first = np.frombuffer(mapping, dtype=np.uint8).__array_interface__["data"][0]
@@ -198,10 +192,3 @@ def _file_below(array: Any) -> tuple[Path, int, mmap.mmap] | None:
             return None if file is None else (*file, array)
         array = getattr(array, "base", None)
     return None
-
-
-def _extent(shape: tuple[int, ...], strides: tuple[int, ...], size: int) -> tuple[int, int]:
-    """Return the lowest offset of a row's numbers, and over how many bytes they lie."""
-    ends = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
-    low = sum(min(0, end) for end in ends)
-    return low, sum(max(0, end) for end in ends) - low + size

@@ -39,10 +39,7 @@ _INDEX = 16
 
 
 def open_zarr(path: Path, key: str | None) -> ZarrRows:
-    """Open one array of a zarr store, reading none of its chunks.
-
-    Its metadata are read here first: zarr loads any installed codec that they name.
-    """
+    """Open one array of a zarr store; metadata first, as zarr loads any codec that they name."""
     zarr = need("zarr", "Reading a .zarr store", "files")
     with demix_errors(f"Expected a zarr store, but {path} cannot be read as one", "write it again"):
         folder, metadata = path, _metadata(path)

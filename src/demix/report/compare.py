@@ -8,11 +8,10 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 
-from demix._support.errors import DemixError
 from demix.metrics.regression import affine_r2
 from demix.report.blocks import Block, Figure, Page, Section, Table, Text
 from demix.report.figures import correlation_heatmap, interval_dots
-from demix.report.records import column, gain_of, numbers_of, thinned
+from demix.report.records import column, gain_of, thinned
 from demix.report.style import LEGEND, axis, base_layout, colour, interval, number, plain, shown
 from demix.report.training import MOST_STEPS
 
@@ -30,11 +29,11 @@ def compare_page(
 ) -> Page:
     """Return the page of several runs: gains, what differs, held-out curves, agreement.
 
-    ``runs`` are at least two, each with a ``name`` of its own and a ``gain``, and possibly
-    ``facts`` and ``history``; see `fit_page`. For ``agreement`` ``(R, R)`` see `agreement_of`.
+    ``runs`` have a ``name`` and a ``gain``, and possibly ``facts`` and ``history``; see `fit_page`.
+    For ``agreement`` ``(R, R)`` see `agreement_of`.
     """
-    names = _checked_names(runs)
-    gains = [gain_of(run.get("gain") or {}) for run in runs]
+    names = [run["name"] for run in runs]
+    gains = [gain_of(run["gain"]) for run in runs]
     drawn = interval_dots(
         names,
         *([gain[key] for gain in gains] for key in ("bits", "low", "high")),
@@ -61,7 +60,13 @@ def compare_page(
         )
         sections.append(Section("Training", [figure]))
     if agreement is not None:
-        sections.append(Section("Agreement", [_agreement(agreement, names)]))
+        table = Figure(
+            correlation_heatmap(agreement, names, names, "Agreement of the latents"),
+            "How well the latents of each two runs agree on the same rows, at best 1. Do not "
+            "interpret single latents on which independent runs disagree.",
+            alt=f"Heat map of the agreement of {len(names)} runs.",
+        )
+        sections.append(Section("Agreement", [table]))
     summary = "All information is held out. The report of each fit lists its assumptions."
     return Page(f"{len(runs)} fits side by side", summary, sections, provenance or {})
 
@@ -76,24 +81,6 @@ def agreement_of(latents: Sequence[np.ndarray]) -> np.ndarray | None:
     step = max(1, len(latents[0]) // _ROWS)
     thin = [np.asarray(z[::step], dtype=float) for z in latents]
     return np.array([[1.0 if a is b else max(-1.0, affine_r2(b, a)) for b in thin] for a in thin])
-
-
-def _checked_names(runs: Sequence[Mapping[str, Any]]) -> list[str]:
-    if len(runs) < 2:
-        raise DemixError(
-            f"a comparison needs at least two runs, but got {len(runs)}; read the page of that run"
-        )
-    names = [str(run.get("name") or "") for run in runs]
-    if "" in names:
-        raise DemixError(
-            f"every run needs a name, but run {names.index('')} has none; add one under 'name'"
-        )
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DemixError(
-            f"every run needs a name of its own, but two are called {twice[0]!r}; rename one"
-        )
-    return names
 
 
 def _numbers(
@@ -120,21 +107,6 @@ def _numbers(
     if not shared:
         return [table]
     return [Text(f"The same for all runs: {', '.join(shared)}."), table]
-
-
-def _agreement(agreement: ArrayLike, names: Sequence[str]) -> Figure:
-    table = numbers_of(agreement, "agreement")
-    if table.shape != (len(names), len(names)):
-        raise DemixError(
-            f"agreement must have one row and one column per run, ({len(names)}, {len(names)}), "
-            f"but has shape {table.shape}; compare every run with every other"
-        )
-    return Figure(
-        correlation_heatmap(table, names, names, "Agreement of the latents"),
-        "How well the latents of each two runs agree on the same rows, at best 1. Do not interpret "
-        "single latents on which independent runs disagree.",
-        alt=f"Heat map of the agreement of {len(names)} runs.",
-    )
 
 
 def _gain_curves(

@@ -7,11 +7,21 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 
-from demix._support.errors import DemixError
-from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Verdict, noted, settings
+from demix.report.blocks import (
+    Block,
+    Facts,
+    Figure,
+    Page,
+    Section,
+    Table,
+    Verdict,
+    VerdictKind,
+    noted,
+    settings,
+)
 from demix.report.figures import interval_dots, recovered_scatter
 from demix.report.fit import latent_sections
-from demix.report.records import gain_of, matrix_of, names_of, numbers_of
+from demix.report.records import gain_of, left_out, names_of
 from demix.report.style import LEGEND, colour, interval, number, plain
 
 # More panels of one dimension each would be too small to see anything in.
@@ -69,10 +79,9 @@ def stability_dots(
 ) -> go.Figure:
     """Draw the R² of each dimension as a dot with its interval, and that of shuffled rows."""
     figure = interval_dots(names, values, low, high, title="held-out R²", legend="runs")
-    chance = numbers_of(null, "null")
     figure.add_scatter(
-        x=chance,
-        y=np.arange(len(chance)),
+        x=np.asarray(null),
+        y=np.arange(len(names)),
         name="shuffled rows",
         mode="markers",
         marker={"color": colour("second"), "size": 9, "symbol": "x-thin", "line": {"width": 2}},
@@ -90,27 +99,20 @@ def stability_dots(
 
 def _result(found: Mapping[str, Any], facts: Mapping[str, object]) -> list[Block]:
     stable = np.asarray(found["stable"], dtype=bool)
-    words = found["verdict"]
-    verdict = Verdict("good" if stable.all() else "neutral" if stable.any() else "bad", words)
+    kind: VerdictKind = "good" if stable.all() else "neutral" if stable.any() else "bad"
     tiles = {
         "stable dimensions": f"{int(stable.sum())} of {len(stable)}",
         "mean held-out R²": number(float(np.mean(found["stability"])), 3),
         "largest R² of shuffled rows": number(float(np.max(found["null"])), 3),
         "R² of untrained encoders": number(float(found["untrained"]), 3),
     }
-    return [verdict, Facts(tiles), *settings(facts)]
+    return [Verdict(kind, found["verdict"]), Facts(tiles), *settings(facts)]
 
 
 def _stability(found: Mapping[str, Any], labels: list[str], threshold: float) -> list[Block]:
-    ends = {key: numbers_of(found[key], key) for key in ("stability", "low", "high", "null")}
-    wrong = [key for key, values in ends.items() if values.shape != (len(labels),)]
-    if wrong:
-        raise DemixError(
-            f"{wrong[0]} must hold one number per dimension, {len(labels)} in all, but has shape "
-            f"{ends[wrong[0]].shape}; measure every dimension"
-        )
+    ends = [found[key] for key in ("stability", "low", "high", "null")]
     figure = Figure(
-        stability_dots(labels, *ends.values(), threshold=threshold),
+        stability_dots(labels, *ends, threshold=threshold),
         "How well each run predicts the consensus of the others, on rows used neither for the runs "
         "nor for their alignment: the mean R² over runs with its 95 % interval over rows and runs. "
         "Crosses are the same with shuffled rows, the largest of ten. A dimension is stable if its "
@@ -120,7 +122,7 @@ def _stability(found: Mapping[str, Any], labels: list[str], threshold: float) ->
     words = ["stable" if stable else "not stable" for stable in found["stable"]]
     lines = [
         [label, number(r2, 3), interval(low, high), number(null, 3), word]
-        for label, r2, low, high, null, word in zip(labels, *ends.values(), words, strict=True)
+        for label, r2, low, high, null, word in zip(labels, *ends, words, strict=True)
     ]
     header = ["Dimension", "R²", "95 % interval", "shuffled", "verdict"]
     gains = [gain_of(gain) for gain in found["gains"]]
@@ -145,16 +147,15 @@ def _two_runs(found: Mapping[str, Any], runs: np.ndarray, labels: list[str]) -> 
     """Compare the run that agrees most with the others with the one that agrees least."""
     each = np.mean(found["per_run"], axis=1)
     first, second = (
-        (f"seed {found['seeds'][run]}", matrix_of(runs[run], "latents of a run")[:, :MOST_COMPARED])
+        (f"seed {found['seeds'][run]}", runs[run][:, :MOST_COMPARED])
         for run in (int(each.argmax()), int(each.argmin()))
     )
-    more = len(labels) > MOST_COMPARED
-    left_out = f" Shown are the first {MOST_COMPARED} of {len(labels)} dimensions." if more else ""
+    rest = left_out(MOST_COMPARED, len(labels), "dimensions")
     names = labels[:MOST_COMPARED]
     return Figure(
         recovered_scatter(first[1], second[1], names, across=first[0], up=second[0]),
         "Held-out rows in the coordinates of the consensus: the run that agrees most with the "
         f"others ({first[0]}, across) against the one that agrees least ({second[0]}, up). "
-        f"Dimensions on which they agree lie on the diagonal; r is the correlation.{left_out}",
-        alt=f"{min(len(labels), MOST_COMPARED)} scatter plots of two runs against each other.",
+        f"Dimensions on which they agree lie on the diagonal; r is the correlation.{rest}",
+        alt=f"{len(names)} scatter plots of two runs against each other.",
     )

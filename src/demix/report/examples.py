@@ -7,9 +7,8 @@ from io import BytesIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from demix._support.errors import DemixError
 from demix.report.blocks import Example, Gallery
-from demix.report.records import matrix_of, names_of, numbers_of
+from demix.report.records import left_out
 from demix.report.style import number
 
 MOST_STRIPS = 8
@@ -21,59 +20,36 @@ _SIDES = (128, 96, 64, 48, 32)
 _BYTES = 270_000
 
 
-def nearest_examples(
-    images: ArrayLike, latents: ArrayLike, names: Sequence[str] | None = None
-) -> Gallery:
+def nearest_examples(images: ArrayLike, latents: ArrayLike) -> Gallery:
     """Return strips of images from low to high along each latent.
 
     A strip visits quantiles of its latent. Of the images at a quantile (2 percent of all to either
     side) it shows the one whose other latents are nearest to their medians, so that little else
     changes along a strip.
 
-    Images ``(M, C, H, W)`` hold brightness from 0 to 1 in one channel (grey) or three; the first
-    8 columns of their latents ``(M, n)`` get a strip.
+    Images ``(M, C, H, W)`` of three or four channels are shown in colour, others as the mean of
+    their channels. Brightness is scaled to 0 to 1 if it goes beyond. The first 8 columns of their
+    latents ``(M, n)`` get a strip.
     """
-    values = matrix_of(latents, "latents of the images")
-    pixels = _checked(images, len(values))
-    labels = names_of(names, values.shape[1], "latent")
-    strips = range(min(values.shape[1], MOST_STRIPS))
-    if len({labels[j] for j in strips}) < len(strips):
-        raise DemixError("each latent needs a name of its own, but two share one; rename one")
-    chosen = [_strip(values, j) for j in strips]
+    values, pixels = np.asarray(latents, dtype=float), np.asarray(images, dtype=np.float32)
+    low, high = float(pixels.min()), float(pixels.max())
+    if low < 0 or high > 1:
+        pixels = (pixels - low) / max(high - low, 1e-12)
+    chosen = [_strip(values, j) for j in range(min(values.shape[1], MOST_STRIPS))]
     pngs = _encoded(pixels, [row for strip in chosen for row in strip])
     rows = {}
-    for j, strip in zip(strips, chosen, strict=True):
-        values_shown = _written(values[strip, j])
-        rows[labels[j]] = [
-            Example(pngs[row], value, alt=f"Image {row}, where {labels[j]} is {value}.")
-            for row, value in zip(strip, values_shown, strict=True)
+    for j, strip in enumerate(chosen):
+        name = f"latent {j + 1}"
+        rows[name] = [
+            Example(pngs[row], value, alt=f"Image {row}, where {name} is {value}.")
+            for row, value in zip(strip, _written(values[strip, j]), strict=True)
         ]
     return Gallery(
         rows,
         "Images along each latent, from low to high; the number is its value. Of the images with "
-        "similar values, the one is shown whose other latents are nearest to their medians.",
+        "similar values, the one is shown whose other latents are nearest to their medians."
+        + left_out(MOST_STRIPS, values.shape[1], "latents"),
     )
-
-
-def _checked(images: ArrayLike, count: int) -> NDArray[np.float32]:
-    pixels: NDArray[np.float32] = numbers_of(images, "images", np.float32)
-    if pixels.ndim != 4 or pixels.shape[1] not in (1, 3) or 0 in pixels.shape:
-        raise DemixError(
-            "images must have shape (M, C, H, W) with 1 or 3 channels, but have shape "
-            f"{pixels.shape}; move the channels before height and width"
-        )
-    if len(pixels) != count:
-        raise DemixError(
-            f"there must be one row of latents per image, but there are {len(pixels)} images and "
-            f"{count} rows; encode exactly the images that are shown"
-        )
-    # Written so that NaN, which is neither below nor above, is refused too.
-    if not (pixels.min() >= 0 and pixels.max() <= 1):
-        raise DemixError(
-            f"images must hold brightness from 0 to 1, but reach from {pixels.min():.4g} to "
-            f"{pixels.max():.4g}; scale them first"
-        )
-    return pixels
 
 
 def _strip(latents: NDArray[np.float64], column: int) -> list[int]:
@@ -118,9 +94,8 @@ def _encoded(images: NDArray[np.float32], rows: Sequence[int]) -> dict[int, byte
 def _png(image: NDArray[np.float32], size: tuple[int, int] | None) -> bytes:
     from PIL import Image
 
-    pixels = np.moveaxis(np.rint(image * 255).astype(np.uint8), 0, -1)
-    grey = pixels.shape[-1] == 1
-    picture = Image.fromarray(np.ascontiguousarray(pixels[..., 0] if grey else pixels))
+    shade = np.moveaxis(image, 0, -1) if len(image) in (3, 4) else image.mean(axis=0)
+    picture = Image.fromarray(np.rint(shade * 255).astype(np.uint8))
     if size is not None:
         picture = picture.resize(size, Image.Resampling.BOX)
     buffer = BytesIO()

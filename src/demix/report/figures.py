@@ -1,52 +1,50 @@
-"""Plotly figures that several pages share: scatter plots, heat maps, dots with intervals."""
+"""Plotly figures of pages: scatter plots, heat maps, dots with intervals, courses over time."""
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from plotly.subplots import make_subplots
 
-from demix._support.errors import DemixError
-from demix.report.records import correlation_of, matrix_of, names_of
+from demix.report.records import correlation_of, thinned
 from demix.report.style import axis, base_layout, colour, interval, number, plain
 
 # Browsers draw each point as one SVG element; beyond this many in one figure scrolling stutters.
-MOST_POINTS = 9_000
+_MOST_POINTS = 9_000
+_POINTS = 2000
 # Heat maps up to this many rows and columns have room for a number in every cell.
 MOST_LABELLED = 12
 # From -1 (orange) through 0 (the page) to +1 (blue).
 _DIVERGING = ("minus2", "minus1", "zero", "plus1", "plus2")
+# A 7th row of panels would make all of them too small to see anything in.
+MOST_PAIRED = 6
+MOST_COURSES = 12
+_BINS = 30
 
 
 def recovered_scatter(
     factors: ArrayLike,
     latents: ArrayLike,
-    names: Sequence[str] | None = None,
-    max_points: int = 1500,
+    names: Sequence[str],
     *,
     across: str = "true",
     up: str = "recovered",
 ) -> go.Figure:
     """Draw every true factor ``(N, n)`` against the latent matched to it, a panel each.
 
-    At most ``max_points`` points are drawn in a panel; the correlation in its title uses all.
-    ``across`` and ``up`` name the axes.
+    At most 2000 points are drawn in a panel; the correlation in its title uses all. ``across`` and
+    ``up`` name the axes.
     """
-    true, found = matrix_of(factors, "factors"), matrix_of(latents, "latents")
-    if true.shape != found.shape:
-        raise DemixError(
-            f"factors and latents must have one shape (N, n), but have {true.shape} and "
-            f"{found.shape}; match the latents to the factors first"
-        )
+    true, found = np.asarray(factors, dtype=float), np.asarray(latents, dtype=float)
     count, n = true.shape
-    labels = names_of(names, n, "factor")
     columns = n if n <= 4 else 5
     rows = math.ceil(n / columns)
     titles = [
-        f"{plain(label)}<br>r = {number(correlation_of(true[:, j], found[:, j]), 3)}"
-        for j, label in enumerate(labels)
+        f"{plain(name)}<br>r = {number(correlation_of(true[:, j], found[:, j]), 3)}"
+        for j, name in enumerate(names)
     ]
     figure = make_subplots(
         rows=rows,
@@ -55,25 +53,15 @@ def recovered_scatter(
         horizontal_spacing=0.2 / columns,
         vertical_spacing=0.34 / rows,
     )
-    points = max(1, min(count, max_points, MOST_POINTS // n))
-    shown = np.sort(np.random.default_rng(0).choice(count, points, replace=False))
-    opacity = 0.35 if points > 300 else 0.6
+    shown = _some_rows(count, n)
     for j in range(n):
-        row, column = j // columns + 1, j % columns + 1
-        figure.add_scatter(
-            x=true[shown, j].astype(np.float32),
-            y=found[shown, j].astype(np.float32),
-            mode="markers",
-            marker={"size": 3.5, "color": colour("accent"), "opacity": opacity},
-            hovertemplate=f"{plain(across)} %{{x:.3f}}<br>{plain(up)} %{{y:.3f}}<extra></extra>",
-            row=row,
-            col=column,
-        )
+        place = {"row": j // columns + 1, "col": j % columns + 1}
+        points = np.stack([true[shown, j], found[shown, j]], axis=1)
+        figure.add_trace(_cloud(points, plain(across), plain(up), size=3.5), **place)
         # The last panel of a column carries the axis title, also where the last row is not full.
-        bottom = j + columns >= n
-        x_title, y_title = plain(across) if bottom else None, plain(up) if column == 1 else None
-        figure.update_xaxes(axis(x_title, nticks=4), row=row, col=column)
-        figure.update_yaxes(axis(y_title, nticks=4), row=row, col=column)
+        bottom, left = j + columns >= n, j % columns == 0
+        figure.update_xaxes(axis(plain(across) if bottom else None, nticks=4), **place)
+        figure.update_yaxes(axis(plain(up) if left else None, nticks=4), **place)
     figure.update_annotations(font={"size": 12, "color": colour("ink")})
     height, margin = 80 + rows * (300 if columns < 4 else 250), {"l": 52, "r": 8, "t": 62, "b": 48}
     figure.update_layout(**base_layout(height, 150 * columns, margin=margin, showlegend=False))
@@ -88,16 +76,6 @@ def correlation_heatmap(
     A cell that is NaN (a constant column has no correlation) stays empty.
     """
     table = np.asarray(corr, dtype=float)
-    if table.ndim != 2 or table.shape != (len(row_names), len(col_names)):
-        raise DemixError(
-            f"the correlations must have shape (rows, columns) = ({len(row_names)}, "
-            f"{len(col_names)}), but have {table.shape}; give one name per row and per column"
-        )
-    if np.any(np.abs(table) > 1 + 1e-6):
-        raise DemixError(
-            "correlations must lie between -1 and 1, but the largest in size is "
-            f"{np.nanmax(np.abs(table)):.4g}; pass correlations, not covariances"
-        )
     n, m = table.shape
     rows, columns = [plain(name) for name in row_names], [plain(name) for name in col_names]
     labels = np.array([[number(value) for value in line] for line in table], dtype=object)
@@ -128,16 +106,12 @@ def correlation_heatmap(
             },
         )
     )
-    bare = axis(
-        showgrid=False,
-        showline=False,
-        ticks="outside",
-        ticklen=4,
-        tickcolor="rgba(0,0,0,0)",
-        automargin=True,
-    )
-    figure.update_xaxes(bare, tickvals=_ticks(m), ticktext=[columns[j] for j in _ticks(m)])
-    figure.update_yaxes(bare, tickvals=_ticks(n), ticktext=[rows[i] for i in _ticks(n)])
+    for axes, names in ((figure.layout.xaxis, columns), (figure.layout.yaxis, rows)):
+        # Names of neighbouring cells would overlap in a large heat map, so every k-th is written.
+        ticks = range(0, len(names), math.ceil(len(names) / 24))
+        bare = axis(showgrid=False, showline=False, ticks="outside", ticklen=4, automargin=True)
+        axes.update(bare, tickcolor="rgba(0,0,0,0)", tickvals=list(ticks))
+        axes.update(ticktext=[names[place] for place in ticks])
     figure.update_yaxes(autorange="reversed")
     # Numbers in the cells need 33 pixels each; without them a heat map may shrink further.
     min_width = 120 + 33 * m if max(n, m) <= MOST_LABELLED else 300
@@ -191,23 +165,146 @@ def interval_dots(
         )
     )
     figure.update_xaxes(axis(title))
-    figure.update_yaxes(
-        axis(
-            tickvals=list(range(len(dots))),
-            ticktext=labels,
-            tickfont={"size": 12, "color": colour("ink")},
-            range=[len(dots) - 0.5, -0.5],
-            automargin=True,
-            showline=False,
-            ticks="outside",
-            ticklen=6,
-            tickcolor="rgba(0,0,0,0)",
-        )
-    )
+    figure.update_yaxes(names_axis(labels))
     figure.update_layout(**base_layout(height=100 + 42 * len(dots), min_width=480))
     return figure
 
 
-def _ticks(count: int) -> list[int]:
-    # Names of neighbouring cells would overlap in a large heat map, so every k-th is written.
-    return list(range(0, count, max(1, math.ceil(count / 24))))
+def names_axis(labels: Sequence[str]) -> dict[str, Any]:
+    """Return an axis of names, the first on top."""
+    return axis(
+        tickvals=list(range(len(labels))),
+        ticktext=labels,
+        tickfont={"size": 12, "color": colour("ink")},
+        range=[len(labels) - 0.5, -0.5],
+        automargin=True,
+        showline=False,
+        ticks="outside",
+        ticklen=6,
+        tickcolor="rgba(0,0,0,0)",
+    )
+
+
+def pair_plot(latents: ArrayLike, names: Sequence[str]) -> go.Figure:
+    """Draw every pair of latents: points below the diagonal, correlations above, histograms on it.
+
+    The first 6 columns of ``latents`` ``(N, n)`` are drawn, with at most 2000 points in a panel;
+    correlations and histograms use all rows.
+    """
+    values = np.asarray(latents, dtype=float)[:, :MOST_PAIRED]
+    labels, n = [_short(name) for name in names], values.shape[1]
+    figure = make_subplots(
+        rows=n,
+        cols=n,
+        specs=[[{} if j <= i else None for j in range(n)] for i in range(n)],
+        horizontal_spacing=0.16 / (n + 1),
+        vertical_spacing=0.16 / (n + 1),
+    )
+    shown = _some_rows(len(values), n * (n - 1) // 2)
+    # Bounds, not automatic ranges, so that a latent has one scale in all its panels.
+    low, high = values.min(axis=0), values.max(axis=0)
+    margin = np.where(high > low, 0.04 * (high - low), 0.5)
+    ranges = np.stack([low - margin, high + margin], axis=1).tolist()
+    for i in range(n):
+        for j in range(n):
+            place = {"row": i + 1, "col": j + 1}
+            if j > i:
+                # The panels on the diagonal say where a column and a row of panels lie.
+                across = figure.get_subplot(j + 1, j + 1).xaxis.domain
+                up = figure.get_subplot(i + 1, i + 1).yaxis.domain
+                figure.add_annotation(
+                    text=f"r = {number(correlation_of(values[:, i], values[:, j]))}",
+                    x=sum(across) / 2,
+                    y=sum(up) / 2,
+                    xref="paper",
+                    yref="paper",
+                    showarrow=False,
+                    font={"size": 13, "color": colour("soft")},
+                )
+                continue
+            if i == j:
+                heights, edges = np.histogram(values[:, i], bins=_BINS)
+                figure.add_bar(
+                    x=(edges[:-1] + edges[1:]) / 2,
+                    y=heights,
+                    width=np.diff(edges),
+                    marker={"color": colour("accent"), "opacity": 0.55, "line": {"width": 0}},
+                    hovertemplate="about %{x:.3f}<br>%{y:,} rows<extra></extra>",
+                    **place,
+                )
+            else:
+                points = values[shown][:, [j, i]]
+                figure.add_trace(_cloud(points, labels[j], labels[i], size=3), **place)
+            bottom, left, off = i == n - 1, j == 0, i != j
+            figure.update_xaxes(
+                axis(
+                    labels[j] if bottom else None,
+                    nticks=4,
+                    showticklabels=bottom,
+                    showgrid=off,
+                    range=ranges[j],
+                ),
+                **place,
+            )
+            # The height of a histogram is a count, shown on hovering.
+            up = {"range": ranges[i]} if off else {}
+            title = labels[i] if left else None
+            figure.update_yaxes(
+                axis(title, nticks=4, showticklabels=left and off, showgrid=off, **up), **place
+            )
+    height = 80 + n * (170 if n > 2 else 240)
+    figure.update_layout(**base_layout(height, 120 * n, showlegend=False, bargap=0))
+    return figure
+
+
+def time_courses(latents: ArrayLike, rows: ArrayLike, names: Sequence[str]) -> go.Figure:
+    """Draw each latent over the numbers of its ``rows`` ``(N,)``, one panel below the other.
+
+    The first 12 columns of ``latents`` ``(N, n)`` are drawn: of at most 2000 points the smallest
+    and the largest value of every stretch of rows.
+    """
+    values, when = np.asarray(latents, dtype=float)[:, :MOST_COURSES], np.asarray(rows)
+    n = values.shape[1]
+    figure = make_subplots(rows=n, cols=1, shared_xaxes=True, vertical_spacing=0.25 / (n + 5))
+    for j in range(n):
+        kept, label = thinned(values[:, j], min(_POINTS, _MOST_POINTS // n)), _short(names[j])
+        figure.add_scatter(
+            x=when[kept],
+            y=values[kept, j].astype(np.float32),
+            mode="lines",
+            line={"color": colour("accent"), "width": 1.2},
+            hovertemplate=f"{label} %{{y:.3f}}<br>row %{{x:,}}<extra></extra>",
+            row=j + 1,
+            col=1,
+        )
+        figure.update_yaxes(axis(label, nticks=4), row=j + 1)
+    figure.update_xaxes(axis(exponentformat="none", separatethousands=True))
+    figure.update_xaxes(axis("row"), row=n)
+    figure.update_layout(**base_layout(70 + n * (110 if n > 1 else 220), 420, showlegend=False))
+    return figure
+
+
+def _short(name: str, most: int = 16) -> str:
+    # Axes have little room; the tables and the text show names in full.
+    return plain(name if len(name) <= most else name[: most - 1] + "…")
+
+
+def _some_rows(count: int, panels: int) -> NDArray[np.intp]:
+    """Return the numbers of rows to draw in each panel, at random and always the same."""
+    most = min(count, _POINTS, max(1, _MOST_POINTS // max(1, panels)))
+    return np.sort(np.random.default_rng(0).choice(count, most, replace=False))
+
+
+def _cloud(points: NDArray[np.float64], across: str, up: str, *, size: float) -> go.Scatter:
+    """Return points ``(K, 2)`` of a panel, whose axes have these names."""
+    return go.Scatter(
+        x=points[:, 0].astype(np.float32),
+        y=points[:, 1].astype(np.float32),
+        mode="markers",
+        marker={
+            "size": size,
+            "color": colour("accent"),
+            "opacity": 0.3 if len(points) > 300 else 0.6,
+        },
+        hovertemplate=f"{across} %{{x:.3f}}<br>{up} %{{y:.3f}}<extra></extra>",
+    )

@@ -2,20 +2,20 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from demix._support.validation import check_matrix
 from demix.data.data import Data
 from demix.report.blocks import Block, Facts, Figure, Page, Section, Verdict, noted, settings
-from demix.report.examples import MOST_STRIPS, nearest_examples
-from demix.report.latents import MOST_COURSES, MOST_PAIRED, pair_plot, time_courses
-from demix.report.records import gain_of, matrix_of, names_of
+from demix.report.examples import nearest_examples
+from demix.report.figures import MOST_COURSES, MOST_PAIRED, pair_plot, time_courses
+from demix.report.records import gain_of, left_out, names_of
 from demix.report.style import interval, number
-from demix.report.training import training_section
+from demix.report.training import training_sections
 
 # How many of very many rows are drawn, and how many images are looked at.
 _ROWS, _IMAGES = 100_000, 2000
@@ -43,21 +43,20 @@ def fit_page(
     ``factor_names``, are of the fitted rows; images are shown along each latent.
     """
     gain = gain_of(about["gain"])
-    sections = [Section("Result", _result(gain, facts))]
-    if about["history"]:
-        sections.append(
-            training_section(
-                about["history"], about["best_step"], guess=gain["ceiling"] * math.log(2)
-            )
-        )
+    guess = gain["ceiling"] * math.log(2)
+    sections = [
+        Section("Result", _result(gain, facts)),
+        *training_sections(about["history"], about["best_step"], guess=guess),
+    ]
     title = f"{facts['latents']} latents"
     if latents is not None:
-        # Latents of very many rows may lie on disk.
-        values = latents if isinstance(latents, np.ndarray) else matrix_of(latents, "latents")
+        values = np.asarray(latents)
         title += f" of {about.get('rows', len(values))} rows"
         sections += latent_sections(values, "latent", in_time=bool(about.get("time_order")))
         if data is not None and len(data.shape) == 4:
-            sections.append(_examples(data, values))
+            some = np.linspace(0, len(data) - 1, min(_IMAGES, len(data))).round().astype(np.int64)
+            images = data.take(torch.from_numpy(some)).numpy()
+            sections.append(Section("Examples", [nearest_examples(images, values[some])]))
         if factors is not None:
             # Scores take half a second to import.
             from demix.metrics.registry import RECOVERY, all_scores
@@ -78,36 +77,36 @@ def fit_page(
         f"{about['estimator']} learnt {facts['latents']} latents in {facts['space']} from "
         f"{LEARNT_FROM.get(about['estimator'], 'data')}. On data used neither for training nor for "
         f"choosing the weights, the loss is {gain['loss']:.3f} nats; that of a guess is "
-        f"{gain['ceiling'] * math.log(2):.3f} nats."
+        f"{guess:.3f} nats."
     )
     return Page(title, summary, sections, provenance)
 
 
 def latent_sections(latents: NDArray[Any], kind: str, *, in_time: bool) -> list[Section]:
     """Return every pair of latents, and their course over time if rows are in time order."""
-    rows = np.arange(len(latents))
-    if len(rows) > _ROWS:
-        rows = np.linspace(0, len(latents) - 1, _ROWS).round().astype(int)
-    values = matrix_of(np.asarray(latents[rows]), "latents")
+    # Latents of very many rows may lie on disk.
+    rows = np.unique(np.linspace(0, len(latents) - 1, _ROWS).round().astype(int))
+    values = check_matrix(latents[rows], "latents")
     labels = names_of(None, values.shape[1], kind)
-    drawn = min(len(labels), MOST_PAIRED)
-    if drawn == 1:
+    count = len(labels)
+    caption = (
+        "Diagonal: histogram of each latent. Below it: every pair. Above it: the correlation "
+        f"of the pair. Histograms and correlations use {len(values):,} rows."
+    )
+    if count == 1:
         caption = f"Histogram of the latent over {len(values):,} rows."
-        alt = "Histogram of a latent."
-    else:
-        caption = (
-            "Diagonal: histogram of each latent. Below it: every pair. Above it: the correlation "
-            f"of the pair. Histograms and correlations use {len(values):,} rows."
-        )
-        alt = f"Histograms of {drawn} latents and scatter plots of all their pairs."
-    pairs = Figure(pair_plot(values, labels), caption + _left_out(MOST_PAIRED, labels), alt=alt)
+    pairs = Figure(
+        pair_plot(values, labels),
+        caption + left_out(MOST_PAIRED, count, "latents"),
+        alt=f"Histograms of {min(count, MOST_PAIRED)} latents and scatter plots of their pairs.",
+    )
     sections = [Section("Latents", [pairs])]
     if in_time:
         courses = Figure(
             time_courses(values, rows, labels),
             "Each latent over time. Of long recordings the smallest and the largest value of every "
-            "stretch are drawn; lines stop at gaps." + _left_out(MOST_COURSES, labels),
-            alt=f"Line plots of {min(len(labels), MOST_COURSES)} latents over time, in a column.",
+            "stretch are drawn." + left_out(MOST_COURSES, count, "latents"),
+            alt=f"Line plots of {min(count, MOST_COURSES)} latents over time, in a column.",
         )
         sections.append(Section("Time courses", [courses]))
     return sections
@@ -137,20 +136,3 @@ def _result(gain: Mapping[str, float], facts: Mapping[str, object]) -> list[Bloc
         }
     )
     return [verdict, tiles, *settings(facts)]
-
-
-def _examples(data: Data, latents: NDArray[Any]) -> Section:
-    """Return some images along each latent."""
-    rows = np.linspace(0, len(data) - 1, min(_IMAGES, len(data))).round().astype(np.int64)
-    images = data.take(torch.from_numpy(rows)).numpy()
-    low, high = float(images.min()), float(images.max())
-    # Files of images hold values from 0 to 1 already; other arrays are scaled to them.
-    if low < 0 or high > 1:
-        images = (images - low) / max(high - low, 1e-12)
-    gallery = nearest_examples(images, np.asarray(latents[rows]))
-    caption = gallery.caption + _left_out(MOST_STRIPS, range(latents.shape[1]))
-    return Section("Examples", [replace(gallery, caption=caption)])
-
-
-def _left_out(most: int, labels: Sequence[object]) -> str:
-    return f" Shown are the first {most} of {len(labels)} latents." if len(labels) > most else ""

@@ -1,15 +1,14 @@
-"""Arrays and records as figures need them: checked, named, few enough to draw."""
+"""Arrays and records as figures need them: named, few enough to draw."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from demix._support.errors import DemixError
 
-_NEEDED = ("bits", "low", "high", "ceiling", "loss", "sharpness", "p_value")
 _ENDS = {"low": -math.inf, "high": math.inf}
 
 
@@ -25,24 +24,8 @@ def column(history: Sequence[Mapping[str, Any]], key: str) -> NDArray[np.float64
 
 
 def gain_of(record: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the numbers of a :class:`demix.Gain`.
-
-    An end that is None is infinite. Raise DemixError if a number is missing or not finite.
-    """
-    gain = {key: value_of(record, key) for key in _NEEDED}
-    gain |= {key: end for key, end in _ENDS.items() if key in record and record[key] is None}
-    missing = [k for k, v in gain.items() if math.isnan(v) or (math.isinf(v) and k not in _ENDS)]
-    if missing:
-        raise DemixError(
-            f"a gain needs finite numbers {', '.join(_NEEDED)}, but has none for "
-            f"{', '.join(missing)}; score the fit on held-out rows first"
-        )
-    if gain["low"] > gain["high"]:
-        raise DemixError(
-            f"the interval of a gain must reach from low to high, but {gain['low']:.4g} lies "
-            f"above {gain['high']:.4g}; exchange the two"
-        )
-    return gain
+    """Return the numbers of a :class:`demix.Gain`; an end that is None is infinite."""
+    return {key: _ENDS[key] if value is None else value for key, value in record.items()}
 
 
 def thinned(values: NDArray[np.float64], most: int) -> NDArray[np.intp]:
@@ -58,33 +41,6 @@ def thinned(values: NDArray[np.float64], most: int) -> NDArray[np.intp]:
     return np.array(sorted(kept), dtype=np.intp)
 
 
-def numbers_of(values: ArrayLike, name: str, dtype: type = float) -> NDArray[Any]:
-    """Return an array of numbers. Raise DemixError if the values are none."""
-    try:
-        return np.asarray(values, dtype=dtype)
-    except (TypeError, ValueError) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise DemixError(
-            f"{name} must hold numbers, but does not: {reason}; convert the values first"
-        ) from error
-
-
-def matrix_of(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Return samples by columns. Raise DemixError if it is no filled matrix of finite numbers."""
-    matrix = numbers_of(values, name)
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise DemixError(
-            f"{name} must be a filled matrix of shape (N, n), but has shape {matrix.shape}; pass "
-            "one row per sample and one column per factor or latent"
-        )
-    if not np.isfinite(matrix).all():
-        raise DemixError(
-            f"{name} must be finite, but {int((~np.isfinite(matrix)).sum())} entries are not; "
-            "check whether the training diverged"
-        )
-    return matrix
-
-
 def names_of(names: Sequence[str] | None, n: int, kind: str) -> list[str]:
     """Return the names of ``n`` columns, numbered if none are given."""
     if names is None:
@@ -96,9 +52,12 @@ def names_of(names: Sequence[str] | None, n: int, kind: str) -> list[str]:
     return [str(name) for name in names]
 
 
-def correlation_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+def left_out(most: int, count: int, what: str) -> str:
+    """Say in a caption that not all are shown."""
+    return f" Shown are the first {most} of {count} {what}." if count > most else ""
+
+
+def correlation_of(x: NDArray[Any], y: NDArray[Any]) -> float:
     """Return Pearson's correlation, NaN if a column is constant."""
     spread = float(x.std() * y.std())
-    if spread == 0:
-        return math.nan
-    return float(np.mean((x - x.mean()) * (y - y.mean())) / spread)
+    return float(np.mean((x - x.mean()) * (y - y.mean())) / spread) if spread else math.nan

@@ -11,9 +11,9 @@ from demix.metrics.registry import label
 from demix.metrics.score import Score
 from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Text
 from demix.report.figures import correlation_heatmap, recovered_scatter
-from demix.report.records import matrix_of, names_of
+from demix.report.records import names_of
 from demix.report.style import axis, number, shown
-from demix.report.training import training_section
+from demix.report.training import training_sections
 
 
 def recovery_page(
@@ -52,8 +52,7 @@ def recovery_page(
         Section("Result", [Facts(headline)]),
         *recovery_sections(latents, factors, scores, names),
     ]
-    if history:
-        sections.append(training_section(history))
+    sections += training_sections(history)
     return Page(title, summary, sections, provenance)
 
 
@@ -67,7 +66,7 @@ def recovery_sections(
 
     Without continuous factors, and for those without a latent, nothing is drawn.
     """
-    found, true = matrix_of(latents, "latents"), np.asarray(factors)
+    found, true = np.asarray(latents, dtype=float), np.asarray(factors)
     sections = []
     if "mean_correlation" in scores:
         matching = np.asarray(scores["mean_correlation"].assignment)
@@ -79,7 +78,7 @@ def recovery_sections(
         rows = [called[i] for i in drawn.tolist()]
         turned = found[:, order] * np.where(signs == 0, 1, signs)
         scatter = Figure(
-            recovered_scatter(true[:, drawn], turned, names=rows),
+            recovered_scatter(true[:, drawn], turned, rows),
             "True factor (across) against the recovered latent matched to it (up). A factor that "
             "is recovered up to scale, sign and offset lies on a straight line; r is the "
             "correlation over all samples.",

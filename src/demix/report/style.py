@@ -1,8 +1,7 @@
 """The colours and the common layout of every figure, and the same colours as CSS.
 
-One palette serves page and figures. Figures are written in the light colours, so that they can be
-shown anywhere. In a page a small script exchanges each light colour for its dark counterpart when
-the reader's system asks for dark mode.
+Figures are written in the light colours. In a page a small script exchanges each for its dark
+counterpart when the reader's system asks for dark mode.
 """
 
 from html import escape

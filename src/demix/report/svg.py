@@ -17,10 +17,7 @@ _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 
 
 def parse_svg(svg: str) -> Element:
-    """Return the root of an SVG without namespaces.
-
-    Raise DemixError if the SVG is broken, runs scripts or refers to anything outside itself.
-    """
+    """Return the root of an SVG; raise if it is broken, runs scripts or refers to the outside."""
     try:
         root = ElementTree.fromstring(svg)
     except ElementTree.ParseError as error:

@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 from plotly.subplots import make_subplots
 
-from demix._support.errors import DemixError
 from demix.report.blocks import Figure, Section
 from demix.report.records import column, thinned
 from demix.report.style import LEGEND, axis, base_layout, colour
@@ -30,51 +28,42 @@ def training_curve(
     that is missing, None or not finite is left out. A vertical line marks ``best_step``, whose
     encoder was kept, a horizontal one the loss of a ``guess``.
     """
-    steps = column(history, "step")
-    seconds = column(history, "seconds")
+    steps, seconds = column(history, "step"), column(history, "seconds")
     loss, validation = column(history, "loss"), column(history, "validation")
-    score, optimum = column(history, "score"), column(history, "optimum")
-    guessed = np.full_like(loss, np.nan if guess is None else guess)
-    drawn = np.isfinite(loss) | np.isfinite(validation)
-    if not np.any(np.isfinite(steps) & drawn):
-        raise DemixError(
-            "the training history must hold at least one entry with a step and a finite loss, but "
-            f"none of its {len(history)} entries does; leave the curve out for such a run"
-        )
+    score, guessed = (
+        column(history, "score"),
+        np.full(len(steps), np.nan if guess is None else guess),
+    )
     held_out = bool(np.isfinite(validation).any())
     panels = 2 if np.isfinite(score).any() else 1
     figure = make_subplots(rows=panels, cols=1, shared_xaxes=True, vertical_spacing=0.09)
-
-    def draw(name: str, values: NDArray[np.float64], row: int, look: dict[str, Any]) -> None:
+    # The training loss is of less interest than a held-out one.
+    own = ("training loss", loss, 1, "soft") if held_out else ("loss", loss, 1, "accent")
+    for name, values, row, shade, dash in (
+        ("a guess", guessed, 1, "ink", "dash"),
+        ("lowest possible loss", column(history, "optimum"), 1, "soft", "dot"),
+        (*own, "solid"),
+        ("held-out loss", validation, 1, "accent", "solid"),
+        ("R²", score, 2, "second", "solid"),
+    ):
         known = np.flatnonzero(np.isfinite(steps) & np.isfinite(values))
+        if known.size == 0:
+            continue
+        # Marks show where values were measured, as long as they do not hide the line.
+        marked = values is not loss and dash == "solid" and known.size <= 60
         known = known[thinned(values[known], MOST_STEPS)]
-        time = [f"{t:.1f} s" if np.isfinite(t) else "time unknown" for t in seconds[known]]
         figure.add_scatter(
             x=steps[known],
             y=values[known],
             name=name,
-            customdata=time,
+            mode="lines+markers" if marked else "lines",
+            line={"color": colour(shade), "width": 1.8 if dash == "solid" else 1.3, "dash": dash},
+            marker={"size": 5},
+            customdata=[f"{t:.1f} s" if np.isfinite(t) else "time unknown" for t in seconds[known]],
             hovertemplate=f"{name} %{{y:.4g}}<br>step %{{x:,}}, %{{customdata}}<extra></extra>",
             row=row,
             col=1,
-            **look,
         )
-
-    def line(shade: str, width: float = 1.8, **extra: Any) -> dict[str, Any]:
-        return {"mode": "lines", "line": {"color": colour(shade), "width": width, **extra}}
-
-    if np.isfinite(guessed).any():
-        draw("a guess", guessed, 1, line("ink", 1.3, dash="dash"))
-    if np.isfinite(optimum).any():
-        draw("lowest possible loss", optimum, 1, line("soft", 1.3, dash="dot"))
-    if np.isfinite(loss).any():
-        # The training loss is of less interest than a held-out one.
-        first = line("soft", 1.3) if held_out else line("accent")
-        draw("training loss" if held_out else "loss", loss, 1, first)
-    if held_out:
-        draw("held-out loss", validation, 1, _marked(line("accent", 2.0), validation))
-    if panels == 2:
-        draw("R²", score, 2, _marked(line("second"), score))
     if best_step is not None:
         # A trace and not a shape, so that the legend names it and nothing is written over it.
         heights = np.concatenate([loss, validation, guessed])
@@ -83,9 +72,10 @@ def training_curve(
             y=np.array([np.nanmin(heights), np.nanmax(heights)]),
             name=f"kept: step {best_step:,}",
             hoverinfo="name",
+            mode="lines",
+            line={"color": colour("good"), "width": 1.6, "dash": "dot"},
             row=1,
             col=1,
-            **line("good", 1.6, dash="dot"),
         )
     figure.update_xaxes(axis(exponentformat="none", separatethousands=True))
     figure.update_xaxes(axis("step"), row=panels)
@@ -98,17 +88,19 @@ def training_curve(
     return figure
 
 
-def training_section(
+def training_sections(
     history: Sequence[Mapping[str, Any]],
     best_step: int | None = None,
     *,
     guess: float | None = None,
-) -> Section:
-    """Return training over its steps; see `training_curve` for the arguments."""
+) -> list[Section]:
+    """Return training over its steps, if it is known; see `training_curve` for the arguments."""
 
     def measured(key: str) -> bool:
-        return any(entry.get(key) is not None for entry in history)
+        return bool(np.isfinite(column(history, "step") + column(history, key)).any())
 
+    if not measured("loss") and not measured("validation"):
+        return []
     caption = "Contrastive loss over the steps of training"
     if measured("validation"):
         caption += ", on training rows and on held-out rows"
@@ -124,19 +116,6 @@ def training_section(
             f" The vertical line marks step {best_step:,}, whose encoder was kept because its "
             "held-out loss was lowest."
         )
-    alt = (
-        "Line plot of the loss"
-        + (", the held-out loss" if measured("validation") else "")
-        + (" and that of a guess" if guess is not None else "")
-        + ", and of the score where measured, over training steps."
-    )
-    return Section(
-        "Training", [Figure(training_curve(history, best_step, guess=guess), caption, alt=alt)]
-    )
-
-
-def _marked(look: dict[str, Any], values: NDArray[np.float64]) -> dict[str, Any]:
-    # Marks show where values were measured, as long as they do not hide the line.
-    if np.isfinite(values).sum() > 60:
-        return look
-    return {**look, "mode": "lines+markers", "marker": {"size": 5}}
+    curve = training_curve(history, best_step, guess=guess)
+    alt = "Line plot of the loss, and of the score where measured, over training steps."
+    return [Section("Training", [Figure(curve, caption, alt=alt)])]

@@ -41,10 +41,7 @@ def _number(name: str, first: int, last: int) -> int:
 
 @contextmanager
 def joined() -> Iterator[Ranks]:
-    """Join the other ranks if `torchrun` has started several, and leave them in the end.
-
-    CPU tensors are exchanged by gloo, those on a GPU, one for each rank, by nccl.
-    """
+    """Join the other ranks if `torchrun` has started several, and leave them in the end."""
     if not under_torchrun() or dist.is_initialized():
         yield Ranks.current()
         return
@@ -79,10 +76,7 @@ def joined() -> Iterator[Ranks]:
 
 
 def _life() -> str:
-    """Return a name for this start of ranks that `torchrun --max-restarts` restarts.
-
-    Their store outlives them, with the addresses of ranks that are gone, so that each start needs
-    keys of its own. Several machines may count restarts differently.
-    """
+    """Return a name for this start of ranks: their store outlives them, with old addresses."""
+    # Several machines may count restarts differently.
     alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
     return f"life {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0') if alone else ''}"

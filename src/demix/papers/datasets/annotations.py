@@ -13,7 +13,7 @@ import numpy as np
 
 from demix._support.errors import DemixError, reason, shortened
 from demix._support.files import is_there
-from demix.data.csv_files import csv_lines, reads_as, uneven
+from demix.data.csv_files import csv_lines, reads_as
 from demix.data.formats import check_kind, find_column
 
 FACTORS = (
@@ -124,8 +124,6 @@ def class_labels(path: str | Path) -> dict[str, int]:
     names, labels = [], []
     for line, cells in lines:
         where = f"line {line} of {path}"
-        if len(cells) != len(header):
-            raise uneven(path, len(header), line, len(cells))
         name, label = (cells[place].strip() for place in places)
         names.append(name)
         labels.append(_checked_class(int(label) if reads_as(int, label) else label, where))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from demix.report.figures import names_axis
 from demix.report.records import value_of
 from demix.report.style import axis, base_layout, colour, plain
 
@@ -41,19 +42,7 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
             "<extra></extra>",
         )
     figure.update_xaxes(axis(title="score (percent)"))
-    figure.update_yaxes(
-        axis(
-            tickvals=list(range(len(rows))),
-            ticktext=labels,
-            ticks="outside",
-            ticklen=6,
-            tickcolor="rgba(0,0,0,0)",
-            tickfont={"size": 12, "color": colour("ink")},
-            range=[len(rows) - 0.5, -0.5],
-            automargin=True,
-            showline=False,
-        )
-    )
+    figure.update_yaxes(names_axis(labels))
     figure.update_layout(**base_layout(height=110 + 46 * len(rows), min_width=480))
     figure.update_layout(legend={**_LEGEND, "traceorder": "reversed"})
     return figure
