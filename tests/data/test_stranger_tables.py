@@ -200,9 +200,7 @@ def test_a_name_too_long_for_a_column_is_refused(tmp_path):
 
 def test_text_of_labels_and_factors_takes_no_more_than_its_letters(tmp_path, monkeypatch):
     made = []
-    monkeypatch.setattr(
-        "demix.metrics.probes.factor.check_memory", lambda size, *_: made.append(size)
-    )
+    monkeypatch.setattr("demix.metrics.factors.check_memory", lambda size, *_: made.append(size))
     cells = ["a", "b", "c" * 900] * 40
     (tmp_path / "x.csv").write_text("\n".join(["p", *cells]))
     labels = read_labels(tmp_path / "x.csv")

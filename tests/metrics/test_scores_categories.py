@@ -153,7 +153,7 @@ def test_what_cannot_be_scored(score) -> None:
         score(z, np.full((60, 1), "same"))
     odd = z.astype(object)
     odd[3, 1] = "x"
-    with pytest.raises(DemixError, match="column of numbers or of text, but column 1"):
+    with pytest.raises(DemixError, match="numbers or text throughout, but column 1"):
         score(z, odd)
     with pytest.raises(DemixError, match="latents must be an array of numbers"):
         score(np.full((60, 2), "a"), z)

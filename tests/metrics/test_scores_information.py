@@ -49,7 +49,7 @@ def test_counts_agree_with_the_definition(categorical: bool) -> None:
     random = np.random.default_rng(0)
     s = random.integers(0, 4, size=(3000, 2)) if categorical else random.normal(size=(3000, 2))
     z = s @ [[1.0, 0.5, 0.0], [0.0, 0.5, 0.0]] + 0.3 * random.normal(size=(3000, 3))
-    _, factors = check_factors(z, s)
+    _, factors, _ = check_factors(z, s)
     found = binned_information(z, factors)
     for i in range(2):
         kinds = factors.classes_of(i)

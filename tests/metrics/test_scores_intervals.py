@@ -15,8 +15,8 @@ from demix.metrics.gaps import mutual_information_gap
 from demix.metrics.isometry import isometry_error
 from demix.metrics.readout import explicitness, linear_accuracy
 from demix.metrics.regression import orthogonality_error
-from demix.metrics.score import Meaning
-from demix.metrics.statistic import Statistic, r2_of, scored
+from demix.metrics.score import Meaning, scored
+from demix.metrics.statistic import Statistic, r2_of
 from demix.papers.reizinger2024.prototypes import prototypes_r2
 
 

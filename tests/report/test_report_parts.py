@@ -152,7 +152,7 @@ def test_a_checkup_has_a_claim_and_checks(verdict):
 def test_a_probe_has_a_result_numbers_and_a_method():
     rows = {"train": 50, "validation": 20, "test": 30}
     found = {"features": 5, "rows": rows, "permutations": 999, "level": 0.05, "factors": [FACTOR]}
-    found["effective_rows"] = 37.4
-    page = probe_page(found, features="x.npy", factors="f.csv", provenance={})
+    found |= {"effective_rows": 37.4, "provenance": {}}
+    page = probe_page(found, features="x.npy", factors="f.csv")
     assert titles(page) == ["Result", "Numbers", "Method"]
     assert ("independent rows", "37") in page.sections[0].body[1].facts.items()

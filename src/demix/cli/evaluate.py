@@ -56,7 +56,6 @@ def evaluate(
     from demix.cli.progress import counting_bar
     from demix.data.factors import read_factors
     from demix.data.reading import input_digest, read_data
-    from demix.metrics.blocks import sampling_of
     from demix.metrics.factors import check_factors
     from demix.metrics.registry import all_scores
     from demix.report.page import write_page
@@ -65,14 +64,15 @@ def evaluate(
     known = read_factors(factors, header=header)
     width = known.values.shape[1] if known.values.ndim == 2 else 0
     names = list(known.names or [f"factor {i + 1}" for i in range(width)])
-    found, true = check_factors(
+    alike, read = read_blocks(blocks)
+    # Blocks that are too long or too few are refused before anything is written.
+    found, true, sampling = check_factors(
         read_data(latents, header=header).array(),
         known.values,
         _columns(categorical, known.names, width),
+        alike,
     )
-    alike, read = read_blocks(blocks)
-    # Blocks that are too long or too few are refused before anything is written.
-    effective = sampling_of(found, true.values, alike, seed=0).effective
+    effective = sampling.effective
     worth = "" if blocks is None else f"About {effective:.0f} independent rows of {len(found)}."
     categories = np.flatnonzero(true.categorical).tolist()
     numbers = np.flatnonzero(~true.categorical).tolist()

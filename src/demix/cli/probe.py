@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from demix.data.data import Data
-    from demix.data.factors import KnownFactors
 
 _WIDE = 200
 _COLOURS = {"surely": "green", "mostly": "yellow", "no": "dim"}
@@ -79,7 +78,7 @@ def probe(
     from demix.cli.console import console, print_json, print_lines, print_warning
     from demix.cli.progress import counting_bar
     from demix.data.reading import input_digest
-    from demix.metrics.probes.probe import LEVEL, plan
+    from demix.metrics.probes.probe import LEVEL
     from demix.metrics.probes.probe import probe as probe_rows
     from demix.report.bars import write_bars
     from demix.report.page import write_page
@@ -88,18 +87,13 @@ def probe(
     terminal = console(errors=True)
     data, columns, unmatched, matched = _joined(features, factors, join, names, key, header)
     alike, read = read_blocks(blocks)
-    known = list(columns)
-    chosen = None if only is None else [_name(text, known) for text in only.split(",")]
-    given_kinds, periods = _kinds(kinds or [], known)
-    given: dict[str, Any] = {"only": chosen, "kinds": given_kinds, "periods": periods, "seed": seed}
     if read and matched is not None:
         if len(alike) <= matched.max():
             raise DemixError(f"{blocks} must have a block for each row of {features}.")
         alike = alike[matched]
-    given["blocks"] = alike
+    known = list(columns)
+    given_kinds, periods = _kinds(kinds or [], known)
     rows = data.array().reshape(len(data), -1)  # those of images are their pixels
-    # What cannot be probed is refused before anything is written.
-    plan(rows, columns, **given)
     about = {
         "features": f"{features.name} sha256 {data.digest()[:16]}",
         "factors": f"{factors.name} sha256 {input_digest(factors)[:16]}",
@@ -107,10 +101,18 @@ def probe(
     about |= {} if blocks is None else {"blocks": blocks}
     inputs = [features, factors, names, *read]
     with claimed_if("probe", out, "probe.json", inputs, overwrite=overwrite, about=about) as claim:
+        with counting_bar(terminal) as count:
+            found = probe_rows(
+                *(rows, columns),
+                only=None if only is None else [_name(text, known) for text in only.split(",")],
+                kinds=given_kinds,
+                periods=periods,
+                blocks=alike,
+                callback=count,
+                seed=seed,
+            )
         for sentence in unmatched:
             print_warning(terminal, sentence)
-        with counting_bar(terminal) as count:
-            found = probe_rows(rows, columns, callback=count, **given)
         result = {
             "features": rows.shape[1],
             **found.to_dict(),
@@ -121,12 +123,7 @@ def probe(
         if claim is not None:
             claim.begin()
             write_bars(result["factors"], LEVEL, claim.folder)
-            page = probe_page(
-                result,
-                features=features.name,
-                factors=factors.name,
-                provenance=result["provenance"],
-            )
+            page = probe_page(result, features=features.name, factors=factors.name)
             write_page(page, claim.folder / "report.html")
             claim.finish(result)
     if as_json:
@@ -153,18 +150,23 @@ def _joined(
 
     from demix._support.errors import listed
     from demix.data.factors import read_factors
-    from demix.data.names import match_rows, read_names
+    from demix.data.names import match_rows, read_names, table_names
     from demix.data.reading import read_data
     from demix.metrics.probes.factor import columns_of
 
-    table = read_factors(factors, header=header)
+    table, own = read_factors(factors, header=header), table_names(features, header)
     if join is None:
         if names is not None:
             raise DemixError(
                 f"--names are those of {features}; say with --join which column of {factors} holds "
                 "the same."
             )
-        _check_shared(features, factors, table, header)
+        for place, name in enumerate(table.names or ()):
+            if name in (own or ()) and isinstance(table.values[0, place], str):
+                raise DemixError(
+                    f"{features} and {factors} both have a column {name!r} of text; join their "
+                    f"rows by it with --join {name}."
+                )
         data = read_data(features, key=key, header=header)
         if len(data) != len(table.values):
             raise DemixError(
@@ -172,62 +174,34 @@ def _joined(
                 "them by a column of names with --join."
             )
         return data, columns_of(table), [], None
-    data, called = _named_rows(features, join, names, key, header)
-    if table.names is None:
-        raise DemixError(f"Rows are joined by {join!r}, but columns of {factors} have no names.")
-    others = read_names(factors, join)
-    matched = match_rows(called, others, called=(str(features), str(factors)))
-    unmatched = [
-        f"{len(left)} of the {total} rows of {one} are not in {other}: {listed(left)}."
-        for left, total, one, other in (
-            (matched.only_first, len(data), features.name, factors.name),
-            (matched.only_second, len(table.values), factors.name, features.name),
-        )
-        if left
-    ]
-    columns = {name: column[matched.second] for name, column in columns_of(table).items()}
-    columns.pop(join)
-    return data.only(torch.from_numpy(matched.first)), columns, unmatched, matched.first
-
-
-def _check_shared(features: Path, factors: Path, table: KnownFactors, header: str) -> None:
-    """Raise DemixError if both files have a column of text, which names their rows."""
-    from demix.data.names import table_names
-
-    shared = set(table_names(features, header) or ()) & set(table.names or ())
-    for place, name in enumerate(table.names or ()):
-        if name in shared and isinstance(table.values[0, place], str):
-            raise DemixError(
-                f"{features} and {factors} both have a column {name!r} of text; join their rows by "
-                f"it with --join {name}."
-            )
-
-
-def _named_rows(
-    features: Path, join: str, names: Path | None, key: str | None, header: str
-) -> tuple[Data, list[str]]:
-    """Return features and the names of their rows, from a column or from a file of names."""
-    from demix.data.names import read_names, table_names
-    from demix.data.reading import read_data
-
-    columns = table_names(features, header)
-    if names is None and columns is None:
+    if names is None and own is None:
         raise DemixError(
             f"Rows are joined by name, but {features} has no columns with names; give a file with "
             "the name of each of its rows with --names."
         )
-    if names is not None:
-        data, called = read_data(features, key=key, header=header), read_names(names)
-    else:
-        called = read_names(features, join)
-        chosen = [name for name in columns or () if name != join]
-        data = read_data(features, columns=chosen, header=header)
+    called = read_names(features, join) if names is None else read_names(names)
+    chosen = [name for name in own or () if name != join] if names is None else None
+    data = read_data(features, key=key, columns=chosen, header=header)
     if len(called) != len(data):
         raise DemixError(
             f"{features} has {len(data)} rows, but {names or features} has {len(called)} "
             "names; give one for each row."
         )
-    return data, called
+    if table.names is None:
+        raise DemixError(f"Rows are joined by {join!r}, but columns of {factors} have no names.")
+    both = match_rows(called, read_names(factors, join), called=(str(features), str(factors)))
+    unmatched = [
+        f"{len(left)} of the {total} rows of {one.name} are not in {other.name}: {listed(left)}."
+        for left, total, one, other in (
+            (both.only_first, len(data), features, factors),
+            (both.only_second, len(table.values), factors, features),
+        )
+        if left
+    ]
+    columns = {
+        name: column[both.second] for name, column in columns_of(table).items() if name != join
+    }
+    return data.only(torch.from_numpy(both.first)), columns, unmatched, both.first
 
 
 def _kinds(texts: list[str], known: list[str]) -> tuple[dict[str, str], dict[str, float]]:
@@ -267,12 +241,14 @@ def _print(found: dict[str, Any]) -> None:
 
     from demix.cli.console import print_lines, print_table
     from demix.report.bars import found_at
-    from demix.report.probe import cells_of, tested_of, verdict_of
+    from demix.report.probe import numbers_of, tested_of, verdict_of
 
-    headings = ("factor", "kind", "score", "value", "95 % interval", "chance", "p")
-    table, tested = Table(*headings, "Bonferroni", "BH"), tested_of(found)
-    for factor in tested:
-        *names, value, ends, chance, p, bonferroni, hochberg = cells_of(factor)
+    tested = tested_of(found)
+    shown = numbers_of(tested)
+    table = Table(*shown.header[:-1])
+    for factor, (*names, value, ends, chance, p, bonferroni, hochberg, _) in zip(
+        tested, shown.rows, strict=True
+    ):
         shaded = Text(value, style=_COLOURS[found_at(factor, found["level"])])
         table.add_row(*names, shaded, ends, chance, p, bonferroni, hochberg)
     print_table(table, _WIDE)

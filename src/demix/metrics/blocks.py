@@ -41,31 +41,14 @@ _LEVEL, _VISIBLE = 0.005, 0.3
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """How rows are split, redrawn and exchanged.
+    """How rows are split, redrawn and exchanged."""
 
-    Parameters
-    ----------
-    width : int
-        How many latents there are.
-    factors : ndarray (N, n)
-        What they are scored against.
-    seed : int
-        Seed of everything that is drawn.
-    members : ndarray (N,) of int, optional
-        The number of the block of each row; by default each row is a block.
-    length : int
-        Of blocks in time order, which is also the gap between rows that fit and rows that score;
-        0 for blocks in no order.
-    times : float
-        How many rows are worth an independent one.
-    """
-
-    width: int
-    factors: np.ndarray
-    seed: int
-    members: np.ndarray | None = None
-    length: int = 0
-    times: float = 1.0
+    width: int  # how many latents there are
+    factors: np.ndarray  # (N, n), what they are scored against
+    seed: int  # of everything that is drawn
+    members: np.ndarray | None = None  # the block of each row; by default each is its own
+    length: int = 0  # of blocks in time order, and of the gap between parts; 0 for no order
+    times: float = 1.0  # how many rows are worth an independent one
 
     def __len__(self) -> int:
         return len(self.factors)

@@ -11,8 +11,8 @@ from scipy.stats import rankdata
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
 from demix.metrics.blocks import Blocks, sampling_of
-from demix.metrics.score import PICKED, Meaning, Score
-from demix.metrics.statistic import Statistic, mean_of, over, scored, unit_columns
+from demix.metrics.score import PICKED, Meaning, Score, scored
+from demix.metrics.statistic import Statistic, mean_of, over, unit_columns
 from demix.theory.setting import UP_TO
 
 Method = Literal["pearson", "spearman"]
@@ -102,7 +102,9 @@ def mean_correlation(
     by_rank = method == "spearman"
     left_open = "order, and a monotone map of each dimension" if by_rank else UP_TO["permutation"]
     meaning = Meaning(f"the factors up to {left_open}", left_open, needs=PICKED)
-    return scored(measure, latents, meaning, sampling, assignment=assign(latents))
+    score = scored(measure, latents, meaning, sampling)
+    score.assignment = assign(latents)
+    return score
 
 
 def correlate(latents: np.ndarray, factors: np.ndarray, method: Method) -> np.ndarray:

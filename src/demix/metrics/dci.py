@@ -1,24 +1,15 @@
 """DCI: disentanglement, completeness and informativeness."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import norm, rankdata
 
-from demix.metrics.blocks import Blocks, sampling_of
-from demix.metrics.factors import Factors, check_factors
-from demix.metrics.score import ANY_MIXING, APART, Meaning, Score
-from demix.metrics.statistic import (
-    SLOWEST,
-    Statistic,
-    Values,
-    mean_of,
-    over,
-    r2_of,
-    scored_each,
-    unit_columns,
-)
+from demix.metrics.blocks import Blocks
+from demix.metrics.factors import Columns, Factors, check_factors
+from demix.metrics.score import ANY_MIXING, APART, SLOWEST, Meaning, Score, scored_each
+from demix.metrics.statistic import Statistic, Values, mean_of, over, r2_of, unit_columns
 
 _TREES = 30
 _LEAF = 5
@@ -34,12 +25,7 @@ class DCI(NamedTuple):
 
 
 def dci(
-    latents: Any,
-    factors: Any,
-    *,
-    categorical: Sequence[int] | None = None,
-    blocks: Blocks = None,
-    seed: int = 0,
+    latents: Any, factors: Any, *, categorical: Columns = None, blocks: Blocks = None, seed: int = 0
 ) -> DCI:
     r"""Return disentanglement, completeness and informativeness (Eastwood & Williams 2018).
 
@@ -75,14 +61,13 @@ def dci(
     >>> round(float(twice.disentanglement), 1), round(float(twice.completeness), 1)
     (1.0, 0.5)
     """
-    latents, true = check_factors(latents, factors, categorical)
-    sampling = sampling_of(latents, true.values, blocks, seed)
+    latents, true, sampling = check_factors(latents, factors, categorical, blocks, seed)
     fit, test = sampling.halves()
 
     def measure(z: np.ndarray) -> list[Statistic]:
         ranks = rankdata(z, axis=0) / len(z)
-        forests = [_Forest(ranks, true, i, fit, test, seed) for i in range(true.number)]
-        added = np.stack([forest.added_errors(ranks[test], seed) for forest in forests], axis=1)
+        forests = [_forest(ranks, true, i, fit, test, seed) for i in range(true.number)]
+        added = np.stack([errors for errors, _ in forests], axis=1)
         terms = added.reshape(len(test), -1)
         scatter = terms.std(axis=0) * (sampling.times / len(test)) ** 0.5
         matters = terms.mean(axis=0) > norm.isf(_LEVEL / terms.shape[1]) * scatter
@@ -95,7 +80,7 @@ def dci(
         scores = (
             lambda weights: disentanglement_of(importance(weights)),
             lambda weights: mean_of(completeness_of(importance(weights))),
-            lambda weights: mean_of(np.hstack([forest.accuracy(weights) for forest in forests])),
+            lambda weights: mean_of(np.hstack([accuracy(weights) for _, accuracy in forests])),
         )
         return [Statistic(test, score) for score in scores]
 
@@ -132,60 +117,45 @@ def completeness_of(importance: np.ndarray) -> np.ndarray:
     return np.where(total[..., 0] > 0, 1 - entropy / most, 0.0)
 
 
-class _Forest:
-    """A forest that predicts one factor, and what it predicts for the test samples."""
+def _forest(
+    ranks: np.ndarray, factors: Factors, column: int, fit: np.ndarray, test: np.ndarray, seed: int
+) -> tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]:
+    """Fit a forest that predicts one factor from ranks of the latents.
 
-    def __init__(
-        self,
-        ranks: np.ndarray,
-        factors: Factors,
-        column: int,
-        fit: np.ndarray,
-        test: np.ndarray,
-        seed: int,
-    ) -> None:
-        # Imported here: it takes half a second, for which every command would wait.
-        from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+    Return what shuffling each latent adds to the squared error of test samples, ``(N, m)``, and
+    the :math:`R^2`, or the accuracy for categories, ``(B, 1)`` under weights.
+    """
+    # Imported here: it takes half a second, for which every command would wait.
+    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-        self.categorical = bool(factors.categorical[column])
-        if self.categorical:
-            maker, target = ExtraTreesClassifier, factors.classes[:, column]
-            self.target = np.eye(factors.classes_of(column))[target[test]]
-        else:
-            maker, target = ExtraTreesRegressor, unit_columns(factors.values[:, column])
-            self.target = target[test, None]
-        self.model = maker(
-            n_estimators=_TREES,
-            # A leaf of 5 samples smooths; much smaller data need finer ones.
-            min_samples_leaf=min(_LEAF, max(1, len(fit) // 20)),
-            max_features=1.0,
-            # Forests take seeds of 32 bits.
-            random_state=int(np.random.default_rng([seed, 4]).integers(2**31)),
-        ).fit(ranks[fit], target[fit])
-        self.predicted = self.predict(ranks[test])
+    categorical, classes = factors.categorical[column], factors.classes[:, column]
+    target = classes if categorical else unit_columns(factors.values[:, column])
+    model = (ExtraTreesClassifier if categorical else ExtraTreesRegressor)(
+        n_estimators=_TREES,
+        # A leaf of 5 samples smooths; much smaller data need finer ones.
+        min_samples_leaf=min(_LEAF, max(1, len(fit) // 20)),
+        max_features=1.0,
+        # Forests take seeds of 32 bits.
+        random_state=int(np.random.default_rng([seed, 4]).integers(2**31)),
+    ).fit(ranks[fit], target[fit])
+    true = np.eye(factors.classes_of(column))[classes[test]] if categorical else target[test, None]
 
-    def predict(self, ranks: np.ndarray) -> np.ndarray:
-        """Return numbers ``(N, 1)`` or probabilities of all classes ``(N, C)``."""
-        if not self.categorical:
-            return np.asarray(self.model.predict(ranks))[:, None]
-        shares = np.zeros((len(ranks), self.target.shape[1]))
-        shares[:, self.model.classes_] = self.model.predict_proba(ranks)
+    def predict(rows: np.ndarray) -> np.ndarray:
+        if not categorical:
+            return np.asarray(model.predict(rows))[:, None]
+        shares = np.zeros((len(rows), true.shape[1]))
+        shares[:, model.classes_] = model.predict_proba(rows)
         return shares
 
-    def added_errors(self, ranks: np.ndarray, seed: int) -> np.ndarray:
-        """Return what shuffling each latent adds to the squared error of samples, ``(N, m)``."""
-        rows, width = ranks.shape
-        other = np.random.default_rng([seed, 5]).permutation(rows)
-        stacked = np.repeat(ranks[None], width, axis=0)
-        for j in range(width):
-            stacked[j, :, j] = ranks[other, j]
-        moved = self.predict(stacked.reshape(-1, width)).reshape(width, rows, -1)
-        errors = np.square(moved - self.target).sum(axis=2)
-        return np.asarray((errors - np.square(self.predicted - self.target).sum(axis=1)).T)
-
-    def accuracy(self, weights: np.ndarray) -> np.ndarray:
-        """Return :math:`R^2`, or the accuracy for categories, ``(B, 1)`` under weights."""
-        if not self.categorical:
-            return r2_of(self.target - self.predicted, self.target)(weights)
-        right = self.predicted.argmax(axis=1) == self.target.argmax(axis=1)
-        return np.asarray(weights @ right)[:, None]
+    predicted, width = predict(ranks[test]), ranks.shape[1]
+    other = np.random.default_rng([seed, 5]).permutation(test)
+    stacked = np.repeat(ranks[test][None], width, axis=0)
+    for j in range(width):
+        stacked[j, :, j] = ranks[other, j]
+    moved = predict(stacked.reshape(-1, width)).reshape(width, len(test), -1)
+    errors = np.square(moved - true).sum(axis=2)
+    added = (errors - np.square(predicted - true).sum(axis=1)).T
+    if not categorical:
+        return added, r2_of(true - predicted, true)
+    right = (predicted.argmax(axis=1) == classes[test])[:, None]
+    return added, lambda weights: weights @ right

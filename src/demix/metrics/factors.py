@@ -11,7 +11,12 @@ import numpy as np
 from scipy.stats import rankdata
 
 from demix._support.errors import DemixError
-from demix._support.validation import check_matrix, check_pair
+from demix._support.memory import check_memory
+from demix._support.validation import as_numpy, check_matrix, check_pair
+from demix.metrics.blocks import Blocks, Sampling, sampling_of
+
+Columns = Sequence[int] | None
+"""Columns of factors that are categories, counted from 0; by default they are guessed."""
 
 _FEW = 20
 """Most different values of whole numbers that are taken for categories, and most bins."""
@@ -47,9 +52,9 @@ class Factors:
 
 
 def check_factors(
-    latents: Any, factors: Any, categorical: Sequence[int] | None = None
-) -> tuple[np.ndarray, Factors]:
-    """Return latents ``(N, m)`` and factors ``(N, n)`` that can be scored against each other.
+    latents: Any, factors: Any, categorical: Columns = None, blocks: Blocks = None, seed: int = 0
+) -> tuple[np.ndarray, Factors, Sampling]:
+    """Return latents ``(N, m)``, factors ``(N, n)`` to score them against, and how rows are drawn.
 
     Columns of factors hold numbers or text; text is always categories, and the other categorical
     columns are by default those of :func:`categorical_columns`.
@@ -66,7 +71,7 @@ def check_factors(
                 f"{column} of factors (counted from 0) has {len(kinds)} of them in {len(values)} "
                 "rows; drop it, or make it a number that is not listed as categorical."
             )
-    return found, Factors(values, chosen)
+    return found, Factors(values, chosen), sampling_of(found, values, blocks, seed)
 
 
 def categorical_columns(factors: Any) -> list[int]:
@@ -108,6 +113,29 @@ def binned(column: np.ndarray) -> np.ndarray:
     return np.asarray(np.unique(places, return_inverse=True)[1])
 
 
+def column_of(values: Any, called: str) -> np.ndarray:
+    """Return one column ``(N,)`` as numbers, truth values or text."""
+    column = np.asarray(as_numpy(values, f"values of {called}"))
+    if column.ndim != 1:
+        raise DemixError(
+            f"A factor must be one value for each row, (N,), but {called} has shape {column.shape}."
+        )
+    if column.dtype.kind == "O" and all(isinstance(cell, str) for cell in column):
+        size = 4 * len(column) * max(map(len, column), default=0)
+        check_memory(size, f"Factor {called}", "write its values shorter")
+        column = column.astype(str)
+    elif column.dtype.kind == "O":
+        try:
+            column = column.astype(float)
+        except (TypeError, ValueError) as error:
+            raise DemixError(
+                f"A factor must be numbers or text throughout, but {called} is neither: {error}."
+            ) from error
+    if column.dtype.kind not in "biufU":
+        raise DemixError(f"A factor must be numbers or text, but {called} is {column.dtype}.")
+    return column
+
+
 def _numbers(factors: Any) -> tuple[Any, np.ndarray]:
     """Return factors as numbers, text numbered in alphabetical order, and which columns it was."""
     try:
@@ -116,24 +144,17 @@ def _numbers(factors: Any) -> tuple[Any, np.ndarray]:
         array = np.empty(0)
     if array.dtype.kind not in "UO" or array.ndim != 2 or array.size == 0:
         return factors, np.zeros(array.shape[1] if array.ndim == 2 else 0, dtype=bool)
-    numbers = np.empty(array.shape)
-    text = np.zeros(array.shape[1], dtype=bool)
-    for place, column in enumerate(array.T):
-        text[place] = all(isinstance(cell, str) for cell in column)
-        try:
-            if text[place]:
-                numbers[:, place] = np.unique(column, return_inverse=True)[1]
-            else:
-                numbers[:, place] = column.astype(float)
-        except (TypeError, ValueError) as error:
-            raise DemixError(
-                f"Expected a column of numbers or of text, but column {place} of factors (counted "
-                f"from 0) is neither: {error}."
-            ) from error
-    return numbers, text
+    columns = [
+        column_of(column, f"column {i} of factors (counted from 0)")
+        for i, column in enumerate(array.T)
+    ]
+    text = [column.dtype.kind == "U" for column in columns]
+    both = zip(columns, text, strict=True)
+    numbers = [np.unique(x, return_inverse=True)[1] if words else x for x, words in both]
+    return np.stack(numbers, axis=1), np.array(text)
 
 
-def _chosen(values: np.ndarray, text: np.ndarray, categorical: Sequence[int] | None) -> np.ndarray:
+def _chosen(values: np.ndarray, text: np.ndarray, categorical: Columns) -> np.ndarray:
     chosen = text.copy()
     if categorical is None:
         return chosen | [are_few_whole_numbers(column) for column in values.T]

@@ -1,33 +1,19 @@
 """Scores by the gap between the best and the second best latent of each factor."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from demix.metrics.blocks import Blocks, sampling_of
-from demix.metrics.factors import Factors, check_factors
+from demix.metrics.blocks import Blocks
+from demix.metrics.factors import Columns, Factors, check_factors
 from demix.metrics.information import binned_information
-from demix.metrics.score import PICKED, Meaning, Score
-from demix.metrics.statistic import (
-    SLOW,
-    Statistic,
-    Values,
-    mean_of,
-    over,
-    r2_of,
-    scored,
-    unit_columns,
-)
+from demix.metrics.score import PICKED, SLOW, Meaning, Score, scored
+from demix.metrics.statistic import Statistic, Values, mean_of, over, r2_of, unit_columns
 
 
 def mutual_information_gap(
-    latents: Any,
-    factors: Any,
-    *,
-    categorical: Sequence[int] | None = None,
-    blocks: Blocks = None,
-    seed: int = 0,
+    latents: Any, factors: Any, *, categorical: Columns = None, blocks: Blocks = None, seed: int = 0
 ) -> Score:
     r"""Return the mutual information gap (MIG; Chen et al. 2018, Section 4).
 
@@ -51,8 +37,7 @@ def mutual_information_gap(
     >>> float(round(mutual_information_gap(np.hstack([z, z]), z), 6))
     0.0
     """
-    latents, true = check_factors(latents, factors, categorical)
-    sampling = sampling_of(latents, true.values, blocks, seed)
+    latents, true, sampling = check_factors(latents, factors, categorical, blocks, seed)
 
     def measure(z: np.ndarray) -> Statistic:
         information = binned_information(z, true, sampling.times)
@@ -72,12 +57,7 @@ def mutual_information_gap(
 
 
 def separated_predictability(
-    latents: Any,
-    factors: Any,
-    *,
-    categorical: Sequence[int] | None = None,
-    blocks: Blocks = None,
-    seed: int = 0,
+    latents: Any, factors: Any, *, categorical: Columns = None, blocks: Blocks = None, seed: int = 0
 ) -> Score:
     r"""Return the separated attribute predictability (SAP; Kumar et al. 2018, Section 3).
 
@@ -101,9 +81,7 @@ def separated_predictability(
     >>> float(round(separated_predictability(np.hstack([z, z]), z), 6))
     0.0
     """
-    latents, true = check_factors(latents, factors, categorical)
-    latents = unit_columns(latents)
-    sampling = sampling_of(latents, true.values, blocks, seed)
+    latents, true, sampling = check_factors(latents, factors, categorical, blocks, seed)
     fit, test = sampling.halves()
 
     def measure(z: np.ndarray) -> Statistic:
@@ -123,7 +101,7 @@ def separated_predictability(
         "latents that depend on several factors at once, nonlinear traces in others",
         needs=PICKED,
     )
-    return scored(measure, latents, meaning, sampling)
+    return scored(measure, unit_columns(latents), meaning, sampling)
 
 
 def _gap(strength: np.ndarray) -> np.ndarray:

@@ -1,26 +1,17 @@
 """InfoMEC: modularity, compactness and explicitness in terms of information."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
-from demix.metrics.blocks import Blocks, sampling_of
-from demix.metrics.factors import Factors, check_factors
+from demix.metrics.blocks import Blocks
+from demix.metrics.factors import Columns, Factors, check_factors
 from demix.metrics.information import ONE_FACTOR_EACH, nearest_information
 from demix.metrics.readout import class_shares
-from demix.metrics.score import ANY_MIXING, APART, Meaning, Score
-from demix.metrics.statistic import (
-    SLOW,
-    Statistic,
-    Values,
-    mean_of,
-    over,
-    r2_of,
-    scored_each,
-    unit_columns,
-)
+from demix.metrics.score import ANY_MIXING, APART, SLOW, Meaning, Score, scored_each
+from demix.metrics.statistic import Statistic, Values, mean_of, over, r2_of, unit_columns
 
 
 class InfoMEC(NamedTuple):
@@ -32,12 +23,7 @@ class InfoMEC(NamedTuple):
 
 
 def infomec(
-    latents: Any,
-    factors: Any,
-    *,
-    categorical: Sequence[int] | None = None,
-    blocks: Blocks = None,
-    seed: int = 0,
+    latents: Any, factors: Any, *, categorical: Columns = None, blocks: Blocks = None, seed: int = 0
 ) -> InfoMEC:
     r"""Return InfoModularity, InfoCompactness and InfoExplicitness (Hsu et al. 2023).
 
@@ -78,12 +64,12 @@ def infomec(
     >>> round(twice.modularity, 2), round(twice.compactness, 2), round(twice.explicitness, 2)
     (1.0, 0.33, 1.0)
     """
-    latents, true = check_factors(latents, factors, categorical)
-    sampling = sampling_of(latents, true.values, blocks, seed)
+    latents, true, sampling = check_factors(latents, factors, categorical, blocks, seed)
     fit, test = sampling.halves()
 
     def measure(z: np.ndarray) -> list[Statistic]:
         information = nearest_information(z, true, seed, sampling.times)
+        removed = [_uncertainty_removed(z, true, i, fit, test) for i in range(true.number)]
 
         def normalised(weights: np.ndarray) -> np.ndarray:
             shared, entropy = information.of(weights)
@@ -96,9 +82,11 @@ def infomec(
         def compact(weights: np.ndarray) -> Values:
             return mean_of(infocompactness_of(normalised(weights)))
 
+        def explicit(weights: np.ndarray) -> Values:
+            return mean_of(np.hstack([of(weights) for of in removed]))
+
         rows = np.arange(len(z))
-        both = [Statistic(rows, modular), Statistic(rows, compact)]
-        return [*both, _explicit(z, true, fit, test)]
+        return [Statistic(rows, modular), Statistic(rows, compact), Statistic(test, explicit)]
 
     meanings = [
         ONE_FACTOR_EACH,
@@ -133,39 +121,19 @@ def _above(share: np.ndarray, number: Any) -> np.ndarray:
     return np.where(alone, 1.0, np.clip((share - least) / (1 - least), 0, 1))
 
 
-def _explicit(
-    latents: np.ndarray, factors: Factors, fit: np.ndarray, test: np.ndarray
-) -> Statistic:
-    parts = []
-    numbers = np.flatnonzero(~factors.categorical)
-    if len(numbers):
-        z, target = unit_columns(latents), unit_columns(factors.values[:, numbers])
-        predicted = LinearRegression().fit(z[fit], target[fit]).predict(z[test])
-        parts.append(r2_of(target[test] - predicted, target[test]))
-    categories = np.flatnonzero(factors.categorical)
-    if len(categories):
-        parts.append(_uncertainty_removed(latents, factors, categories, fit, test))
-    order = np.argsort(np.concatenate([numbers, categories]))
-
-    def explicit(weights: np.ndarray) -> Values:
-        return mean_of(np.hstack([of(weights) for of in parts])[:, order])
-
-    return Statistic(test, explicit)
-
-
 def _uncertainty_removed(
-    latents: np.ndarray, factors: Factors, columns: np.ndarray, fit: np.ndarray, test: np.ndarray
-) -> Any:
-    """Return the share of the cross-entropy that logistic regressions remove, under weights."""
-    given, alone = [], []
-    for column in columns:
-        classes, kinds = factors.classes[:, column], factors.classes_of(column)
-        # Half a sample more of each class, so that one that was never seen is not impossible.
-        counts = np.bincount(classes[fit], minlength=kinds) + 0.5
-        prior = counts / counts.sum()
-        little = 1 / len(fit)
-        shares = (1 - little) * class_shares(latents, classes, fit, test) + little * prior
-        given.append(-np.log(shares[np.arange(len(test)), classes[test]]))
-        alone.append(-np.log(prior[classes[test]]))
-    left, whole = np.stack(given, axis=1), np.stack(alone, axis=1)
+    latents: np.ndarray, factors: Factors, column: int, fit: np.ndarray, test: np.ndarray
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the share ``(B, 1)`` that a linear read-out removes, under weights."""
+    if not factors.categorical[column]:
+        z, target = unit_columns(latents), unit_columns(factors.values[:, [column]])
+        predicted = LinearRegression().fit(z[fit], target[fit]).predict(z[test])
+        return r2_of(target[test] - predicted, target[test])
+    classes = factors.classes[:, column]
+    # Half a sample more of each class, so that one that was never seen is not impossible.
+    counts = np.bincount(classes[fit], minlength=factors.classes_of(column)) + 0.5
+    prior, little = counts / counts.sum(), 1 / len(fit)
+    shares = (1 - little) * class_shares(latents, classes, fit, test) + little * prior
+    left = -np.log(shares[np.arange(len(test)), classes[test]])[:, None]
+    whole = -np.log(prior[classes[test]])[:, None]
     return lambda weights: 1 - over(weights @ left, weights @ whole)

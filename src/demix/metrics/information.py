@@ -1,28 +1,22 @@
 """Mutual information between latents and factors, as means over samples, and modularity."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import digamma
 from scipy.stats import chi2
 
-from demix.metrics.blocks import Blocks, sampling_of
-from demix.metrics.factors import Factors, binned, check_factors
-from demix.metrics.score import APART, Meaning, Score
-from demix.metrics.statistic import SLOW, Statistic, mean_of, over, scored
+from demix.metrics.blocks import Blocks
+from demix.metrics.factors import Columns, Factors, binned, check_factors
+from demix.metrics.score import APART, SLOW, Meaning, Score, scored
+from demix.metrics.statistic import Statistic, mean_of, over
 
 _LEVEL = 0.01
 _NEIGHBOURS = 10
 
 
 def modularity(
-    latents: Any,
-    factors: Any,
-    *,
-    categorical: Sequence[int] | None = None,
-    blocks: Blocks = None,
-    seed: int = 0,
+    latents: Any, factors: Any, *, categorical: Columns = None, blocks: Blocks = None, seed: int = 0
 ) -> Score:
     r"""Return the modularity (Ridgeway & Mozer 2018, Section 3).
 
@@ -45,8 +39,7 @@ def modularity(
     >>> float(round(modularity(np.hstack([z, np.zeros((2000, 1))]), z), 6))
     0.666667
     """
-    latents, true = check_factors(latents, factors, categorical)
-    sampling = sampling_of(latents, true.values, blocks, seed)
+    latents, true, sampling = check_factors(latents, factors, categorical, blocks, seed)
 
     def measure(z: np.ndarray) -> Statistic:
         information = binned_information(z, true, sampling.times)

@@ -10,8 +10,8 @@ import numpy as np
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
 from demix.metrics.blocks import Blocks, sampling_of
-from demix.metrics.score import Meaning, Score
-from demix.metrics.statistic import Statistic, Values, over, scored, units_of
+from demix.metrics.score import Meaning, Score, scored
+from demix.metrics.statistic import Statistic, Values, over, units_of
 
 
 def isometry_error(

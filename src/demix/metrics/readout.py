@@ -1,7 +1,7 @@
 """Scores by linear read-outs of categories."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from demix._support.errors import DemixError
-from demix.metrics.blocks import Blocks, sampling_of
-from demix.metrics.factors import Factors, check_factors
-from demix.metrics.score import Meaning, Score
-from demix.metrics.statistic import SLOW, SLOWEST, Statistic, Values, mean_of, over, scored
+from demix.metrics.blocks import Blocks
+from demix.metrics.factors import Columns, Factors, check_factors
+from demix.metrics.score import SLOW, SLOWEST, Meaning, Score, scored
+from demix.metrics.statistic import Statistic, Values, mean_of, over
 
 # Nearly no penalty, enough to give classes that can be separated a finite optimum.
 _STRENGTH = 1e4
@@ -21,12 +21,7 @@ _LEFT_OPEN = "which latent depends on which factor, and any mixing of them"
 
 
 def linear_accuracy(
-    latents: Any,
-    factors: Any,
-    *,
-    categorical: Sequence[int] | None = None,
-    blocks: Blocks = None,
-    seed: int = 0,
+    latents: Any, factors: Any, *, categorical: Columns = None, blocks: Blocks = None, seed: int = 0
 ) -> Score:
     """Return the held-out accuracy of linear classifiers from latents to categories.
 
@@ -48,14 +43,13 @@ def linear_accuracy(
     >>> float(score), bool(score.baseline < 0.5)
     (1.0, True)
     """
-    latents, true = check_factors(latents, factors, categorical)
+    latents, true, sampling = check_factors(latents, factors, categorical, blocks, seed)
     columns = np.flatnonzero(true.categorical)
     if len(columns) == 0:
         raise DemixError(
             "linear_accuracy needs a categorical factor, but all columns are numbers; list some as "
             "categorical, or use affine_r2."
         )
-    sampling = sampling_of(latents, true.values, blocks, seed)
     fit, test = sampling.halves()
 
     def measure(z: np.ndarray) -> Statistic:
@@ -68,12 +62,7 @@ def linear_accuracy(
 
 
 def explicitness(
-    latents: Any,
-    factors: Any,
-    *,
-    categorical: Sequence[int] | None = None,
-    blocks: Blocks = None,
-    seed: int = 0,
+    latents: Any, factors: Any, *, categorical: Columns = None, blocks: Blocks = None, seed: int = 0
 ) -> Score:
     """Return the explicitness (Ridgeway & Mozer 2018, Section 3).
 
@@ -95,26 +84,14 @@ def explicitness(
     >>> bool(score > 0.999), round(score.baseline, 1)
     (True, 0.5)
     """
-    latents, true = check_factors(latents, factors, categorical)
-    sampling = sampling_of(latents, true.values, blocks, seed)
+    latents, true, sampling = check_factors(latents, factors, categorical, blocks, seed)
     fit, test = sampling.halves()
 
     def measure(z: np.ndarray) -> Statistic:
-        areas = [
-            [
-                area_of(scores, among[test])
-                for among in _splits(true, i)
-                if (scores := _scores(z, among, fit, test)) is not None
-            ]
-            for i in range(true.number)
-        ]
+        areas = [_areas(z, true, i, fit, test) for i in range(true.number)]
 
         def area(weights: np.ndarray) -> Values:
-            # A factor of which no category is in both halves is guessed by chance.
-            chance = np.full(len(weights), 0.5)
-            parts = [
-                np.mean([of(weights) for of in some], axis=0) if some else chance for some in areas
-            ]
+            parts = [np.mean([of(weights) for of in some], axis=0) for some in areas]
             return mean_of(np.stack(parts, axis=1))
 
         return Statistic(test, area)
@@ -127,33 +104,32 @@ def class_shares(
     latents: np.ndarray, classes: np.ndarray, fit: np.ndarray, test: np.ndarray
 ) -> np.ndarray:
     """Return the probability ``(len(test), C)`` of each class by logistic regression."""
-    seen, numbered = np.unique(classes[fit], return_inverse=True)
     shares = np.zeros((len(test), int(classes.max()) + 1))
+    seen = np.unique(classes[fit])
     if len(seen) == 1:
         shares[:, seen] = 1.0
-        return shares
-    inputs = _standardised(latents, fit)
-    model = _fitted(inputs[fit], numbered)
-    shares[:, seen] = model.predict_proba(inputs[test])
+    else:
+        model, inputs = _fitted(latents, classes, fit, test)
+        shares[:, model.classes_] = model.predict_proba(inputs)
     return shares
 
 
-def _splits(factors: Factors, column: int) -> list[np.ndarray]:
-    """Return the members of each category of a factor, or of the part above each quartile."""
+def _areas(
+    latents: np.ndarray, factors: Factors, column: int, fit: np.ndarray, test: np.ndarray
+) -> list[Callable[[np.ndarray], np.ndarray]]:
+    """Return the area of each category of a factor, or of the part above each quartile."""
     values = factors.values[:, column]
     if factors.categorical[column]:
-        return [values == kind for kind in range(factors.classes_of(column))]
-    return [values > edge for edge in np.quantile(values, [0.25, 0.5, 0.75])]
-
-
-def _scores(
-    latents: np.ndarray, among: np.ndarray, fit: np.ndarray, test: np.ndarray
-) -> np.ndarray | None:
-    """Return the logit ``(len(test),)`` of belonging to a set, or None if none or all belong."""
-    if any(among[rows].all() or not among[rows].any() for rows in (fit, test)):
-        return None
-    inputs = _standardised(latents, fit)
-    return np.asarray(_fitted(inputs[fit], among[fit]).decision_function(inputs[test]))
+        sets = [values == kind for kind in range(factors.classes_of(column))]
+    else:
+        sets = [values > edge for edge in np.quantile(values, [0.25, 0.5, 0.75])]
+    areas = []
+    for among in sets:
+        if all(0 < among[rows].sum() < len(rows) for rows in (fit, test)):
+            model, inputs = _fitted(latents, among, fit, test)
+            areas.append(area_of(model.decision_function(inputs), among[test]))
+    # A factor of which no category is in both halves is guessed by chance.
+    return areas or [lambda weights: np.full(len(weights), 0.5)]
 
 
 def area_of(scores: np.ndarray, among: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
@@ -175,13 +151,14 @@ def area_of(scores: np.ndarray, among: np.ndarray) -> Callable[[np.ndarray], np.
     return area
 
 
-def _standardised(latents: np.ndarray, fit: np.ndarray) -> np.ndarray:
+def _fitted(
+    latents: np.ndarray, classes: np.ndarray, fit: np.ndarray, test: np.ndarray
+) -> tuple[LogisticRegression, np.ndarray]:
+    """Return a logistic regression on standardised latents, and those of the test samples."""
     spread = latents[fit].std(axis=0)
-    return np.asarray((latents - latents[fit].mean(axis=0)) / np.where(spread > 0, spread, 1.0))
-
-
-def _fitted(inputs: np.ndarray, classes: np.ndarray) -> LogisticRegression:
+    inputs = (latents - latents[fit].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     with warnings.catch_warnings():
         # Further steps change no held-out figure.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return LogisticRegression(C=_STRENGTH, max_iter=200).fit(inputs, classes)
+        model = LogisticRegression(C=_STRENGTH, max_iter=200).fit(inputs[fit], classes[fit])
+    return model, inputs[test]

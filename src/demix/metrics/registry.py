@@ -10,16 +10,15 @@ from typing import Any, Literal
 import numpy as np
 
 from demix._support.errors import DemixError, warn
-from demix.metrics.blocks import Blocks, blocks_of, sampling_of, warn_if_alike
+from demix.metrics.blocks import Blocks, blocks_of, warn_if_alike
 from demix.metrics.correlation import mean_correlation
 from demix.metrics.dci import DCI, dci
-from demix.metrics.factors import check_factors
+from demix.metrics.factors import Columns, check_factors
 from demix.metrics.gaps import mutual_information_gap, separated_predictability
 from demix.metrics.infomec import InfoMEC, infomec
 from demix.metrics.information import modularity
 from demix.metrics.isometry import isometry_error
 from demix.metrics.readout import explicitness, linear_accuracy
-from demix.metrics.regimes import distrusted
 from demix.metrics.regression import affine_r2, orthogonal_r2
 from demix.metrics.score import Score
 from demix.metrics.votes import beta_vae_score, factor_vae_score
@@ -37,6 +36,10 @@ class _Entry:
     of: Literal["numbers", "categories", "factors"] = "factors"  # continuous, categories or both
     square: bool = False  # whether it needs as many latents as factors
     slow: bool = False  # whether it is given at most 20 000 samples
+
+    def columns(self, categorical: np.ndarray) -> np.ndarray:
+        """Return the columns of the factors that it is taken of."""
+        return np.flatnonzero((categorical == (self.of == "categories")) | (self.of == "factors"))
 
 
 _ISOMETRY = partial(isometry_error, similarity=2)
@@ -69,7 +72,7 @@ def all_scores(
     latents: Any,
     factors: Any,
     *,
-    categorical: Sequence[int] | None = None,
+    categorical: Columns = None,
     only: Iterable[str] | None = None,
     callback: Callable[[int, int, str], None] | None = None,
     blocks: Blocks = None,
@@ -115,13 +118,12 @@ def all_scores(
     >>> {name: float(round(score, 6)) for name, score in scores.items()}
     {'mean_correlation': 1.0, 'modularity': 1.0}
     """
-    found, true = check_factors(latents, factors, categorical)
+    found, true, sampling = check_factors(latents, factors, categorical, blocks, seed)
     wanted = set(_ENTRY_OF if only is None else only)
     if wanted - set(_ENTRY_OF):
         raise DemixError(
             f"Scores are {', '.join(_ENTRY_OF)}, but got {', '.join(wanted - set(_ENTRY_OF))}."
         )
-    sampling = sampling_of(found, true.values, blocks, seed)
     warn_if_alike(found, sampling)
     every = some = np.arange(len(found))
     if len(found) > _ENOUGH:
@@ -130,7 +132,7 @@ def all_scores(
         some = some if blocks is None else np.sort(some)
     calls = []
     for entry in ENTRIES:
-        columns = scored_columns(next(iter(entry.names)), true.categorical)
+        columns = entry.columns(true.categorical)
         fits = len(columns) > 0 and (not entry.square or len(columns) == found.shape[1])
         if fits and wanted & set(entry.names):
             calls.append((entry, columns))
@@ -147,16 +149,22 @@ def all_scores(
         scores |= {
             name: score for name, score in zip(entry.names, results, strict=True) if name in wanted
         }
-    if doubt := distrusted({label(name): score for name, score in scores.items()}):
-        warn(doubt)
+    doubted: dict[str, list[str]] = {}
+    for name, score in scores.items():
+        if score.doubts:
+            doubted.setdefault(score.doubts, []).append(label(name))
+    if doubted:
+        each = "; ".join(
+            f"{'all' if len(names) == len(scores) else ', '.join(names)} ({doubt})"
+            for doubt, names in doubted.items()
+        )
+        warn(f"Scores that cannot be trusted here: {each}.")
     return scores
 
 
 def scored_columns(name: str, categorical: Sequence[bool] | np.ndarray) -> np.ndarray:
     """Return the columns of the factors that a score is taken of."""
-    chosen = np.asarray(categorical, dtype=bool)
-    kinds = {"numbers": ~chosen, "categories": chosen, "factors": np.ones_like(chosen)}
-    return np.flatnonzero(kinds[_ENTRY_OF[name].of])
+    return _ENTRY_OF[name].columns(np.asarray(categorical, dtype=bool))
 
 
 def label(name: str) -> str:

@@ -11,8 +11,8 @@ from sklearn.linear_model import LinearRegression
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
 from demix.metrics.blocks import Blocks, sampling_of
-from demix.metrics.score import ANY_MIXING, Meaning, Score
-from demix.metrics.statistic import Statistic, Values, mean_of, over, r2_of, scored, unit_columns
+from demix.metrics.score import ANY_MIXING, Meaning, Score, scored
+from demix.metrics.statistic import Statistic, Values, mean_of, over, r2_of, unit_columns
 from demix.theory.setting import UP_TO
 
 

@@ -1,27 +1,62 @@
-"""A score that knows what it means."""
+"""A score that knows what it means, what chance gives, and when it can be trusted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-Interval = tuple[float, float]
+from demix.metrics.blocks import Sampling
+from demix.metrics.statistic import Statistic
+
+# How often chance is measured: most scores, for many rows less often; those that take long.
+_NULLS, SLOW, SLOWEST = 100, 20, 5
+_NULL_ROWS = 2_000_000
+# When scores can be trusted: see "Who guards the guardians?" (arXiv 2602.24278).
+_ROWS = 10  # independent rows that fit, for each latent
+_LATENTS = 2  # for each factor
+_ALIKE = 0.5  # correlation of two factors
 
 
 class Meaning(NamedTuple):
-    """What the best value of a score certifies and leaves open, and what its parts belong to.
-
-    ``needs`` names what must hold for a score to be trusted, see :mod:`demix.metrics.regimes`.
-    """
+    """What the best value of a score certifies and leaves open, and what its parts belong to."""
 
     certifies: str
     leaves_open: str
     per: Literal["factor", "latent"] = "factor"
     best: Literal[0, 1] = 1
-    needs: tuple[str, ...] = ("rows",)
+    needs: tuple[str, ...] = ("rows",)  # to be trusted
+
+    def regime(self, sampling: Sampling) -> tuple[str, str]:
+        """Return when the score can be trusted, and what of that does not hold."""
+        rows, width = sampling.effective / 2, sampling.width
+        number, alike = sampling.factors.shape[1], 0.0
+        if "factors apart" in self.needs:
+            centred = sampling.factors - sampling.factors.mean(axis=0)
+            size = np.linalg.norm(centred, axis=0)
+            unit = centred / np.where(size > 0, size, 1.0)
+            alike = float(np.abs(np.triu(unit.T @ unit, 1)).max())
+        both = f"{width} latents for {number} factors"
+        each = {
+            "rows": (
+                f"{_ROWS} independent rows that fit for each latent",
+                rows < _ROWS * width and f"{rows:.0f} for {width} latents",
+            ),
+            "few latents": (
+                f"at most {_LATENTS} latents for each factor",
+                width > _LATENTS * number and both,
+            ),
+            "enough latents": ("a latent for each factor", width < number and both),
+            "factors apart": (
+                f"factors that correlate by at most {_ALIKE}",
+                alike > _ALIKE and f"two correlate by {alike:.2f}",
+            ),
+        }
+        needed = [each[need] for need in self.needs]
+        doubts = [f"{words}, but here {found}" for words, found in needed if found]
+        return ", ".join(words for words, _ in needed), "; ".join(doubts)
 
 
 APART = ("rows", "factors apart")
@@ -72,48 +107,88 @@ class Score(float):
     True
     """
 
-    def __new__(cls, value: float, *meaning: Any, **computed: Any) -> Score:
+    def __new__(cls, value: float, *rest: Any) -> Score:
         """Make the number; copies and pickles take the rest from :meth:`__getstate__`."""
         return super().__new__(cls, value)
 
     def __init__(
         self,
         value: float,
-        meaning: Meaning,
         parts: np.ndarray,
-        regime: tuple[str, str],
-        *,
-        baseline: Callable[[], float],
-        interval: Callable[[], Interval],
-        assignment: np.ndarray | None = None,
+        meaning: Meaning,
+        sampling: Sampling,
+        chance: Callable[[], tuple[float, float, float]],
     ) -> None:
         self.certifies, self.leaves_open = meaning.certifies, meaning.leaves_open
-        self.best, (self.trusted, self.doubts) = meaning.best, regime
+        self.best, (self.trusted, self.doubts) = meaning.best, meaning.regime(sampling)
         self.per_factor = parts if meaning.per == "factor" else None
         self.per_latent = parts if meaning.per == "latent" else None
-        self.assignment = assignment
-        self._compute_baseline, self._compute_interval = baseline, interval
+        self.assignment: np.ndarray | None = None
+        self._compute = chance
 
     @cached_property
+    def _chance(self) -> tuple[float, float, float]:
+        return self._compute()
+
+    @property
     def baseline(self) -> float:
         """What chance gives."""
-        return self._compute_baseline()
-
-    @cached_property
-    def _interval(self) -> Interval:
-        return self._compute_interval()
+        return self._chance[0]
 
     @property
     def low(self) -> float:
         """The lower end of the interval."""
-        return self._interval[0]
+        return self._chance[1]
 
     @property
     def high(self) -> float:
         """The upper end of the interval."""
-        return self._interval[1]
+        return self._chance[2]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the meaning with everything computed, for copies and pickles."""
-        state = {**self.__dict__, "baseline": self.baseline, "_interval": self._interval}
-        return {key: state[key] for key in state if not key.startswith("_compute_")}
+        state = {**self.__dict__, "_chance": self._chance}
+        return {key: state[key] for key in state if key != "_compute"}
+
+
+def scored(
+    measure: Callable[[np.ndarray], Statistic],
+    latents: np.ndarray,
+    meaning: Meaning,
+    sampling: Sampling,
+    *,
+    nulls: int = _NULLS,
+) -> Score:
+    """Return the score of what ``measure`` returns for the latents.
+
+    Its chance level is measured on first use, on the latents in up to ``nulls`` other orders.
+    """
+    return scored_each(lambda z: [measure(z)], latents, [meaning], sampling, nulls=nulls)[0]
+
+
+def scored_each(
+    measure: Callable[[np.ndarray], Sequence[Statistic]],
+    latents: np.ndarray,
+    meanings: Sequence[Meaning],
+    sampling: Sampling,
+    *,
+    nulls: int = _NULLS,
+) -> list[Score]:
+    """Return several scores of one measurement; chance is measured once for all of them."""
+    number = int(np.clip(_NULL_ROWS // len(latents), min(nulls, SLOW), nulls))
+
+    @cache
+    def null() -> np.ndarray:
+        draws = (measure(latents[order]) for order in sampling.orders(number))
+        return np.array([[one.unweighted()[0] for one in draw] for draw in draws])
+
+    def score(place: int, statistic: Statistic, meaning: Meaning) -> Score:
+        def chance() -> tuple[float, float, float]:
+            drawn = null()[:, place]
+            return float(np.median(drawn)), *statistic.interval(sampling, meaning.best, drawn)
+
+        value, parts = statistic.unweighted()
+        return Score(float(value), parts, meaning, sampling, chance)
+
+    both = zip(measure(latents), meanings, strict=True)
+    return [score(place, *each) for place, each in enumerate(both)]

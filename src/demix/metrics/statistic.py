@@ -1,14 +1,12 @@
-"""From samples that no fit has seen to a score: its value, its chance level and its interval.
+"""Functions of weighted means over samples that no fit has seen.
 
-Every score is a function of weighted means over such samples. The value is that of equal weights.
-The bootstrap draws samples with replacement, which is another weighting, and costs a product of
-matrices in place of a new fit. Chance needs new fits, of latents in other orders.
+The value of a score is that of equal weights. The bootstrap draws samples with replacement, which
+is another weighting, and costs a product of matrices in place of a new fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,12 +14,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from demix.metrics.blocks import Sampling
-from demix.metrics.regimes import regime
-from demix.metrics.score import Interval, Meaning, Score
 
-# How often chance is measured: most scores, for many rows less often; those that take long.
-_NULLS, SLOW, SLOWEST = 100, 20, 5
-_NULL_ROWS = 2_000_000
 # Quantiles of fewer draws are those of Student's distribution.
 _FEW = 40
 
@@ -47,7 +40,7 @@ class Statistic(NamedTuple):
         values, parts = zip(*drawn, strict=True)
         return np.concatenate(values), np.concatenate(parts)
 
-    def interval(self, sampling: Sampling, best: int, null: np.ndarray) -> Interval:
+    def interval(self, sampling: Sampling, best: int, null: np.ndarray) -> tuple[float, float]:
         """Return the ends of a 95 % interval of the value.
 
         Two things vary: the samples that score, which the bootstrap redraws, and what was fitted
@@ -58,72 +51,6 @@ class Statistic(NamedTuple):
         ends = [value, *np.quantile(self.bootstrap(sampling)[0], [0.025, 0.975])]
         ends += _null_ends(value, best, null)
         return float(min(ends)), float(max(ends))
-
-
-def mean_of(parts: np.ndarray) -> Values:
-    """Return parts ``(B, p)`` with their mean as the value."""
-    return parts.mean(axis=1), parts
-
-
-def scored(
-    measure: Callable[[np.ndarray], Statistic],
-    latents: np.ndarray,
-    meaning: Meaning,
-    sampling: Sampling,
-    *,
-    nulls: int = _NULLS,
-    assignment: np.ndarray | None = None,
-) -> Score:
-    """Return the score of what ``measure`` returns for the latents.
-
-    Its chance level is measured on first use, on the latents in up to ``nulls`` other orders.
-    """
-    [score] = scored_each(lambda z: [measure(z)], latents, [meaning], sampling, nulls=nulls)
-    score.assignment = assignment
-    return score
-
-
-def scored_each(
-    measure: Callable[[np.ndarray], Sequence[Statistic]],
-    latents: np.ndarray,
-    meanings: Sequence[Meaning],
-    sampling: Sampling,
-    *,
-    nulls: int = _NULLS,
-) -> list[Score]:
-    """Return several scores of one measurement; chance is measured once for all of them."""
-    number = int(np.clip(_NULL_ROWS // len(latents), min(nulls, SLOW), nulls))
-
-    @cache
-    def null() -> np.ndarray:
-        draws = (measure(latents[order]) for order in sampling.orders(number))
-        return np.array([[one.unweighted()[0] for one in draw] for draw in draws])
-
-    def chance(place: int) -> Callable[[], np.ndarray]:
-        return lambda: null()[:, place]
-
-    both = zip(measure(latents), meanings, strict=True)
-    return [
-        _score(statistic, chance(place), meaning, sampling)
-        for place, (statistic, meaning) in enumerate(both)
-    ]
-
-
-def _score(
-    statistic: Statistic,
-    null: Callable[[], np.ndarray],
-    meaning: Meaning,
-    sampling: Sampling,
-) -> Score:
-    value, parts = statistic.unweighted()
-    return Score(
-        float(value),
-        meaning,
-        parts,
-        regime(meaning.needs, sampling),
-        baseline=lambda: float(np.median(null())),
-        interval=lambda: statistic.interval(sampling, meaning.best, null()),
-    )
 
 
 def _null_ends(value: float, best: int, null: np.ndarray) -> list[float]:
@@ -146,6 +73,11 @@ def _null_ends(value: float, best: int, null: np.ndarray) -> list[float]:
     # No chance level is farther from the best value than what chance ever gave.
     most = own and min(own / low if low > 0 else np.inf, float(left.max()))
     return [best + (x if best == 0 else -x) for x in (own / high, most)]
+
+
+def mean_of(parts: np.ndarray) -> Values:
+    """Return parts ``(B, p)`` with their mean as the value."""
+    return parts.mean(axis=1), parts
 
 
 def units_of(x: np.ndarray) -> np.ndarray:

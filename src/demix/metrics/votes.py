@@ -7,28 +7,23 @@ of the range (1/78 of the samples, for 10 000). Runs share no sample, so that th
 as good as independent, and drawing them anew gives an interval.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import isqrt
 from typing import Any
 
 import numpy as np
 
-from demix.metrics.blocks import Blocks, sampling_of
-from demix.metrics.factors import Factors, check_factors
+from demix.metrics.blocks import Blocks
+from demix.metrics.factors import Columns, Factors, check_factors
 from demix.metrics.readout import class_shares
-from demix.metrics.score import APART, Meaning, Score
-from demix.metrics.statistic import SLOW, Statistic, mean_of, over, scored, unit_columns
+from demix.metrics.score import APART, SLOW, Meaning, Score, scored
+from demix.metrics.statistic import Statistic, mean_of, over, unit_columns
 
 _RUN = 64
 
 
 def beta_vae_score(
-    latents: Any,
-    factors: Any,
-    *,
-    categorical: Sequence[int] | None = None,
-    blocks: Blocks = None,
-    seed: int = 0,
+    latents: Any, factors: Any, *, categorical: Columns = None, blocks: Blocks = None, seed: int = 0
 ) -> Score:
     r"""Return the beta-VAE score (Higgins et al. 2017, Section 3).
 
@@ -49,30 +44,21 @@ def beta_vae_score(
     (1.0, True)
     """
 
-    def differences(z: np.ndarray) -> np.ndarray:
-        """Return the mean distance ``(V, m)`` along each latent within runs ``(V, L, m)``."""
-        return np.abs(z - np.roll(z, 1, axis=1)).mean(axis=1)
-
     def guess(seen: np.ndarray, fixed: np.ndarray, fresh: np.ndarray) -> np.ndarray:
-        rows = np.vstack([differences(seen), differences(fresh)])
-        fit, test = np.arange(len(seen)), np.arange(len(seen), len(rows))
-        return class_shares(rows, fixed, fit, test).argmax(axis=1)
+        both = [np.abs(z - np.roll(z, 1, axis=1)).mean(axis=1) for z in (seen, fresh)]
+        fit, test = np.split(np.arange(len(fixed)), [len(seen)])
+        return class_shares(np.vstack(both), fixed, fit, test).argmax(axis=1)
 
     meaning = Meaning(
         "factors that differ in which latents they leave unchanged",
         "which latent is which factor: most mixings of them score the same",
         needs=APART,
     )
-    return _guessed(guess, latents, factors, categorical, blocks, seed, meaning)
+    return _guessed(guess, meaning, latents, factors, categorical, blocks, seed)
 
 
 def factor_vae_score(
-    latents: Any,
-    factors: Any,
-    *,
-    categorical: Sequence[int] | None = None,
-    blocks: Blocks = None,
-    seed: int = 0,
+    latents: Any, factors: Any, *, categorical: Columns = None, blocks: Blocks = None, seed: int = 0
 ) -> Score:
     r"""Return the FactorVAE score (Kim & Mnih 2018, Section 4).
 
@@ -104,37 +90,32 @@ def factor_vae_score(
         "any map of each latent, its dependence on other factors, latents beyond the first",
         needs=APART,
     )
-    return _guessed(guess, latents, factors, categorical, blocks, seed, meaning)
+    return _guessed(guess, meaning, latents, factors, categorical, blocks, seed)
 
 
 def _guessed(
     guess: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    meaning: Meaning,
     latents: Any,
     factors: Any,
-    categorical: Sequence[int] | None,
+    categorical: Columns,
     blocks: Blocks,
     seed: int,
-    meaning: Meaning,
 ) -> Score:
     """Return the accuracy of guesses from the runs of one half for those of the other."""
-    latents, true = check_factors(latents, factors, categorical)
-    sampling = sampling_of(latents, true.values, blocks, seed)
+    latents, true, sampling = check_factors(latents, factors, categorical, blocks, seed)
     moved = unit_columns(latents)
     moved = moved[:, moved.any(axis=0)]
     scaled = moved / moved.std(axis=0)
-    parts = [_runs(true, rows, seed) for rows in sampling.halves()]
-    fixed = np.concatenate([factor for _, factor in parts])
-    known = len(parts[0][1])
-    members = np.eye(true.number)[fixed[known:]]
+    (seen, known), (fresh, asked) = (_runs(true, rows, seed) for rows in sampling.halves())
+    fixed, members = np.concatenate([known, asked]), np.eye(true.number)[asked]
 
     def measure(z: np.ndarray) -> Statistic:
         # Without a latent that varies no guess is right.
-        guessed = np.full(len(members), -1)
-        if z.shape[1]:
-            guessed = guess(z[parts[0][0]], fixed, z[parts[1][0]])
-        right = members * (guessed == fixed[known:])[:, None]
+        guessed = guess(z[seen], fixed, z[fresh]) if z.shape[1] else np.full(len(fresh), -1)
+        right = members * (guessed == asked)[:, None]
         return Statistic(
-            parts[1][0][:, 0], lambda weights: mean_of(over(weights @ right, weights @ members))
+            fresh[:, 0], lambda weights: mean_of(over(weights @ right, weights @ members))
         )
 
     return scored(measure, scaled, meaning, sampling, nulls=SLOW)

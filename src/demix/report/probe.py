@@ -21,9 +21,7 @@ _HOW = (
 )
 
 
-def probe_page(
-    found: Mapping[str, Any], *, features: str, factors: str, provenance: Mapping[str, object]
-) -> Page:
+def probe_page(found: Mapping[str, Any], *, features: str, factors: str) -> Page:
     """Return the page of a probe, ``found`` as in ``probe.json``.
 
     ``features`` and ``factors`` are the names of the two files.
@@ -32,7 +30,7 @@ def probe_page(
     others = [factor for factor in found["factors"] if not factor["testable"]]
     sections = [
         Section("Result", _result(found, tested)),
-        Section("Numbers", [_numbers(tested)]),
+        Section("Numbers", [numbers_of(tested)]),
     ]
     if others:
         table = Table(
@@ -47,7 +45,7 @@ def probe_page(
         f"How well a linear map predicts each factor from {found['features']} features of "
         f"{sum(found['rows'].values())} rows, compared with chance."
     )
-    return Page(f"Factors of {factors} in {features}", summary, sections, provenance)
+    return Page(f"Factors of {factors} in {features}", summary, sections, found["provenance"])
 
 
 def tested_of(found: Mapping[str, Any]) -> list[Factor]:
@@ -88,30 +86,29 @@ def _result(found: Mapping[str, Any], tested: Sequence[Factor]) -> list[Block]:
     return [verdict_of(tested, level), Facts(facts), picture]
 
 
-def cells_of(factor: Factor) -> list[str]:
-    """Return the row of a tested factor: names, value, interval, chance, p and adjusted p."""
-    return [
-        factor["name"],
-        factor["kind"],
-        MEASURES[factor["measure"]],
-        number(factor["value"], 3),
-        interval(factor["low"], factor["high"]),
-        number(factor["chance"]["value"], 3),
-        *(shown(float(factor[key]), ".2g") for key in ("p", "bonferroni", "benjamini_hochberg")),
-    ]
-
-
-def _numbers(tested: Sequence[Factor]) -> Table:
+def numbers_of(tested: Sequence[Factor]) -> Table:
+    """Return the scores of tested factors with intervals, chance, p and adjusted p."""
     header = ["Factor", "kind", "score", "value", "95 % interval", "chance", "p"]
     header += ["Bonferroni", "Benjamini-Hochberg", "other scores"]
-    others = (
-        ", ".join(
+    rows = []
+    for factor in tested:
+        others = (
             f"{MEASURES[name]} {number(score['value'], 3)}"
             for name, score in factor["scores"].items()
             if name != factor["measure"]
         )
-        for factor in tested
-    )
-    rows = [[*cells_of(factor), other] for factor, other in zip(tested, others, strict=True)]
+        p_values = (factor[key] for key in ("p", "bonferroni", "benjamini_hochberg"))
+        rows.append(
+            [
+                factor["name"],
+                factor["kind"],
+                MEASURES[factor["measure"]],
+                number(factor["value"], 3),
+                interval(factor["low"], factor["high"]),
+                number(factor["chance"]["value"], 3),
+                *(shown(float(p), ".2g") for p in p_values),
+                ", ".join(others),
+            ]
+        )
     caption = "The same in numbers; p is for one factor alone, then adjusted for all."
     return Table(header, rows, caption)

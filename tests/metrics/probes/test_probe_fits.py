@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 
 from demix.metrics.blocks import exchangeable
-from demix.metrics.probes.logistic import PENALTIES, Logits, logistic, product
+from demix.metrics.probes.logistic import PENALTIES, log_loss, logistic, product
 from demix.metrics.probes.measures import measured_binary, measured_categories, measured_numbers
 from demix.metrics.probes.readouts import read_out
 from demix.metrics.probes.result import ProbeSplit, split_of
@@ -62,7 +62,7 @@ def test_logistic_fits_reach_the_optimum_of_every_factor():
         )
         assert set(penalties) <= set(PENALTIES)
         logits = product(train, weights[:-1]) + weights[-1]
-        ours = Logits(logits).loss(targets[split.train])
+        ours = log_loss(logits, targets[split.train])
         ours += penalties * np.square(weights[:-1]).sum(axis=(0, 2)) / 2
         for classes, loss, penalty in zip(codes, ours, penalties, strict=True):
             strength = 1 / (penalty * len(train))

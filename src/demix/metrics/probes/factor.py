@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from demix._support.errors import DemixError
-from demix._support.memory import check_memory
 from demix._support.validation import as_numpy
 from demix.data.factors import KnownFactors
-from demix.metrics.factors import are_few_whole_numbers
+from demix.metrics.factors import are_few_whole_numbers, column_of
 from demix.metrics.statistic import units_of
 
 KINDS = ("continuous", "ordinal", "periodic", "categorical", "binary")
@@ -68,18 +67,14 @@ class Factor:
         return self.kind in ("categorical", "binary")
 
     @cached_property
-    def _numbered(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.unique(self.values, return_inverse=True)
-
-    @property
     def levels(self) -> np.ndarray:
         """The different values, in order."""
-        return self._numbered[0]
+        return np.unique(self.values)
 
-    @property
+    @cached_property
     def codes(self) -> np.ndarray:
         """The place ``(N,)`` of each value among the levels."""
-        return self._numbered[1]
+        return np.searchsorted(self.levels, self.values)
 
     @cached_property
     def targets(self) -> np.ndarray:
@@ -154,7 +149,7 @@ def unknown_factors(names: Sequence[str], known: Collection[str]) -> DemixError:
 def columns_of(table: Any) -> dict[str, np.ndarray]:
     """Return factors as columns ``(N,)`` by name; those without a name are numbered from 1."""
     if isinstance(table, Mapping) or hasattr(table, "columns"):
-        return {str(name): column_of(table[name], str(name)) for name in table}
+        return {str(name): column_of(table[name], repr(str(name))) for name in table}
     names = None
     if isinstance(table, KnownFactors):
         names, table = table.names, table.values
@@ -168,7 +163,7 @@ def columns_of(table: Any) -> dict[str, np.ndarray]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DemixError(f"Expected factors of different names, but two are called {twice[0]!r}.")
-    return {name: column_of(array[:, i], name) for i, name in enumerate(names)}
+    return {name: column_of(array[:, i], repr(name)) for i, name in enumerate(names)}
 
 
 def _default_kind(values: np.ndarray) -> str:
@@ -176,32 +171,3 @@ def _default_kind(values: np.ndarray) -> str:
     if values.dtype.kind not in "Ub" and not are_few_whole_numbers(values):
         return "continuous"
     return "binary" if len(np.unique(values)) <= 2 else "categorical"
-
-
-def column_of(values: Any, name: str) -> np.ndarray:
-    """Return one column ``(N,)`` as numbers, truth values or text."""
-    column = np.asarray(as_numpy(values, f"values of {name!r}"))
-    if column.ndim != 1:
-        raise DemixError(
-            f"A factor must be one value for each row, (N,), but {name!r} has shape {column.shape}."
-        )
-    if column.dtype.kind == "O":
-        column = _unpacked(column.tolist(), name)
-    if column.dtype.kind not in "biufU":
-        raise DemixError(
-            f"A factor must be numbers or text, but {name!r} is of type {column.dtype}."
-        )
-    return column
-
-
-def _unpacked(cells: Sequence[Any], name: str) -> np.ndarray:
-    if all(isinstance(cell, str) for cell in cells):
-        longest = max(map(len, cells))
-        check_memory(4 * len(cells) * longest, f"Factor {name!r}", "write its values shorter")
-        return np.array(cells, dtype=str)
-    try:
-        return np.array(cells, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise DemixError(
-            f"A factor must be numbers or text throughout, but {name!r} is neither: {error}."
-        ) from error

@@ -9,7 +9,7 @@ from scipy.stats import false_discovery_control
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_matrix, check_seed
-from demix.metrics.blocks import Blocks, Sampling, sampling_of, warn_if_alike
+from demix.metrics.blocks import Blocks, sampling_of, warn_if_alike
 from demix.metrics.probes.factor import Factor, factors_of, unknown_factors
 from demix.metrics.probes.readouts import Progress, missing, read_outs
 from demix.metrics.probes.result import ProbeSplit, ReadOut, split_of
@@ -161,41 +161,6 @@ def probe(
     >>> {one.factor.name: one.bonferroni < 0.05 for one in found.factors}
     {'size': True, 'shape': True, 'day': False}
     """
-    rows, known, reasons, split, sampling = plan(
-        features, factors, only=only, kinds=kinds, periods=periods, blocks=blocks, seed=seed
-    )
-    warn_if_alike(rows, sampling)
-    tested = [factor for factor, reason in zip(known, reasons, strict=True) if reason is None]
-    permutations = max(_LEAST_ORDERS, _ORDERS_A_FACTOR * len(tested))
-    found = read_outs(
-        rows, tested, split, permutations=permutations, sampling=sampling, callback=callback
-    )
-    shares = false_discovery_control([one.p for one in found]).tolist()
-    probed = iter(
-        Probed(factor, one, None, min(1.0, len(found) * one.p), share)
-        for factor, one, share in zip(tested, found, shares, strict=True)
-    )
-    each = [
-        next(probed) if reason is None else Probed(factor, reason=reason)
-        for factor, reason in zip(known, reasons, strict=True)
-    ]
-    return Probe(tuple(each), split, len(found[0].null), sampling.effective)
-
-
-def plan(
-    features: Any,
-    factors: Any,
-    *,
-    only: Sequence[str] | None,
-    kinds: Mapping[str, str] | None,
-    periods: Mapping[str, float] | None,
-    blocks: Blocks,
-    seed: int,
-) -> tuple[np.ndarray, list[Factor], list[str | None], ProbeSplit, Sampling]:
-    """Check what :func:`probe` is given; return features, factors, reasons not to test, a split.
-
-    The last is how rows depend on each other.
-    """
     check_seed(seed)
     rows = check_matrix(features, "features", keep_float32=True)
     known = factors_of(factors, len(rows), only, kinds or {}, periods or {})
@@ -213,15 +178,25 @@ def plan(
             "Fitting, choosing a penalty and scoring on blocks of their own needs more or shorter "
             "blocks, but one of these parts would get none."
         )
-    reasons = [factor.untestable or missing(factor, split) for factor in known]
+    reasons = {factor: factor.untestable or missing(factor, split) for factor in known}
     constant = [factor for factor in known if len(factor.levels) == 1]
     if only is not None and constant:
         raise DemixError(
             f"Expected a factor that varies, but {constant[0].name!r} is {constant[0].levels[0]} "
-            f"in all {len(constant[0].values)} rows; leave it out."
+            f"in all {len(rows)} rows; leave it out."
         )
-    if None not in reasons:
-        few = [f"{known[i].name}: {reason}" for i, reason in enumerate(reasons[:5])]
+    tested = [factor for factor in known if reasons[factor] is None]
+    if not tested:
+        few = [f"{factor.name}: {reasons[factor]}" for factor in known[:5]]
         listed = "; ".join([*few, "..."] if len(known) > 5 else few)
         raise DemixError(f"Expected a factor that can be tested, but there is none ({listed}).")
-    return rows, known, reasons, split, sampling
+    warn_if_alike(rows, sampling)
+    permutations = max(_LEAST_ORDERS, _ORDERS_A_FACTOR * len(tested))
+    found = read_outs(
+        rows, tested, split, permutations=permutations, sampling=sampling, callback=callback
+    )
+    shares = false_discovery_control([one.p for one in found]).tolist()
+    probed = {factor: Probed(factor, reason=reason) for factor, reason in reasons.items()}
+    for factor, one, share in zip(tested, found, shares, strict=True):
+        probed[factor] = Probed(factor, one, None, min(1.0, len(found) * one.p), share)
+    return Probe(tuple(probed.values()), split, len(found[0].null), sampling.effective)

@@ -1,6 +1,7 @@
 """Linear read-outs: of one factor, and of several from the same features."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 from demix._support.errors import DemixError
 from demix._support.validation import check_matrix, check_seed
 from demix.metrics.blocks import Sampling, exchangeable
-from demix.metrics.probes.factor import Factor, column_of
+from demix.metrics.factors import column_of
+from demix.metrics.probes.factor import Factor
 from demix.metrics.probes.logistic import logistic, product
 from demix.metrics.probes.measures import (
     Measured,
@@ -103,27 +105,19 @@ def read_outs(
     callback(0, total, "axes of the features")
     basis = Basis.of(features[split.train])
     parts = ProbeSplit(*(basis(features[rows]) for rows in split))
-    found: dict[int, tuple[Measured, float]] = {}
-    for places in _fitted_together(factors):
-        some = [factors[i] for i in places]
-        words = some[0].name if len(some) == 1 else f"{len(some)} factors"
-        callback(1 + len(found), total, words)
-
-        def at_penalty(penalty: float, done: int = 1 + len(found), words: str = words) -> None:
-            callback(done, total, f"{words}, penalty {penalty:g}")
-
-        if some[0].categorical:
-            fits = _categories(basis, parts, some, split, at_penalty)
-        else:
-            fits = _numbers(basis, parts, some, split)
-        found |= zip(places, fits, strict=True)
+    found: dict[Factor, tuple[Measured, float]] = {}
+    # All pairs of categories are fitted at once, the others one by one.
+    pairs = [one for one in factors if one.categorical and len(one.levels) < 3]
+    for some in filter(None, [pairs, *([one] for one in factors if one not in pairs)]):
+        tell = partial(callback, 1 + len(found), total)
+        fits = _categories if some[0].categorical else _numbers
+        found |= zip(some, fits(basis, parts, some, split, tell), strict=True)
     callback(total - 1, total, "shuffled rows")
-    measured = [found[i][0] for i in range(len(factors))]
     tested = sampling.only(split.test)
-    nulls = shuffled_scores(measured, tested, permutations)
+    nulls = shuffled_scores([found[factor][0] for factor in factors], tested, permutations)
     return [
-        ReadOut(factor.kind, estimates(each, tested), null, float(found[i][1]), split)
-        for i, (factor, each, null) in enumerate(zip(factors, measured, nulls, strict=True))
+        ReadOut(factor.kind, estimates(found[factor][0], tested), null, found[factor][1], split)
+        for factor, null in zip(factors, nulls, strict=True)
     ]
 
 
@@ -138,14 +132,6 @@ def missing(factor: Factor, split: ProbeSplit) -> str | None:
     return None
 
 
-def _fitted_together(factors: Sequence[Factor]) -> list[list[int]]:
-    """Return which factors are fitted at once: all numbers; all pairs; the others one by one."""
-    numbers = [i for i, factor in enumerate(factors) if not factor.categorical]
-    pairs = [i for i, factor in enumerate(factors) if factor.categorical and len(factor.levels) < 3]
-    others = [[i] for i in range(len(factors)) if i not in {*numbers, *pairs}]
-    return [some for some in (numbers, pairs, *others) if some]
-
-
 def predicted_numbers(
     basis: Basis, parts: ProbeSplit, factor: Factor, split: ProbeSplit
 ) -> tuple[np.ndarray, float]:
@@ -156,9 +142,14 @@ def predicted_numbers(
 
 
 def _numbers(
-    basis: Basis, parts: ProbeSplit, factors: Sequence[Factor], split: ProbeSplit
+    basis: Basis,
+    parts: ProbeSplit,
+    factors: Sequence[Factor],
+    split: ProbeSplit,
+    tell: Callable[[str], None],
 ) -> Iterator[tuple[Measured, float]]:
     for factor in factors:
+        tell(factor.name)
         predicted, penalty = predicted_numbers(basis, parts, factor, split)
         yield measured_numbers(predicted, factor.targets[split.test]), penalty
 
@@ -168,8 +159,9 @@ def _categories(
     parts: ProbeSplit,
     factors: Sequence[Factor],
     split: ProbeSplit,
-    callback: Callable[[float], None],
+    tell: Callable[[str], None],
 ) -> Iterator[tuple[Measured, float]]:
+    words = factors[0].name if len(factors) == 1 else f"{len(factors)} factors"
     # A category without a training row cannot be learnt; its rows count as missed.
     seen = [np.unique(factor.codes[split.train]) for factor in factors]
     binary = len(factors[0].levels) == 2
@@ -182,7 +174,10 @@ def _categories(
         return np.stack(columns, axis=1).astype(parts.train.dtype)
 
     both = targets(split.train), targets(split.validation)
-    weights, penalties = logistic(basis, parts.train, parts.validation, both, callback=callback)
+    weights, penalties = logistic(
+        *(basis, parts.train, parts.validation, both),
+        callback=lambda penalty: tell(f"{words}, penalty {penalty:g}"),
+    )
     logits = product(parts.test, weights[:-1]) + weights[-1]
     shares = both[0].mean(axis=0, dtype=float)
     for i, factor in enumerate(factors):

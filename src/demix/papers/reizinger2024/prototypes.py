@@ -10,8 +10,8 @@ from sklearn.linear_model import LinearRegression
 from demix._support.errors import DemixError
 from demix._support.validation import check_matrix
 from demix.metrics.blocks import sampling_of
-from demix.metrics.score import Meaning, Score
-from demix.metrics.statistic import Statistic, mean_of, over, scored, unit_columns
+from demix.metrics.score import Meaning, Score, scored
+from demix.metrics.statistic import Statistic, mean_of, over, unit_columns
 from demix.theory.setting import UP_TO
 
 _FOLDS = 10
