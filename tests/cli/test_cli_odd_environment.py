@@ -74,7 +74,8 @@ def is_finished(out: Path) -> bool:
 def test_a_fit_to_which_nobody_listens_is_finished(x, tmp_path):
     closed, heard = os.pipe()
     os.close(closed)
-    done = run("fit", x, "--n-latents", 2, "--out", tmp_path / "out", stdout=heard)
+    # Which is more than there are columns, and warned of.
+    done = run("fit", x, "--n-latents", 5, "--out", tmp_path / "out", stdout=heard)
     os.close(heard)
     assert done.returncode == 1
     assert is_finished(tmp_path / "out")

@@ -103,6 +103,7 @@ def finished(tmp_path_factory):
         experiment = experiment_named(name)
 
         def shorter(encoder, sample, objective, recipe, **more):
+            assert recipe.steps == 60  # what the scale says of every row
             return train(encoder, sample, objective, replace(recipe, steps=STEPS[name]), **more)
 
         with pytest.MonkeyPatch.context() as patch:
