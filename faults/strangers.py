@@ -25,7 +25,6 @@ _PATIENCE = 60.0
 def traps(work: Work, bench: Bench) -> Outcome:
     """Plant links and pipes where a command writes: it is refused, or leaves them alone."""
     outcome = Outcome("links and pipes planted in its place", work.name)
-    bench.undisturbed(work)
     for plant in (_link, _second_name, _pipe):
         for name in _names(work, bench):
             with bench.folder() as folder:
@@ -47,7 +46,7 @@ def beside(work: Work, bench: Bench) -> Outcome:
     outcome = Outcome("files of others beside its result", work.name)
     for name in (name for name in _names(work, bench) if not name.endswith(LOCK)):
         with bench.folder() as folder:
-            bench.processes.run(*work.command(folder))
+            bench.finish(work, folder)
             (folder / name).write_bytes(PRECIOUS)
             outcome.tried += 1
             done = bench.processes.run(*work.command(folder))
@@ -61,7 +60,7 @@ def again(work: Work, bench: Bench) -> Outcome:
     """Run a finished command once more: what is there stays, to the bit."""
     outcome = Outcome("a finished result in its place", work.name)
     with bench.folder() as folder:
-        bench.processes.run(*work.command(folder))
+        bench.finish(work, folder)
         before = _bytes_in(folder)
         outcome.tried += 1
         outcome.refusal(bench.processes.run(*work.command(folder)), "add --overwrite")
@@ -206,7 +205,7 @@ _BESIDE = ("--pairs", "--labels", "--time")
 def _names(work: Work, bench: Bench) -> Iterator[str]:
     """Go through the places that a command writes to, its lock among them."""
     with bench.folder() as folder:
-        bench.processes.run(*work.command(folder))
+        bench.finish(work, folder)
         yield from sorted(
             str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()
         )

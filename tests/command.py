@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -99,11 +99,51 @@ for line in sys.stdin:
         except BaseException:
             traceback.print_exc()
             status = 1
-        sys.stdout.flush()
-        sys.stderr.flush()
+        # As at the end of any Python.
+        try:
+            sys.stdout.flush()
+        except OSError:
+            status = 120
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
         os._exit(status)  # tidying up all that was imported would take longer than the command
     print(child, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+# The first of what a child runs: a training of a few steps is enough where nothing depends on what
+# is learnt, and three quarters of the time of a fit to a small table.
+BRIEF = """
+from demix.estimators.base import Demixer
+from demix.estimators.contrastive import ContrastiveDemixer
+Demixer._most_steps = ContrastiveDemixer._most_steps = 10
+"""
+MAIN = "import demix.cli; demix.cli.main()"
+# Has a child speak to other places than files, which 1 or 2 are to be by then.
+HEARD = """
+import sys
+sys.stdout = open(1, "w", encoding="utf-8", closefd=False)
+sys.stderr = open(2, "w", buffering=1, encoding="utf-8", closefd=False)
+"""
+# Many commands in one child: to fork it takes longer than most of those that are refused.
+EACH = """
+import contextlib, io, json, sys, traceback
+import demix.cli
+told = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["demix", *arguments]
+    out, errors, status = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        try:
+            demix.cli.main()
+        except SystemExit as end:
+            status = end.code or 0
+        except BaseException:
+            traceback.print_exc()
+            status = 1
+    told.append([status, out.getvalue(), errors.getvalue()])
+print(json.dumps(told))
 """
 
 
@@ -133,7 +173,7 @@ class Commands:
 
     def start(self, *arguments: object) -> int:
         """Start `demix`, and return the number of its process."""
-        return self.start_python("import demix.cli; demix.cli.main()", *arguments)
+        return self.start_python(MAIN, *arguments)
 
     def start_python(self, code: str, *arguments: object) -> int:
         """Start a Python program, and return the number of its process."""
@@ -177,6 +217,19 @@ class Commands:
         self.start(*arguments)
         return self.wait()
 
+    def run_each(
+        self, commands: Iterable[Sequence[object]]
+    ) -> list[subprocess.CompletedProcess[str]]:
+        """Run `demix` many times, one after the other in the same process."""
+        given = [[*map(str, arguments)] for arguments in commands]
+        done = self.run_python(EACH, json.dumps(given))
+        assert done.returncode == 0, done
+        return [subprocess.CompletedProcess("demix", *told) for told in json.loads(done.stdout)]
+
+    def run_briefly(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        """Run `demix` to its end, with trainings of a few steps where data are fitted."""
+        return self.run_python(BRIEF + MAIN, *arguments)
+
     def run_python(self, code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         """Run a Python program to its end."""
         self.start_python(code, *arguments)
@@ -185,3 +238,7 @@ class Commands:
     def refusal(self, *arguments: object) -> str:
         """Run `demix` on bad input and return its one sentence; anything else fails."""
         return one_sentence(self.run(*arguments))
+
+    def refusals(self, commands: Iterable[Sequence[object]]) -> list[str]:
+        """Return the sentences that commands are refused with, all in one process."""
+        return [one_sentence(done) for done in self.run_each(commands)]

@@ -87,7 +87,7 @@ def test_the_demo_runs(clean, tmp_path):
 
 @pytest.mark.slow
 def test_a_fit_and_its_check_up_run(clean, tmp_path):
-    angle = np.cumsum(np.random.default_rng(0).normal(0, 0.5, 2000))
+    angle = np.cumsum(np.random.default_rng(0).normal(0, 0.5, 800))
     np.save(tmp_path / "x.npy", np.stack([np.cos(angle), np.sin(angle), np.cos(2 * angle)], axis=1))
     run(clean, tmp_path, "fit", "x.npy", "--n-latents", "2", "--out", "model")
     run(clean, tmp_path, "checkup", "model", "x.npy", "--out", "check", "--no-refits")

@@ -97,7 +97,7 @@ def test_odd_options_end_in_a_sentence(command, words, demix, x, tmp_path):
 
 def test_a_checkup_takes_no_seed_below_zero(demix, walk, tmp_path):
     np.save(tmp_path / "x.npy", np.concatenate([walk, walk]))
-    demix.run("fit", tmp_path / "x.npy", "--n-latents", 2, "--out", tmp_path / "model")
+    demix.run_briefly("fit", tmp_path / "x.npy", "--n-latents", 2, "--out", tmp_path / "model")
     command = ["checkup", tmp_path / "model", tmp_path / "x.npy", "--seed", -1, "--no-refits"]
     assert "A seed must be" in demix.refusal(*command, "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -145,7 +145,7 @@ def test_what_a_checkpoint_cannot_be_of_is_refused(tmp_path, walk):
 def test_a_wrong_option_costs_nothing_of_a_finished_consensus(demix, x, tmp_path):
     out = tmp_path / "agreed"
     command = ["consensus", x, "--n-latents", 2, "--seeds", 2, "--out", out]
-    done = demix.run(*command)
+    done = demix.run_briefly(*command)
     assert done.returncode == 0, done.stderr
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
     for wrong in (["--held-out", 5], ["--group", "nonsense"], ["--seeds", 10**12]):
@@ -167,22 +167,10 @@ def test_no_model_is_written_through_a_linked_folder(demix, x, tmp_path):
     assert {file.name: file.read_bytes() for file in victim.iterdir()} == before
 
 
-def test_reproduce_removes_no_folders_of_others(demix, tmp_path):
-    for name in ("gone-mine", "sweep-photos"):
-        (tmp_path / "unfinished" / name).mkdir(parents=True)
-        (tmp_path / "unfinished" / name / "a").write_text("precious")
-    (tmp_path / "results.json").write_text("[]")
-    scale = ["--rows", 1, "--scale", "smoke"]
-    done = demix.run("reproduce", "clica-table1", *scale, "--out", tmp_path)
-    assert done.returncode == 0, done.stderr
-    kept = sorted(file.read_text() for file in tmp_path.rglob("a"))
-    assert kept == ["precious", "precious"]
-
-
 def test_what_was_ended_while_it_replaced_a_fit_is_not_used(demix, x, tmp_path):
     model = tmp_path / "model"
     command = ["fit", x, "--n-latents", 2, "--out", model]
-    demix.run(*command)
+    demix.run_briefly(*command)
     marker = json.loads((model / "fit.json").read_text())
     (model / "fit.json").write_text(json.dumps(marker | {"unfinished": True}))
     for use in (
@@ -191,7 +179,7 @@ def test_what_was_ended_while_it_replaced_a_fit_is_not_used(demix, x, tmp_path):
         ["export", model, "--onnx", tmp_path / "m.onnx"],
     ):
         assert "holds a fit that was not finished" in demix.refusal(*use)
-    done = demix.run(*command)
+    done = demix.run_briefly(*command)
     assert done.returncode == 0, done.stderr
     assert demix.run("report", model, "--out", tmp_path / "page").returncode == 0
 
@@ -220,8 +208,10 @@ def test_scenes_without_a_seal_are_not_written_to(demix, tmp_path):
     assert (tmp_path / "images.npy").read_text() == "precious"
 
 
-def test_notes_and_checkpoints_of_others_in_unfinished_stay(demix, tmp_path):
+def test_folders_notes_and_checkpoints_of_others_in_unfinished_stay(demix, tmp_path):
     for name in (
+        "gone-mine/a",
+        "sweep-photos/a",
         "gone-x/precious.json",
         "sweep-mine/precious.json",
         "1-0-identity/own.safetensors",
@@ -234,7 +224,7 @@ def test_notes_and_checkpoints_of_others_in_unfinished_stay(demix, tmp_path):
     done = demix.run("reproduce", "clica-table1", *scale, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
     kept = [file.read_text() for file in (tmp_path / "unfinished").rglob("*") if file.is_file()]
-    assert kept == ["precious"] * 4
+    assert kept == ["precious"] * 6
 
 
 def test_a_page_of_others_is_not_replaced_in_an_unfinished_folder(demix, x, tmp_path):

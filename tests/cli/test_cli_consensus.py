@@ -57,7 +57,8 @@ def test_labels_give_a_linear_consensus_for_programs(demix, walk, tmp_path):
     quarter = (np.arctan2(walk[:, 1], walk[:, 0]) // (np.pi / 2)).astype(int)
     np.save(tmp_path / "y.npy", quarter)
     options = ["--labels", tmp_path / "y.npy", "--n-latents", 2, "--seeds", 2, "--json"]
-    done = demix.run("consensus", tmp_path / "x.npy", *options, "--out", tmp_path / "agreed")
+    out = tmp_path / "agreed"
+    done = demix.run_briefly("consensus", tmp_path / "x.npy", *options, "--out", out)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told == json.loads((tmp_path / "agreed" / "consensus.json").read_text())

@@ -12,8 +12,18 @@ import pytest
 import torch
 
 from browser import dump_dom
-from command import start_demix
+from command import HEARD, MAIN
 from demix import Box, load_encoder
+
+ON_A_TERMINAL = """
+import os, sys
+os.dup2(os.open(sys.argv.pop(), os.O_RDWR | os.O_NOCTTY), 2)
+"""
+# A tenth of the samples; test_wheel.py has all of them scored.
+FEWER = """
+import demix.cli.demo
+demix.cli.demo._SAMPLES //= 10
+"""
 
 
 def read(terminal: int) -> str:
@@ -25,26 +35,23 @@ def read(terminal: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory):
+def demo(demix, tmp_path_factory):
     out = tmp_path_factory.mktemp("demo") / "out"
     # The bar is drawn while it moves on a terminal only.
     terminal, end = pty.openpty()
     command = ["demo", "--seed", "5", "--out", out, "--json"]
-    with start_demix(*command, stderr=end) as process:
-        try:
-            os.close(end)
-            said, asked = "", False
-            while drawn := read(terminal):
-                said += drawn
-                if not asked and re.search(r"[1-9]\d*/800", said):
-                    process.send_signal(signal.SIGINT)
-                    asked = True
-            printed, _ = process.communicate(timeout=100)
-        finally:
-            process.kill()
-            os.close(terminal)
-    assert process.returncode == 0, said
-    return out, json.loads(printed)
+    process = demix.start_python(ON_A_TERMINAL + HEARD + FEWER + MAIN, *command, os.ttyname(end))
+    said, asked = read(terminal), False
+    os.close(end)  # once the other process has it
+    while drawn := read(terminal):
+        said += drawn
+        if not asked and re.search(r"[1-9]\d*/800", said):
+            os.kill(process, signal.SIGINT)
+            asked = True
+    os.close(terminal)
+    done = demix.wait()
+    assert done.returncode == 0, said
+    return out, json.loads(done.stdout)
 
 
 def test_it_writes_scores_report_and_model(demo):

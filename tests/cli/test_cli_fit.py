@@ -186,7 +186,7 @@ def test_a_report_with_known_factors_says_how_well_they_are_recovered(
 
 def test_fits_are_compared_on_one_page(demix, data, fitted, tmp_path):
     other, out = tmp_path / "other", tmp_path / "both"
-    demix.run("fit", data / "walk.npy", "--n-latents", 2, "--seed", 1, "--out", other)
+    demix.run_briefly("fit", data / "walk.npy", "--n-latents", 2, "--seed", 1, "--out", other)
     for asked in ([], ["--overwrite"]):
         done = demix.run("compare", fitted, other, "--out", out, *asked)
         assert done.returncode == 0, done.stderr

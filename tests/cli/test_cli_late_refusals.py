@@ -41,7 +41,7 @@ def x(tmp_path_factory, walk) -> Path:
 @pytest.fixture(scope="module")
 def finished(demix, x) -> Path:
     """A fit to the walk."""
-    done = demix.run("fit", x, *SMALL, "--out", x.parent / "model")
+    done = demix.run_briefly("fit", x, *SMALL, "--out", x.parent / "model")
     assert done.returncode == 0, done.stderr
     return x.parent / "model"
 
@@ -68,7 +68,7 @@ def test_a_model_that_cannot_be_saved_leaves_model_and_latents(demix, model, tmp
     wide = table(tmp_path / "wide.csv", [f"{i:04}" + 996 * "\U0001f600" for i in range(1450)])
     before = holds(model)
     for out in (model, tmp_path / "new"):
-        done = demix.run("fit", wide, *SMALL, "--out", out, "--overwrite")
+        done = demix.run_briefly("fit", wide, *SMALL, "--out", out, "--overwrite")
         assert done.returncode == 2
         assert "model.json of a model may have 16777216 bytes" in done.stderr
     assert holds(model) == before

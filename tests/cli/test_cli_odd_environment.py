@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from command import BRIEF, EACH, HEARD, MAIN
 from demix import cli
 
 
@@ -53,36 +54,46 @@ def test_settings_of_libraries_that_are_no_numbers_are_ignored(tmp_path):
     names += ["SKLEARN_WORKING_MEMORY", "TORCH_LOGS", "TORCH_LOGS_OUT", "TORCHDYNAMO_REPRO_LEVEL"]
     odd = dict.fromkeys([*names, "PYTORCH_JIT", "TORCH_DISTRIBUTED_DEBUG"], "/abc/abc")
     files = ["--latents", tmp_path / "z.npy", "--factors", tmp_path / "z.npy"]
-    for arguments in (["--help"], ["evaluate", *files], ["probe", *files[1::2]]):
-        done = run(*arguments, env=odd)
-        assert done.returncode == 0, done.stderr
-    # Which imports all of torch that a fit does.
-    code = "import demix.cli; demix.cli._mend_environment(); import torch._dynamo"
-    done = subprocess.run([sys.executable, "-c", code], env=os.environ | odd, check=False)
-    assert done.returncode == 0
+    done = run("--help", env=odd)
+    assert done.returncode == 0, done.stderr
+    # These import everything else; the last line does so with all of torch that a fit needs.
+    commands = [["evaluate", *map(str, files)], ["probe", *map(str, files[1::2])]]
+    code = [sys.executable, "-c", f"{EACH}\nimport torch._dynamo", json.dumps(commands)]
+    done = subprocess.run(code, env=os.environ | odd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [code for code, _, _ in told] == [0, 0], told
 
 
-@pytest.mark.parametrize(
-    ("stream", "place", "code"),
-    [("stderr", "pipe", 0), ("stderr", "/dev/full", 0), ("stdout", "pipe", 1)],
-)
-def test_a_fit_to_which_nobody_listens_is_finished(stream, place, code, x, tmp_path):
+def is_finished(out: Path) -> bool:
+    """Return whether a folder holds all of a fit."""
+    about = json.loads((out / "fit.json").read_text())
+    return "unfinished" not in about and "provenance" in about and (out / "report.html").exists()
+
+
+def test_a_fit_to_which_nobody_listens_is_finished(x, tmp_path):
     closed, heard = os.pipe()
     os.close(closed)
-    if place != "pipe":
-        os.close(heard)
-        heard = os.open(place, os.O_WRONLY)
+    # Which is more than there are columns, and warned of.
+    done = run("fit", x, "--n-latents", 5, "--out", tmp_path / "out", stdout=heard)
+    os.close(heard)
+    assert done.returncode == 1
+    assert is_finished(tmp_path / "out")
+
+
+@pytest.mark.parametrize("place", ["pipe", "/dev/full"])
+def test_a_fit_whose_warnings_nobody_reads_is_finished(place, demix, x, tmp_path):
+    code = f"import os\nplace = {place!r}\nclosed, heard = os.pipe()\nos.close(closed)\n"
+    code += "os.dup2(heard if place == 'pipe' else os.open(place, os.O_WRONLY), 2)\n"
     # Which is more than there are columns, and warned of.
     command = ["fit", x, "--n-latents", 5, "--out", tmp_path / "out"]
-    done = run(*command, **{stream: heard})
-    os.close(heard)
-    assert done.returncode == code
-    assert json.loads((tmp_path / "out" / "fit.json").read_text())["provenance"]
-    assert (tmp_path / "out" / "report.html").exists()
+    done = demix.run_python(code + HEARD + BRIEF + MAIN, *command)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert is_finished(tmp_path / "out")
 
 
 def test_names_of_results_cannot_control_the_terminal(demix, x, tmp_path):
-    demix.run("fit", x, "--n-latents", 2, "--out", tmp_path / "model")
+    demix.run_briefly("fit", x, "--n-latents", 2, "--out", tmp_path / "model")
     done = demix.run("transform", tmp_path / "model", x, "--out", tmp_path / "\x1b[31m.npy")
     assert "\\x1b[31m.npy: " in done.stdout
     assert "\x1b" not in done.stdout
@@ -149,7 +160,8 @@ def test_names_in_files_do_not_control_the_terminal(demix, tmp_path):
     for numbers in (np.full(60, np.nan), np.ones(60)):
         table = arrow.table({name: numbers, "b": np.arange(60.0), "c": np.arange(60.0) ** 2})
         parquet.write_table(table, tmp_path / "x.parquet")
-        done = demix.run("fit", tmp_path / "x.parquet", "--n-latents", 2, "--out", tmp_path / "m")
+        fit = ["fit", tmp_path / "x.parquet", "--n-latents", 2, "--out", tmp_path / "m"]
+        done = demix.run_briefly(*fit)
         assert "\\x1b[2J\\nError" in done.stderr
         assert "\x1b" not in done.stderr
         assert not any(line == "Error: all is well" for line in done.stderr.splitlines())
@@ -173,7 +185,7 @@ def test_a_compiler_with_odd_options_is_no_trouble(demix, x, tmp_path):
     for place, compiler in enumerate([b"cc -D\xff", b"/bin/true"]):
         settings = {b"CC": compiler, b"XDG_CACHE_HOME": os.fsencode(tmp_path / f"cache{place}")}
         done = demix.run_python(
-            f"import os; os.environb |= {settings}; import demix.cli; demix.cli.main()",
+            f"import os; os.environb |= {settings}\n{BRIEF}{MAIN}",
             *("fit", x, "--n-latents", 2, "--out", tmp_path / str(place)),
         )
         assert done.returncode == 0, done.stderr

@@ -32,7 +32,7 @@ def place(tmp_path_factory, walk) -> Path:
 @pytest.fixture(scope="module")
 def model(demix, place) -> Path:
     """A fit to the walk."""
-    done = demix.run("fit", place / "x.npy", "--n-latents", 2, "--out", place / "model")
+    done = demix.run_briefly("fit", place / "x.npy", "--n-latents", 2, "--out", place / "model")
     assert done.returncode == 0, done.stderr
     shutil.copytree(place / "model", place / "copy")
     return place / "model"
@@ -59,13 +59,13 @@ def test_a_result_is_replaced_only_if_that_is_asked_for(name, demix, place, tmp_
     arguments, out = RESULTS[name]
     given = [place / a if a in ("x.npy", "model", "copy") else a for a in arguments]
     command = [*given, tmp_path / out]
-    first = demix.run(*command)
+    first = demix.run_briefly(*command)
     assert first.returncode == 0, first.stderr
     before = holds(tmp_path)
     told = demix.refusal(*command)
     assert "add --overwrite to replace it, or choose" in told
     assert holds(tmp_path) == before
-    again = demix.run(*command, "--overwrite")
+    again = demix.run_briefly(*command, "--overwrite")
     assert again.returncode == 0, again.stderr
     assert set(holds(tmp_path)) == set(before)
 

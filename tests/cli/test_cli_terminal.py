@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from command import DRAWING
+from command import DRAWING, HEARD, MAIN
 
 NAMES = ["[/red].csv", "\\[bold].csv", ":warning:.csv", "[link=x]y.csv", "{task}.csv"]
 
@@ -56,18 +56,20 @@ def test_they_are_in_warnings_as_well(name, demix, walk, tmp_path):
     lines = [",".join(map(str, row)) for row in np.c_[walk, np.ones(len(walk))].tolist()]
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("\n".join(["a,b,c,d", *lines]))
-    done = demix.run("fit", tmp_path / name, "--n-latents", 2, "--out", tmp_path / "out")
+    done = demix.run_briefly("fit", tmp_path / name, "--n-latents", 2, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert f"warning  1 of 4 columns of {tmp_path / name} never change (d)" in done.stderr
 
 
-def test_a_name_that_is_no_text_goes_all_the_way(walk, tmp_path):
+def test_a_name_that_is_no_text_goes_all_the_way(demix, walk, tmp_path):
     place = os.fsencode(tmp_path)
     np.save(tmp_path / "x.npy", walk)
     os.rename(place + b"/x.npy", place + b"/\xff.npy")
     out = place + b"/model-\xfe"
-    done = demix_with("fit", place + b"/\xff.npy", "--n-latents", "2", "--out", out)
+    given = [os.fsdecode(name) for name in (place + b"/\xff.npy", out)]
+    done = demix.run_briefly("fit", given[0], "--n-latents", 2, "--out", given[1])
     assert done.returncode == 0, done.stderr
+    assert "model-\\udcfe" in done.stdout
     written = set(os.listdir(out))
     assert written == {
         b"fit.json",
@@ -97,22 +99,21 @@ def test_a_stream_that_lacks_letters_gets_them_by_number(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_a_full_disk_behind_the_output_is_told(options):
-    with open("/dev/full", "wb") as full:
-        done = demix_with("list", *options, stdout=full)
+def test_a_full_disk_behind_the_output_is_told(options, demix):
+    code = "import os\nos.dup2(os.open('/dev/full', os.O_WRONLY), 1)\n"
+    done = demix.run_python(code + HEARD + MAIN, "list", *options)
     assert done.returncode == 2
-    assert done.stderr.decode() == (
+    assert done.stderr == (
         "Error: Cannot use the output: No space left on device; choose another place or make "
         "room.\n"
     )
 
 
-def test_a_reader_that_went_away_is_no_trouble():
-    reader, writer = os.pipe()
-    os.close(reader)
-    done = demix_with("list", "--json", stdout=writer)
-    os.close(writer)
-    assert b"Traceback" not in done.stderr
+def test_a_reader_that_went_away_is_no_trouble(demix):
+    code = "import os\nreader, writer = os.pipe()\nos.close(reader)\nos.dup2(writer, 1)\n"
+    done = demix.run_python(code + HEARD + MAIN, "list", "--json")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -190,7 +191,7 @@ def test_a_pipe_in_place_of_any_file_is_refused_at_once(demix, walk, tmp_path):
     (tmp_path / "model").mkdir()
     os.mkfifo(tmp_path / "model" / "model.json")
     out, x = tmp_path / "out", tmp_path / "x.npy"
-    for command in (
+    commands = [
         *(["fit", pipe, "--out", out] for suffix, pipe in pipes.items() if suffix != "txt"),
         ["fit", tmp_path / "images", "--out", out],
         *(["fit", x, option, pipes["csv"], "--out", out] for option in ("--pairs", "--labels")),
@@ -200,6 +201,6 @@ def test_a_pipe_in_place_of_any_file_is_refused_at_once(demix, walk, tmp_path):
         ["probe", x, pipes["parquet"]],
         ["transform", tmp_path / "model", x, "--out", tmp_path / "z.npy"],
         ["report", tmp_path / "model", "--out", out],
-    ):
-        demix.refusal(*command)
+    ]
+    demix.refusals(commands)
     assert not out.exists()

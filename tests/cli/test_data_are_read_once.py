@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from command import BRIEF
+
 COUNTED = """
 import os, sys
 from demix.cli import main
@@ -38,6 +40,6 @@ def test_a_fit_opens_a_table_once_and_scans_it_once(option, demix, tmp_path):
     file = option in ("--labels", "--pairs")
     given = [] if option is None else [option, tmp_path / "more.csv"] if file else [option]
     fit = ["fit", tmp_path / "x.csv", *given, "--n-latents", 2, "--out", tmp_path / "model"]
-    run = demix.run_python(COUNTED, *fit)
+    run = demix.run_python(BRIEF + COUNTED, *fit)
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines()[-1] == f"1 {int(file)} 60 60"

@@ -53,6 +53,7 @@ def test_an_offset_changes_nothing(components, walk):
 
 
 def test_rows_alone_and_other_formats_are_centred_too(walk, tmp_path):
+    walk = walk[:500]
     far = walk + 1e6
     np.savetxt(tmp_path / "x.csv", far, delimiter=",", fmt="%.10f")
     np.save(tmp_path / "x.npy", np.asfortranarray(far))

@@ -31,7 +31,7 @@ def honest(demix, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("honest")
     angle = np.cumsum(np.random.default_rng(0).normal(0, 0.5, 1000))
     np.save(folder / "x.npy", np.stack([np.cos(angle), np.sin(angle)], axis=1).astype("f4"))
-    done = demix.run("fit", folder / "x.npy", "--n-latents", 2, "--out", folder / "model")
+    done = demix.run_briefly("fit", folder / "x.npy", "--n-latents", 2, "--out", folder / "model")
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -56,24 +56,17 @@ FACTS += ["provenance", "feature_names", "classes", "origin", "rows", "time_orde
 
 @pytest.mark.parametrize("fact", FACTS)
 def test_facts_of_wrong_types_end_in_a_sentence_or_change_nothing(fact, demix, honest, tmp_path):
+    commands = []
     for number, wrong in enumerate(WRONG):
         model = forged(honest, tmp_path / str(number), about={fact: wrong})
-        commands = {
-            "report": ["report", model, "--out", tmp_path / f"{number}-report"],
-            "transform": [
-                "transform",
-                model,
-                honest / "x.npy",
-                "--out",
-                tmp_path / f"{number}.npy",
-            ],
-        }
-        for name, command in commands.items():
-            done = demix.run(*command)
-            assert done.returncode in (0, 2), (fact, wrong, name, done.stderr[-600:])
-            assert "Traceback" not in done.stderr, (fact, wrong, name, done.stderr[-600:])
+        commands.append(["report", model, "--out", tmp_path / f"{number}-report"])
+        out = tmp_path / f"{number}.npy"
+        commands.append(["transform", model, honest / "x.npy", "--out", out])
         with suppress(DemixError):  # anything else fails
             load_model(model)
+    for command, done in zip(commands, demix.run_each(commands), strict=True):
+        assert done.returncode in (0, 2), (fact, command, done.stderr[-600:])
+        assert "Traceback" not in done.stderr, (fact, command, done.stderr[-600:])
 
 
 def test_compare_and_checkup_refuse_them_too(demix, honest, tmp_path):
@@ -181,9 +174,10 @@ def test_parameters_that_cannot_be_are_refused(change, demix, honest, tmp_path):
 
 def test_other_facts_that_cannot_be_are_refused(demix, honest, tmp_path):
     changes = [{"feature_names": ["a", "a"]}, {"seconds": 10**400}, {"rows": 7}, {"rows": 0}]
-    for number, change in enumerate(changes):
-        model = forged(honest, tmp_path / str(number), about=change)
-        demix.refusal("report", model, "--out", tmp_path / "out")
+    demix.refusals(
+        ["report", forged(honest, tmp_path / str(number), about=change), "--out", tmp_path / "out"]
+        for number, change in enumerate(changes)
+    )
 
 
 def test_latents_of_other_rows_are_refused(demix, honest, tmp_path):

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from command import start_demix
 from demix import DemixWarning
 from demix.papers import open_rendered
 
@@ -129,18 +128,14 @@ def test_refusals_are_one_sentence(demix, tmp_path):
 
 
 @pytest.mark.parametrize("pause", [0.02, 0.05])
-def test_a_second_interrupt_does_not_keep_it_waiting(tmp_path, pause):
+def test_a_second_interrupt_does_not_keep_it_waiting(demix, tmp_path, pause):
     """As the first one ends the processes that render, the second one must not."""
     command = ["render", "sprites", "--n", 20000, "--size", 32, "--jobs", 2]
-    with start_demix(*command, "--out", tmp_path / "out") as process:
-        try:
-            wait_until(lambda: rendered(tmp_path / "out") > 0)
-            process.send_signal(signal.SIGINT)
-            time.sleep(pause)
-            process.send_signal(signal.SIGINT)
-            _, told = process.communicate(timeout=60)
-        finally:
-            process.kill()
-    assert process.returncode == 130
-    assert "Interrupted" in told
-    assert "Traceback" not in told
+    process = demix.start(*command, "--out", tmp_path / "out")
+    demix.send(signal.SIGINT, lambda: rendered(tmp_path / "out") > 0)
+    time.sleep(pause)
+    os.kill(process, signal.SIGINT)
+    done = demix.wait()
+    assert done.returncode == 130
+    assert "Interrupted" in done.stderr
+    assert "Traceback" not in done.stderr
