@@ -82,7 +82,8 @@ def rendered(regions: int, bench: Bench) -> Outcome:
                     render_folder(order, place, jobs=1)
                     outcome.expect(images(place) == expected, f"{name} was not mended")
                 except DemixError as refusal:
-                    alike = any(new == old for new, old in zip(spoilt, raw, strict=False))
+                    # Zeros are what nobody wrote, even where the file itself has some.
+                    alike = any(new == old != 0 for new, old in zip(spoilt, raw, strict=False))
                     outcome.expect(not alike, f"{name} was not mended: {refusal}")
                     stays = (place / name).read_bytes() == spoilt
                     outcome.expect(stays, f"{name} was refused and changed")

@@ -78,15 +78,17 @@ def spiral(factors: np.ndarray, seed: int) -> np.ndarray:
 
 
 def columns(count: int) -> Mixed:
-    """Return a smooth mixing into many columns: a linear map, bent differently in each."""
+    """Return a smooth mixing into many columns: waves in all directions, and a linear map."""
 
     def mixed(factors: np.ndarray, seed: int) -> np.ndarray:
         random = np.random.default_rng(seed)
         n = factors.shape[1]
         factors = (factors - factors.mean(axis=0)) / factors.std(axis=0)
         straight, bent = random.normal(size=(2, n, count)) / np.sqrt(n)
-        shift = random.normal(size=count)
-        return np.asarray(np.tanh(factors @ bent + shift) + 0.5 * factors @ straight, np.float32)
+        phase = 2 * np.pi * random.random(count)
+        return np.asarray(
+            np.sin(1.5 * factors @ bent + phase) + 0.3 * factors @ straight, np.float32
+        )
 
     return mixed
 
@@ -358,7 +360,7 @@ PROCESSES = [
     Process("slow walk, lags 1 to 5", (), _series(_vmf(3, 100.0), lag=(1, 5))),
     Process("normal classes", (), _gaussian_classes(2, 12)),
     Process("sphere, spiral", (), _pairs(_SPHERE, mixed=spiral)),
-    Process("box, Laplace, 20 columns", (), _pairs(_LAPLACE, mixed=columns(20))),
+    Process("box, Laplace, 12 columns", (), _pairs(_LAPLACE, mixed=columns(12))),
     Process("views on a sphere", (), _instances(3, 20.0)),
     Process("sphere, vMF, 1500 rows", (), _pairs(_SPHERE), rows=1500),
     Process("sphere, vMF, 100 000 rows", (), _pairs(_SPHERE), rows=100_000, most=2),
@@ -407,15 +409,15 @@ PROCESSES = [
     Process("sphere, spiral, 4 latents", (), _pairs(_vmf(4, 25.0), mixed=spiral), kept=True),
     Process("slower walk, lag 10", (), _series(_vmf(3, 200.0), lag=10), kept=True),
     Process("walk in a box", (), _series(_box(2, 1.0, 0.05)), kept=True),
-    Process("walk, 30 columns", (), _series(_vmf(4, 50.0), mixed=columns(30)), kept=True),
+    Process("walk, 12 columns", (), _series(_vmf(4, 50.0), mixed=columns(12)), kept=True),
     Process("box, Laplace, 2 latents", (), _pairs(_box(2, 1.0, 0.04)), kept=True),
     Process("box, p = 3", (), _pairs(_box(3, 3.0, 0.2), conditional=3.0), kept=True),
     Process("hearts", (), _pairs(_box(3, 1.0, 0.08), mixed=hearts), kept=True),
     Process("sphere, 30 classes", (), _classes(4, 30, kappa=15.0), kept=True),
     Process(
-        "normal classes, 12 columns",
+        "normal classes, 8 columns",
         (),
-        _gaussian_classes(2, 20, mixed=columns(12)),
+        _gaussian_classes(2, 20, mixed=columns(8)),
         kept=True,
         rows=20_000,
     ),

@@ -160,6 +160,11 @@ def test_images_made_to_exhaust_the_memory_are_refused(tmp_path, side):
         next(open_images(tmp_path).batches(1))
 
 
+def test_images_of_more_numbers_than_a_row_can_have_are_refused(tmp_path):
+    Image.new("1", (4097, 4096)).save(tmp_path / "x.png")  # 2 kB
+    assert "at most 16777216 numbers, but" in refusal(pixels, tmp_path)
+
+
 @pytest.mark.parametrize("suffix", ["tif", "webp", "png"])
 def test_several_pages_are_no_image(tmp_path, suffix):
     pages = [Image.fromarray(np.roll(UPRIGHT, shift)) for shift in range(3)]

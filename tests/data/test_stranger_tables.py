@@ -13,11 +13,13 @@ import pytest
 import torch
 from pyarrow import parquet
 
+from alarm import within
 from demix import DemixError, affine_r2, probe, read_data, read_factors, read_labels
 from demix._support.errors import demix_errors
+from demix.cli.evaluate import evaluate
 from demix.data import names
 from demix.data.checks import check_data
-from demix.data.data import as_data
+from demix.data.data import Data, as_data
 from demix.data.supervision import check_pairs, check_time
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -237,3 +239,20 @@ def test_whole_numbers_that_float64_cannot_tell_apart_are_not_called_constant():
 def test_a_want_of_memory_is_not_called_damage():
     with pytest.raises(MemoryError), demix_errors("Expected a whole file", "write it again"):
         raise pyarrow.ArrowMemoryError("malloc failed")
+
+
+def test_very_many_columns_are_read_in_a_time_that_grows_with_them(tmp_path):
+    columns = {f"c{i}": pyarrow.array([0.0, 1.0]) for i in range(10_000)}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "x.parquet")
+    with within(30):
+        assert read_data(tmp_path / "x.parquet").shape == (2, 10_000)
+
+
+def test_latents_that_cannot_be_scored_are_refused_before_they_take_memory(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "z.npz", np.zeros((300, 5000), dtype=np.uint8))
+    np.savetxt(tmp_path / "f.csv", np.random.default_rng(0).normal(size=(300, 2)), delimiter=",")
+    known = read_factors(tmp_path / "f.csv")
+    monkeypatch.setattr("demix.data.factors.read_factors", lambda *_, **__: known)
+    monkeypatch.setattr(Data, "array", lambda data: pytest.fail("it is read as a whole"))
+    with pytest.raises(DemixError, match="needs at least 10004 rows, but got 300"):
+        evaluate(tmp_path / "z.npz", tmp_path / "f.csv")

@@ -121,10 +121,15 @@ def test_instances_are_checked_too(pairs, tmp_path):
     x = pairs[0][:400]
     model = InstanceDemixer(3, recipe=Recipe(steps=5, batch=64)).fit(x)
     found = checkup(model, x, refits=False)
-    assert found.relied_on == "linear"
-    names = {"views informative", "views", "generator system", "injectivity"}
+    assert found.relied_on == found.supported == "none"
+    assert "noise in the observations is not vMF" in found.sentence
+    assert (
+        checkup(model.set_params(augmentation=torch.clone), x, refits=False).relied_on == "linear"
+    )
+    names = {"views informative", "views", "generator system", "log-linear", "injectivity"}
     assert {check.name for check in found.checks} == names
     assert found["generator system"].details["classes"] == 400  # each row has a prototype
+    model.set_params(augmentation=None)
     # A folder keeps no prototypes of instances, which the number of latents is compared by.
     model.save(tmp_path)
     found = checkup(load_model(tmp_path), x)

@@ -82,6 +82,13 @@ def test_an_estimator_comes_back_to_the_bit(name, tmp_path):
     assert names == ["model.json", "model.safetensors"]
 
 
+def test_a_finished_fit_of_the_command_line_is_not_mixed_with_another(tmp_path):
+    (tmp_path / "fit.json").write_text('{"provenance": {}}')
+    with pytest.raises(DemixError, match=r"holds a finished 'demix fit', .* another folder\.$"):
+        next(iter(FITS.values()))().save(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["fit.json"]
+
+
 def test_a_classifier_comes_back_with_its_head(tmp_path):
     fitted = FITS["labels"]()
     fitted.save(tmp_path)

@@ -97,6 +97,17 @@ def check_matrix(array: Any, name: str, *, keep_float32: bool = False) -> np.nda
     return matrix
 
 
+def check_enough_rows(rows: int, latents: int) -> None:
+    """Raise a DemixError if there are too few rows to score so many latents."""
+    # Half of the rows fit a regression with an intercept, the other half scores it.
+    least = 2 * (latents + 2)
+    if rows < least:
+        raise DemixError(
+            f"Scoring {latents} latents on held-out samples needs at least {least} rows, but got "
+            f"{rows}."
+        )
+
+
 def check_pair(latents: Any, factors: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return latents ``(N, m)`` and factors ``(N, n)`` that can be scored against each other."""
     z, s = check_matrix(latents, "latents"), check_matrix(factors, "factors")
@@ -109,13 +120,7 @@ def check_pair(latents: Any, factors: Any) -> tuple[np.ndarray, np.ndarray]:
         raise DemixError(
             f"latents and factors need columns, but have {z.shape[1]} and {s.shape[1]}."
         )
-    # Half of the rows fit a regression with an intercept, the other half scores it.
-    least = 2 * (z.shape[1] + 2)
-    if len(z) < least:
-        raise DemixError(
-            f"Scoring {z.shape[1]} latents on held-out samples needs at least {least} rows, "
-            f"but got {len(z)}."
-        )
+    check_enough_rows(*z.shape)
     constant = np.flatnonzero(np.ptp(s, axis=0) == 0)
     if len(constant):
         raise DemixError(

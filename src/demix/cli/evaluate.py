@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -51,6 +52,7 @@ def evaluate(
     from rich.table import Table
 
     from demix._support.provenance import provenance
+    from demix._support.validation import check_enough_rows
     from demix.cli.claims import claimed_if, origin_of
     from demix.cli.console import console, print_json, print_lines, print_table
     from demix.cli.progress import counting_bar
@@ -65,9 +67,11 @@ def evaluate(
     width = known.values.shape[1] if known.values.ndim == 2 else 0
     names = list(known.names or [f"factor {i + 1}" for i in range(width)])
     alike, read = read_blocks(blocks)
+    data = read_data(latents, header=header)
+    check_enough_rows(len(data), math.prod(data.shape[1:]))  # before they take memory
     # Blocks that are too long or too few are refused before anything is written.
     found, true, sampling = check_factors(
-        read_data(latents, header=header).array(),
+        data.array(),
         known.values,
         _columns(categorical, known.names, width),
         alike,

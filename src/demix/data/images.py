@@ -17,6 +17,8 @@ from demix.data.rows import Rows
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
 # Pillow opens many more, some of them with another program.
 _FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP")
+# Numbers in an image: a small file may hold a thousand times as many.
+_LARGEST = 2**24
 # What images are decoded to; 8 bits for each channel.
 _MODES = {"1": "L", "L": "L", "RGBA": "RGBA"} | dict.fromkeys(("P", "RGB", "CMYK", "YCbCr"), "RGB")
 
@@ -118,5 +120,10 @@ def _format(path: Path) -> tuple[str, int, int]:
         raise DemixError(
             f"Expected an image with 8 bits for each channel, but {path} is of mode {mode}; "
             "convert it to grey (L) or RGB."
+        )
+    if len(_MODES[mode]) * width * height > _LARGEST:
+        raise DemixError(
+            f"Expected images of at most {_LARGEST} numbers, but {path} has {width} x {height} "
+            "pixels; make them smaller."
         )
     return _MODES[mode], width, height

@@ -26,8 +26,9 @@ def read_parquet(
         numbers = np.empty((rows, len(names)), dtype=np.float64)
         start = 0
         for batch in file.iter_batches(columns=names):
+            found = dict(zip(batch.schema.names, batch.columns, strict=True))
             for place, name in enumerate(names):
-                column = batch.column(name).cast(arrow.float64(), safe=False)
+                column = found[name].cast(arrow.float64(), safe=False)
                 numbers[start : start + len(batch), place] = column.to_numpy(zero_copy_only=False)
             start += len(batch)
         if start != rows:
@@ -44,7 +45,9 @@ def parquet_names(path: Path) -> list[str]:
 def parquet_text(path: Path) -> dict[str, bool]:
     """Return the columns of a parquet file except an index, and whether each is text."""
     with _opened(path) as (arrow, file):
-        types = {name: file.schema_arrow.field(name).type for name in _columns(file.schema_arrow)}
+        schema = file.schema_arrow
+        kinds = dict(zip(schema.names, schema.types, strict=True))
+        types = {name: kinds[name] for name in _columns(schema)}
     text = (arrow.types.is_string, arrow.types.is_large_string)
     values = {
         name: kind.value_type if arrow.types.is_dictionary(kind) else kind
@@ -103,7 +106,7 @@ def _opened(path: Path, **options: Any) -> Iterator[tuple[Any, Any]]:
 def _columns(schema: Any) -> list[str]:
     """Return the names of all columns but those of a frame's index."""
     pandas = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
-    index = [name for name in pandas.get("index_columns", []) if isinstance(name, str)]
+    index = {name for name in pandas.get("index_columns", []) if isinstance(name, str)}
     return [name for name in schema.names if name not in index]
 
 
@@ -111,11 +114,15 @@ def _number_columns(
     path: Path, schema: Any, types: Any, columns: Sequence[str | int] | None
 ) -> list[str]:
     """Return the names of the columns to read, all of them numbers."""
-    columns = _columns(schema) if columns is None else columns
-    names = [schema.names[find_column(str(name), schema.names, path)] for name in columns]
+    # Asked for once: pyarrow makes a new list of all names each time.
+    every = schema.names
+    kinds = dict(zip(every, schema.types, strict=True))
+    names = _columns(schema)
+    if columns is not None:
+        names = [every[find_column(str(name), every, path)] for name in columns]
     is_number = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
     for name in names:
-        kind = schema.field(name).type
+        kind = kinds[name]
         if not any(test(kind) for test in is_number):
             raise DemixError(
                 f"Expected columns of numbers, but column {shortened(name)!r} of {path} is of type "

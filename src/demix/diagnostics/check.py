@@ -26,7 +26,7 @@ MARGINS = {
     "balance": 0.1,
     "label noise": 0.03,
     "log-linear": 0.03,
-    "injectivity": 0.04,
+    "injectivity": 0.015,
     "observation noise": 0.03,
     "views": 0.95,
     "stability": 0.05,

@@ -22,20 +22,22 @@ from demix.diagnostics.model_checks import (
     refit,
     stability,
 )
-from demix.diagnostics.observations import LAGS, injectivity, linear_views, observation_noise
+from demix.diagnostics.observations import LAGS, ROWS, injectivity, linear_views, observation_noise
 from demix.diagnostics.pair_checks import pair_checks, positives_informative
 from demix.diagnostics.paired import paired
 from demix.diagnostics.parts import divided
 from demix.estimators.assumptions import assumed_space, default_conditional, pair_objective
 from demix.estimators.base import Demixer
 from demix.estimators.gain import Gain
-from demix.estimators.sources import PARTS, Part, thin
+from demix.estimators.sources import PARTS, Part, augmented, thin
 from demix.metrics.regression import affine_r2
 from demix.spaces.base import Space
 from demix.theory.setting import Setting, identified, weakest
 
 # Held-out samples of each part that are used, and rows of a series that its marginal is seen in.
 _MOST, _WALK = 4096, 2048
+# Instances that are told from each other, and views of each.
+_INSTANCES, _VIEWS = 32, 60
 
 
 def checkup(
@@ -113,9 +115,11 @@ def checkup(
     else:
         checks.append(linear_views(x.flatten(1).numpy(), z))
         if hasattr(model, "objective_"):
-            prototypes = model.objective_.prototypes().detach().cpu().double().numpy()
-            checks += prototype_checks(prototypes, identified(model.setting()).case)
-    checks.append(injectivity(x.flatten(1).numpy(), z, model.encoder_.space))
+            checks += _of_instances(model, source, generator)
+    # Also of fitted rows: whatever latents are, they are a function of the observations.
+    some = source.data.take(thin(torch.arange(len(source.data)), ROWS))
+    latents = latents_of(model.encoder_, some)
+    checks.append(injectivity(some.flatten(1).numpy(), latents, model.encoder_.space))
     if refits:
 
         def fit(demixer: Demixer, half: bool) -> Demixer:
@@ -227,6 +231,19 @@ def _grade(gain: Gain, checks: list[Check], x: torch.Tensor, z: np.ndarray) -> d
     return grade | {
         check.name: float(check.details["score"]) for check in checks if "score" in check.details
     }
+
+
+def _of_instances(model: Any, source: Any, generator: torch.Generator) -> list[Check]:
+    prototypes = model.objective_.prototypes().detach().cpu().double().numpy()
+    # Some rows in many views: among them the row of a view must be log-linear in its latents, too.
+    rows = thin(torch.arange(len(source.data)), _INSTANCES)
+    own = torch.arange(len(rows)).repeat_interleave(_VIEWS)
+    views = augmented(source.data.take(rows[own]), source.augmentation, generator)
+    z = latents_of(model.encoder_, views)
+    return [
+        *prototype_checks(prototypes, identified(model.setting()).case),
+        log_linear(z @ prototypes[rows].T, z, own.numpy()),
+    ]
 
 
 def _of_labels(model: Any, z: np.ndarray, held: np.ndarray, every: np.ndarray) -> list[Check]:

@@ -126,7 +126,8 @@ def conclude(
     elif unsettled:
         supported = "undecided"
     if relied_on == "none":
-        sentence = "No theorem covers this space and conditional; the latents are a description."
+        why = " ".join(found.reasons)
+        sentence = f"No theorem covers this fit; the latents are a description. {why}".strip()
     elif unsettled:
         sentence = (
             f"Whether the assumptions of {found.theorem} hold cannot be judged: "

@@ -11,7 +11,8 @@ from demix.diagnostics.check import Check, around_zero, judge, skipped
 from demix.metrics.regression import affine_r2
 from demix.spaces.base import Space
 
-_ROWS = 3000
+# Rows that are looked at.
+ROWS = 3000
 # Neighbours of a row, for each latent; with more latents than `_MANY` their mean has to do.
 _NEIGHBOURS, _MANY = 4, 20
 # Directions of the observations that count: those of nearly all of the variance, at most so many.
@@ -33,7 +34,7 @@ def injectivity(x: np.ndarray, z: np.ndarray, space: Space) -> Check:
     is alike in all directions would make up :math:`r / (D - m)` of each, and so the share
     :math:`m / D` of that along the :math:`m` dimensions of the latents.
     """
-    step = max(1, len(x) // _ROWS)
+    step = max(1, len(x) // ROWS)
     x, z = np.asarray(x[::step], dtype=np.float64), np.asarray(z[::step], dtype=np.float64)
     directions = _directions(x)
     if directions.shape[1] == 0:

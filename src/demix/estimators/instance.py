@@ -34,7 +34,8 @@ class InstanceDemixer(Demixer):
     n_latents, space, unit_prototypes
         As in :class:`ClassifierDemixer`.
     augmentation : callable, optional
-        ``augmentation(x)`` makes a new view of rows ``(B, ...)``; by default noise is added.
+        ``augmentation(x)`` makes a new view of rows ``(B, ...)``. By default noise is added, which
+        surrounds the observations and not factors behind them: no theorem covers it.
     noise : float
         Size of the noise, relative to the standard deviation of each column.
     encoder, recipe, random_state, device
@@ -79,7 +80,10 @@ class InstanceDemixer(Demixer):
 
     def setting(self) -> Setting:
         """Return what theory needs to know."""
-        return Setting("instances", self._space(), unit_prototypes=self.unit_prototypes)
+        conditional = "vmf" if self.augmentation else "noise in the observations"
+        return Setting(
+            "instances", self._space(), conditional, unit_prototypes=self.unit_prototypes
+        )
 
     def _new_objective(self, space: Space, rows: int) -> InstanceDiscrimination:
         sampled: Sampled = "batch" if rows > _EXACT else None
