@@ -397,9 +397,15 @@ PROCESSES = [
         "noisy series", ("observation noise", "injectivity"), _noisy(_series(_vmf(3, 100.0)), 0.25)
     ),
     Process(
-        "classes of unequal covariance", ("log-linear",), _gaussian_classes(3, 12, unequal=0.8)
+        "classes of unequal covariance",
+        ("log-linear", "injectivity"),
+        _gaussian_classes(3, 12, unequal=0.8),
     ),
-    Process("classes of kappa 2 to 100", ("stability",), _classes(3, 12, kappa=(2.0, 100.0))),
+    Process(
+        "classes of kappa 2 to 100",
+        ("log-linear", "injectivity"),
+        _classes(3, 12, kappa=(2.0, 100.0)),
+    ),
     Process("too few classes", ("generator system",), _classes(4, 4)),
     Process("false labels", ("label noise",), _classes(3, 12, noise=0.2)),
     Process("noise as views", ("views",), _instances(3, 20.0, views=False)),

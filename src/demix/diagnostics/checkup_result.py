@@ -116,6 +116,7 @@ def conclude(
     reasons = dict(_OPEN)
     if setting.supervision == "labels":  # pairs of too many latents contradict the marginal
         reasons["too many latents"] = "the labels say nothing about some of the latents"
+        reasons["injectivity"] = "labels may not see what the latents leave open"
     unsettled = [c for c in checks if c.name in reasons and c.fires and known]
     contradicted = not unsettled and (bool(failed) or len(doubtful) > 1)
     if relied_on == "permutation" and not contradicted and not _far_from_normal(checks):

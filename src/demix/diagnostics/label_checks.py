@@ -132,23 +132,28 @@ def log_linear(logits: np.ndarray, z: np.ndarray, labels: np.ndarray) -> Check:
     """Test the core of the theorem: logits that are linear in the latents ``(M, n)``.
 
     If they are, what is left of the labels has nothing to do with squares and products of latents.
-    The statistic is, to second order, how many bits such terms would add for each class (Rao's
-    score test); its null are labels drawn from the model.
+    The statistic is, to second order, how many bits such terms would add for each class to the best
+    linear ones (Rao's score test); its null are labels drawn from the model.
     """
     random = np.random.default_rng(0)
     share, sharpness = _fit(logits, labels)
     p = (1 - share) * special.softmax(sharpness * logits, axis=1) + share / logits.shape[1]
-    terms = _quadratic(z)
-    weight = p * (1 - p)
-    information = np.einsum("mc,mi,mj->cij", weight, terms, terms) / len(z)
-    information += 1e-3 * weight.mean(axis=0)[:, None, None] * np.eye(terms.shape[1])
+    linear = 1 + z.shape[1]
+    terms = np.column_stack([np.ones(len(z)), _standard(z), _quadratic(z)])
+    ridge = 1e-3 * np.eye(terms.shape[1])
+    information = [
+        (w[:, None] * terms).T @ terms / len(z) + w.mean() * ridge for w in (p * (1 - p)).T
+    ]
+    inverses = np.linalg.inv(information)
+    of_linear = np.linalg.inv([matrix[:linear, :linear] for matrix in information])
 
     def bits(labels: np.ndarray) -> float:
         left = -p.copy()
         left[np.arange(len(labels)), labels] += 1
         slope = left.T @ terms / len(z)
-        gain = (slope * np.linalg.solve(information, slope[..., None])[..., 0]).sum() / 2
-        return float(gain / math.log(2))
+        gain = np.einsum("ci,cij,cj", slope, inverses, slope)
+        gain -= np.einsum("ci,cij,cj", slope[:, :linear], of_linear, slope[:, :linear])
+        return float(gain / 2 / math.log(2))
 
     null = [bits(_drawn(p, random)) for _ in range(2 * _DRAWS)]
     found = bits(labels)
@@ -168,9 +173,13 @@ def _drawn(p: np.ndarray, random: np.random.Generator) -> np.ndarray:
     return np.asarray((random.random((len(p), 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1))
 
 
+def _standard(z: np.ndarray) -> np.ndarray:
+    return np.asarray((z - z.mean(axis=0)) / z.std(axis=0).clip(1e-30))
+
+
 def _quadratic(z: np.ndarray) -> np.ndarray:
     """Return squares and products ``(M, k)`` of latents that no linear function explains."""
-    z = (z - z.mean(axis=0)) / z.std(axis=0).clip(1e-30)
+    z = _standard(z)
     first, second = np.triu_indices(z.shape[1])
     terms = z[:, first] * z[:, second]
     linear = np.column_stack([np.ones(len(z)), z])
