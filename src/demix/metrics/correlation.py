@@ -76,9 +76,11 @@ def mean_correlation(
     latents, factors = check_pair(latents, factors)
     sampling = sampling_of(latents, factors, blocks, seed)
     fit, test = sampling.halves()
+    size = len(test) ** 0.5
+    to_fit, true = _standardise(factors[fit], method), size * _standardise(factors[test], method)
 
     def assign(z: np.ndarray) -> np.ndarray:
-        strength = np.abs(correlate(z[fit], factors[fit], method))
+        strength = np.abs(np.clip(to_fit.T @ _standardise(z[fit], method), -1, 1))
         rows, columns = linear_sum_assignment(strength, maximize=True)
         chosen = np.full(factors.shape[1], -1)
         chosen[rows] = columns
@@ -86,9 +88,7 @@ def mean_correlation(
 
     def measure(z: np.ndarray) -> Statistic:
         chosen = assign(z)
-        size = len(test) ** 0.5
         found = size * _standardise(z[test], method)[:, chosen]
-        true = size * _standardise(factors[test], method)
         terms = np.hstack([found, true, np.square(found), np.square(true), found * true])
 
         def correlation(weights: np.ndarray) -> np.ndarray:
