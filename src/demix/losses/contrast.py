@@ -21,6 +21,7 @@ def contrast(
     temperature: float | Tensor = 1.0,
     two_sided: bool = False,
     include_positive: bool = True,
+    potential: tuple[Tensor, Tensor] | None = None,
     group: dist.ProcessGroup | None = None,
 ) -> Tensor:
     r"""Return the mean cross-entropy, in nats, of telling each query's key from all other keys.
@@ -55,6 +56,10 @@ def contrast(
         Average with the loss of telling each key's query from all other queries.
     include_positive : bool
         False leaves the positive out of the denominator, as in SimCLR.
+    potential : pair of Tensors (B,) and (K,), optional
+        A number for each query and each key that is added to all of its :math:`s / \tau`. Those of
+        queries cancel unless ``two_sided``. A learnt potential takes up the density of the keys, so
+        that nothing is assumed of the marginal.
     group : ProcessGroup, optional
         The ranks that queries and keys lie on; by default this process alone.
 
@@ -80,6 +85,8 @@ def contrast(
                 f"{own.total} queries and {every.total} keys that leave one without."
             )
     queries, keys = tempered(queries, keys, pairs, temperature)
+    if potential is not None:
+        queries, keys = with_potential(queries, keys, pairs, potential, own, every)
 
     def matching(x: Tensor) -> Tensor:
         """Return the row of ``x`` that belongs to each query's key."""
@@ -96,13 +103,45 @@ def contrast(
 
 @torch.no_grad()
 def log_probabilities(
-    queries: Tensor, keys: Tensor, similarity: SimilarityName = "dot", temperature: float = 1.0
+    queries: Tensor,
+    keys: Tensor,
+    similarity: SimilarityName = "dot",
+    temperature: float = 1.0,
+    potential: Tensor | None = None,
 ) -> Tensor:
-    """Return the log-probability ``(B, K)`` of each key for each query."""
+    """Return the log-probability ``(B, K)`` of each key, with its potential, for each query."""
     pairs = similarity_named(similarity)
     check_rows(queries, keys)
-    queries, keys = tempered(queries, keys, pairs, temperature)
-    return pairs.tile(queries, keys).log_softmax(dim=1)
+    tile = pairs.tile(*tempered(queries, keys, pairs, temperature))
+    return (tile if potential is None else tile + potential).log_softmax(dim=1)
+
+
+def with_potential(
+    queries: Tensor,
+    keys: Tensor,
+    pairs: PairSimilarity,
+    potential: tuple[Tensor, Tensor],
+    own: Sharding,
+    every: Sharding,
+) -> tuple[Tensor, Tensor]:
+    """Return both with two more coordinates, which add the potential of each query and key.
+
+    So the same code sums over pairs, whatever the similarity, at the cost of two more latents.
+    """
+    sides = []
+    for values, rows, ranks in zip(potential, (queries, keys), (own, every), strict=True):
+        if values.shape != (len(rows),):
+            raise DemixError(
+                f"A potential must be one number for each of {len(rows)} rows, but has shape "
+                f"{tuple(values.shape)}."
+            )
+        values = values.to(rows)
+        sides.append(pairs.coordinates(values, ranks.gathered(values.detach()).max()))
+    (of_queries, for_queries), (of_keys, for_keys) = sides
+    return (
+        torch.column_stack([queries, of_queries, torch.full_like(of_queries, for_keys)]),
+        torch.column_stack([keys, torch.full_like(of_keys, for_queries), of_keys]),
+    )
 
 
 def tempered(

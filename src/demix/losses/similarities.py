@@ -36,6 +36,15 @@ class PairSimilarity(ABC):
     def pull(self, q: Tensor, k: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         """Return the gradients ``(r, d)`` and ``(K, d)`` of ``sum(weight * tile)``."""
 
+    def coordinates(self, potential: Tensor, highest: Tensor) -> tuple[Tensor, float]:
+        """Return a coordinate ``(K,)`` that adds a potential to the similarity, and its partner.
+
+        Against ``partner`` on the other side it adds ``potential - highest - 1``, or the same
+        without a constant. The power of a distance cannot add anything above zero.
+        """
+        # One more than needed, since roots have no slope at zero.
+        return (highest + 1 - potential).pow(1 / self.degree), 0.0
+
 
 class _DotProduct(PairSimilarity):
     """``q^T k`` (Eq. 1)."""
@@ -51,6 +60,9 @@ class _DotProduct(PairSimilarity):
 
     def pull(self, q: Tensor, k: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         return weight @ k, weight.T @ q
+
+    def coordinates(self, potential: Tensor, highest: Tensor) -> tuple[Tensor, float]:
+        return potential, 1.0
 
 
 class _SquaredDistance(PairSimilarity):

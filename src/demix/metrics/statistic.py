@@ -45,14 +45,14 @@ class Statistic(NamedTuple):
 
         Two things vary: the samples that score, which the bootstrap redraws, and what was fitted
         to others. The latter shows in the null, and shrinks with what is left unexplained. Each
-        end is the farther of both. A value that chance gives has the null alone: its bootstrap
-        counts in so far as it lies beyond what chance reaches, in full from three times that on.
+        end is the farther of both. Where chance gives the value the null alone would do: there the
+        bootstrap counts by half, and in full from three times what chance reaches on.
         """
         value = float(self.unweighted()[0])
         middle, reach = np.quantile(null, [0.5, 0.975 if best else 0.025])
         beyond = (value - middle) / (reach - middle) if reach != middle else np.inf
         drawn = np.quantile(self.bootstrap(sampling)[0], [0.025, 0.975])
-        ends = [value, *(value + np.clip((beyond - 1) / 2, 0, 1) * (drawn - value))]
+        ends = [value, *(value + np.clip((beyond + 1) / 4, 0.5, 1) * (drawn - value))]
         ends += _null_ends(value, best, null)
         return float(min(ends)), float(max(ends))
 

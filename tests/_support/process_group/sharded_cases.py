@@ -69,11 +69,12 @@ CHOSEN = Chosen(PAIRS.x, PAIRS.x_tilde, torch.arange(SAMPLES) * 5 % 17)
 
 
 class Contrast(nn.Module):
-    """The function itself, with a temperature that is learnt."""
+    """The function itself, with a temperature and a potential that are learnt."""
 
     def __init__(self, include_positive: bool) -> None:
         super().__init__()
         self.temperature = nn.Parameter(torch.tensor(0.5))
+        self.potential = nn.Parameter(torch.ones(3))
         self.include_positive, self.group = include_positive, None
 
     def across(self, group: Any) -> Contrast:
@@ -91,6 +92,7 @@ class Contrast(nn.Module):
             temperature=self.temperature.exp(),
             two_sided=True,
             include_positive=self.include_positive,
+            potential=(batch.x @ self.potential, (batch.x_tilde @ self.potential).square()),
             group=self.group,
         )
 

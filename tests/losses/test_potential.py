@@ -1,0 +1,78 @@
+"""A potential of queries and keys: the dense definition, its gradients, and what it leaves alone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from dense_objectives import SIMILARITIES, assert_same, dense_similarity, uniform
+
+from demix import DemixError, contrast
+from demix.losses.contrast import log_probabilities
+
+pytestmark = pytest.mark.usefixtures("engine")
+
+
+def dense(q, k, potential, *, similarity, temperature, two_sided):
+    """Cross-entropy of ``s / tau + a + b``, all pairs at once."""
+    of_queries, of_keys = potential
+    scores = dense_similarity(q, k, similarity) / temperature + of_queries[:, None] + of_keys
+    own = torch.arange(len(q))
+    loss = torch.nn.functional.cross_entropy(scores, own)
+    if not two_sided:
+        return loss
+    return (loss + torch.nn.functional.cross_entropy(scores.T[own], own)) / 2
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("two_sided", [False, True])
+def test_value_and_gradients_equal_the_dense_definition(similarity, two_sided):
+    inputs = [uniform(0, 40, 3), uniform(1, 40, 3), 4 * uniform(2, 40, 1), 9 * uniform(3, 40, 1)]
+    options = {"similarity": similarity, "temperature": 0.7, "two_sided": two_sided}
+    found = []
+    for loss in (
+        lambda q, k, a, b: contrast(q, k, potential=(a[:, 0], b[:, 0]), **options),
+        lambda q, k, a, b: dense(q, k, (a[:, 0], b[:, 0]), **options),
+    ):
+        given = [x.clone().requires_grad_() for x in inputs]
+        value = loss(*given)
+        found.append((value.detach(), *torch.autograd.grad(value, given)))
+    for streamed, expected in zip(*found, strict=True):
+        assert_same(streamed, expected, 1e-9)
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_a_constant_changes_nothing(similarity):
+    q, k, a, b = uniform(0, 30, 4), uniform(1, 30, 4), uniform(2, 30, 1)[:, 0], torch.zeros(30)
+    options = {"similarity": similarity, "two_sided": True}
+    plain = contrast(q, k, **options)
+    assert_same(contrast(q, k, potential=(b + 7.0, b - 3.0), **options), plain, 1e-9)
+    moved = contrast(q, k, potential=(a + 7.0, a - 3.0), **options)
+    assert_same(moved, contrast(q, k, potential=(a, a), **options), 1e-9)
+    # Told from keys alone, a query's own potential cancels.
+    one_sided = contrast(q, k, similarity=similarity, potential=(a, b))
+    assert_same(one_sided, contrast(q, k, similarity=similarity), 1e-9)
+
+
+@pytest.mark.parametrize("similarity", ["dot", 1, 2])
+def test_the_density_of_keys_is_taken_up(similarity):
+    """Keys that come three times as often, with a potential of -log 3, count once."""
+    q, k = uniform(0, 5, 2), uniform(1, 5, 2)
+    often = torch.cat([k, k, k])
+    potential = (torch.zeros(5), torch.full((15,), -torch.log(torch.tensor(3.0)).item()))
+    repeated = contrast(q, often, similarity=similarity, potential=potential)
+    own_share = contrast(q, k, similarity=similarity)
+    # The positive itself is one of three: its own potential stays.
+    assert_same(repeated, own_share + torch.log(torch.tensor(3.0)), 1e-6)
+
+
+def test_probabilities_know_the_potential():
+    q, k, b = uniform(0, 6, 2), uniform(1, 6, 2), uniform(2, 6, 1)[:, 0]
+    own = log_probabilities(q, k, 2.0, 0.5, b).diagonal()
+    loss = contrast(q, k, similarity=2, temperature=0.5, potential=(torch.zeros(6), b))
+    assert_same(-own.mean(), loss, 1e-9)
+
+
+def test_a_potential_of_another_length_is_refused():
+    q, k = uniform(0, 4, 2), uniform(1, 6, 2)
+    with pytest.raises(DemixError, match=r"one number for each of 6 rows, but has shape \(4,\)"):
+        contrast(q, k, potential=(torch.zeros(4), torch.zeros(4)))
