@@ -1,4 +1,4 @@
-"""A potential of queries and keys: the dense definition, its gradients, and what it leaves alone."""
+"""A potential of queries and keys: the dense definition, gradients, and what it leaves alone."""
 
 from __future__ import annotations
 
