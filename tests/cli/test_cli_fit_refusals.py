@@ -130,6 +130,11 @@ BAD = {
         plain("--instances", "--conditional", "normal"),
         "A conditional describes pairs, but got --instances",
     ),
+    "marginal": (plain("--marginal", "all"), 'marginal must be "uniform" or "any"'),
+    "marginal of rows": (
+        plain("--instances", "--marginal", "any"),
+        "A marginal describes pairs, but got --instances",
+    ),
 }
 
 

@@ -139,6 +139,23 @@ def test_instances_are_checked_too(pairs, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::demix.DemixWarning")
+def test_any_marginal_is_no_assumption(pairs):
+    """Latents that crowd together contradict a uniform marginal, and nothing else."""
+    x = pairs[0][pairs[0][:, 0] > 0][:800]
+    tiny, found = Recipe(steps=20, batch=64), {}
+    for marginal in ("uniform", "any"):
+        model = ContrastiveDemixer(3, marginal=marginal, augmentation=noisy, recipe=tiny).fit(x)
+        found[marginal] = checkup(model, x, refits=False)
+    assert found["uniform"]["marginal"].verdict == "fail"
+    assert found["any"]["marginal"].verdict == "skipped"
+    assert found["any"].theorem.endswith("with a potential for any marginal")
+    with pytest.raises(DemixError, match="takes a conditional of a known shape, but got 'auto'"):
+        ContrastiveDemixer(3, conditional="auto", marginal="any").fit(x)
+    with pytest.raises(DemixError, match="marginal must be .uniform. or .any., but got 'all'"):
+        ContrastiveDemixer(3, marginal="all").fit(x)
+
+
+@pytest.mark.filterwarnings("ignore::demix.DemixWarning")
 def test_a_lost_augmentation_is_not_replaced_by_lags(pairs, tmp_path):
     """A folder holds the name of an augmentation only; neighbouring rows are no positives."""
     x = pairs[0][:800]

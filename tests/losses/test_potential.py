@@ -5,9 +5,19 @@ from __future__ import annotations
 import pytest
 import torch
 from dense_objectives import SIMILARITIES, assert_same, dense_similarity, uniform
+from torch import nn
 
-from demix import DemixError, contrast
+from demix import (
+    DemixError,
+    Encoder,
+    InfoNCE,
+    Pairs,
+    Real,
+    Sphere,
+    contrast,
+)
 from demix.losses.contrast import log_probabilities
+from demix.losses.pairs import PotentialInfoNCE
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -70,6 +80,73 @@ def test_probabilities_know_the_potential():
     own = log_probabilities(q, k, 2.0, 0.5, b).diagonal()
     loss = contrast(q, k, similarity=2, temperature=0.5, potential=(torch.zeros(6), b))
     assert_same(-own.mean(), loss, 1e-9)
+
+
+@pytest.mark.parametrize("similarity", ["dot", 1, 2.5])
+def test_the_objective_is_infonce_with_a_potential_of_the_latents(similarity):
+    torch.manual_seed(0)
+    x = torch.randn(30, 3, dtype=torch.float64)
+    pairs = Pairs(x, x, x, x + 0.1 * torch.randn(30, 3, dtype=torch.float64))
+    encoder = Encoder(3, Sphere(3), hidden=(8, 8), scale=2.0).double()
+    objective = PotentialInfoNCE(3, similarity=similarity).double()
+    plain = InfoNCE(similarity)
+    at_first = objective(encoder, pairs).detach()
+    assert_same(at_first, plain(encoder, pairs).detach(), 1e-9)
+    torch.nn.init.normal_(objective.network[-1].weight)
+    queries, keys = encoder(pairs.x), encoder(pairs.x_tilde)
+    potential = [objective.network(side.detach() / 2.0)[:, 0] for side in (queries, keys)]
+    options = {"similarity": similarity, "temperature": 1.0, "two_sided": True}
+    expected = dense(queries, keys, potential, **options)
+    assert_same(objective(encoder, pairs).detach(), expected.detach(), 1e-9)
+    # The potential learns, and the encoder as if it were given.
+    found = torch.autograd.grad(objective(encoder, pairs), list(encoder.parameters()))
+    given = dense(queries, keys, [p.detach() for p in potential], **options)
+    for own, wanted in zip(
+        found, torch.autograd.grad(given, list(encoder.parameters())), strict=True
+    ):
+        assert_same(own, wanted, 1e-9)
+    own = objective.log_probabilities(encoder, pairs).exp()
+    assert_same(own.sum(dim=1), torch.ones(30, dtype=torch.float64), 1e-9)
+
+
+class Scaled(nn.Module):
+    """The encoder that is right for an AR(1): the latent itself, in units of its noise."""
+
+    space = Real(1)
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.scale = torch.tensor([scale])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.scale * x
+
+
+def test_the_potential_of_an_autoregression_is_learnt():
+    r"""Of z~ = rho z + sqrt(1 - rho^2) e the log-ratio is a distance and a(z~).
+
+    With :math:`\delta = \rho (z - z~)^2 / (2 (1 - \rho^2))` what is left of the key is
+    :math:`a(z~) = \rho z~^2 / (2 (1 + \rho))`, and the same of the query.
+    """
+    rho, random = 0.8, torch.Generator().manual_seed(0)
+    encoder = Scaled((rho / 2 / (1 - rho**2)) ** 0.5)
+    objective = PotentialInfoNCE(1, similarity=2)
+    objective.initialise(random)
+    adam = torch.optim.Adam(objective.parameters(), lr=0.01)
+    for _ in range(400):
+        z, noise = torch.randn(2, 512, 1, generator=random)
+        z_tilde = rho * z + (1 - rho**2) ** 0.5 * noise
+        loss = objective(encoder, Pairs(z, z_tilde, z, z_tilde))
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+    z = torch.linspace(-2, 2, 41)[:, None]
+    with torch.no_grad():
+        learnt = objective.network(z)[:, 0]
+    expected = (rho / (2 * (1 + rho)) * z**2)[:, 0]
+    error = (learnt - learnt.mean()) - (expected - expected.mean())
+    assert float(error.abs().max()) < 0.15
+    assert float(expected.std()) > 0.25
 
 
 def test_a_potential_of_another_length_is_refused():

@@ -48,7 +48,15 @@ def labels(space, *, unit=False, **settings):
         (ContrastiveDemixer(5, space=Product([Sphere(3), Box(2)])), "none", None),
         (ClassifierDemixer(3), "linear", "case C4, of Reizinger"),
         (ClassifierDemixer(3, space="sphere"), "orthogonal", "case C2, of Reizinger"),
-        (InstanceDemixer(3), "linear", "case C4, of Reizinger"),
+        (InstanceDemixer(3, augmentation=torch.clone), "linear", "case C4, of Reizinger"),
+        (ContrastiveDemixer(3, marginal="any"), "orthogonal", "Theorem 2"),
+        (ContrastiveDemixer(3, space="box", marginal="any"), "permutation", "any marginal"),
+        (ContrastiveDemixer(3, space="real", marginal="any"), "permutation", "Theorem 6"),
+        (
+            ContrastiveDemixer(3, space="real", conditional="normal", marginal="any"),
+            "affine",
+            "Theorem 5",
+        ),
     ],
     ids=repr,
 )
@@ -60,6 +68,12 @@ def test_an_estimator_relies_on_its_theorem(estimator, name, theorem):
     assert bool(found.conditions) != bool(found.reasons)
     # Where no theorem applies, runs are compared up to the largest class.
     assert weakest([found, found]).name == ("affine" if name == "none" else name)
+
+
+def test_noise_in_the_columns_is_covered_by_no_theorem():
+    found = identified(InstanceDemixer(3).setting())
+    assert found.name == "none"
+    assert found.reasons[0].startswith("noise in the observations is not vMF")
 
 
 @pytest.mark.filterwarnings("ignore::demix.DemixWarning")

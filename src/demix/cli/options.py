@@ -107,6 +107,9 @@ class FitOptions:
     conditional: Annotated[
         str | None, typer.Option(help="vmf, normal, laplace, a shape p, anisotropic or auto.")
     ] = None
+    marginal: Annotated[
+        str | None, typer.Option(help="uniform (default) or any, of the latents in their space.")
+    ] = None
     n_latents: Annotated[int, typer.Option(help="Number of latents.")] = 3
     seed: Annotated[
         int, typer.Option(help="Seed of weights, batches and held-out parts (of the first run).")

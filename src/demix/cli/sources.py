@@ -24,8 +24,9 @@ def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bo
     common |= {} if o.space is None else {"space": o.space}
     targets: dict[str, Any] = {}
     demixer: Demixer
-    if (o.labels is not None or o.instances) and o.conditional is not None:
-        raise DemixError(f"A conditional describes pairs, but got {given[0]}; leave it out.")
+    for name, assumed in (("conditional", o.conditional), ("marginal", o.marginal)):
+        if (o.labels is not None or o.instances) and assumed is not None:
+            raise DemixError(f"A {name} describes pairs, but got {given[0]}; leave it out.")
     if o.labels is not None:
         labels = read_labels(o.labels).as_given()
         _check_count(data, o.labels, len(labels), "labels")
@@ -40,6 +41,7 @@ def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bo
         from demix.estimators.contrastive import ContrastiveDemixer
 
         common |= {"conditional": _conditional(o.conditional), "lag": _lag(o.lag)}
+        common |= {} if o.marginal is None else {"marginal": o.marginal}
         demixer = ContrastiveDemixer(**common)
         if o.pairs is not None:
             targets = {"positives": read_pairs(o.pairs, len(data))}

@@ -40,7 +40,7 @@ ADVICE = {
     "another lag, or more rows.",
     "labels informative": "Look whether labels and rows belong together, or give more rows.",
     "views informative": "Take an augmentation that changes less, or more rows.",
-    "marginal": "Choose a space that the data fill evenly, or make no claim beyond stability.",
+    "marginal": "Fit with marginal='any', which assumes no uniform marginal.",
     "visits": "Record longer, or leave out rows between others, so that the series comes round "
     "more often.",
     "shape": "Fit with conditional='auto', or with the shape that was found.",

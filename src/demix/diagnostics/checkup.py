@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -211,6 +212,7 @@ def _of_pairs(
             walk=None if walk is None else walk[:, own],
             lags=lags or (1, 1),
         )
+        pairs = replace(pairs, uniform=setting.marginal == "uniform")
         parts.append(pair_checks(pairs, np.random.default_rng(seed)))
     checks = parts[0]
     if len(parts) > 1:

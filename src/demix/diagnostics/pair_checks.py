@@ -81,6 +81,8 @@ def _marginal(pairs: Paired, draws: list[Paired], random: np.random.Generator) -
     Half of the squared norm of their standardised means is, to second order, the divergence from
     uniform in nats.
     """
+    if not pairs.uniform:
+        return [skipped("marginal", "Nothing is assumed of the marginal.")]
     if not pairs.model.space.bounded:
         return [skipped("marginal", "In an unbounded space there is no uniform marginal to test.")]
     reference = uniform(pairs.model.space, 50_000, random).numpy()

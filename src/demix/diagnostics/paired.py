@@ -41,6 +41,8 @@ class Paired:
     widths : ndarray (k,)
         How wide the noise is, in units of the model's scale, for each of several lags that are
         equally frequent.
+    uniform : bool
+        Whether a uniform marginal is assumed.
     """
 
     z: Tensor
@@ -49,6 +51,7 @@ class Paired:
     model: NoiseModel
     walk: Tensor | None = None
     widths: np.ndarray = field(default_factory=lambda: np.ones(1))
+    uniform: bool = True
 
     def fitted(self, *, shape: bool) -> NoiseModel:
         """Return the noise model of the largest likelihood."""
@@ -69,15 +72,16 @@ class Paired:
     def simulated(self, draws: int, random: np.random.Generator) -> list[Paired]:
         """Return as many pairs that obey the model and are as dependent as these, many times."""
         space, size = self.model.space, len(self.z)
+        even = space.bounded and self.uniform
         walks: list[Tensor | None] = [None] * draws
-        if space.bounded and self.walk is not None:
+        if even and self.walk is not None:
             walks = list(_walks(self.walk, self.model, draws, random))
         found = []
         for walk in walks:
             z = self.z  # where no marginal is assumed
             if walk is not None:
                 z = walk[torch.linspace(0, len(walk) - 1, size).long()]
-            elif space.bounded:
+            elif even:
                 z = uniform(space, size, random)
             found.append(replace(self, z=z, z_tilde=self._positives(z, random), walk=walk))
         return found

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any
 
 from demix._support.errors import DemixError
-from demix.losses.pairs import InfoNCE, ShapedInfoNCE
+from demix.losses.pairs import InfoNCE, PotentialInfoNCE, ShapedInfoNCE
 from demix.losses.similarities import SimilarityName
 from demix.spaces.base import Space
 from demix.spaces.kinds import space_named
@@ -45,8 +45,12 @@ def default_conditional(space: Space) -> str:
     return "vmf" if space.spherical else "laplace"
 
 
-def pair_objective(conditional: str | float | None, space: Space) -> InfoNCE | ShapedInfoNCE:
-    """Return the objective whose optimum a conditional of :class:`ContrastiveDemixer` implies."""
+def pair_objective(
+    conditional: str | float | None, space: Space, marginal: str = "uniform"
+) -> InfoNCE | PotentialInfoNCE | ShapedInfoNCE:
+    """Return the objective of a conditional and a marginal of :class:`ContrastiveDemixer`."""
+    if marginal not in ("uniform", "any"):
+        raise DemixError(f'marginal must be "uniform" or "any", but got {marginal!r}.')
     if conditional is None:
         conditional = default_conditional(space)
     if conditional == "vmf" and not space.spherical:
@@ -55,12 +59,22 @@ def pair_objective(conditional: str | float | None, space: Space) -> InfoNCE | S
             'or "normal".'
         )
     if conditional in ("anisotropic", "auto"):
+        if marginal == "any":
+            raise DemixError(
+                f'marginal="any" takes a conditional of a known shape, but got {conditional!r}; '
+                "name one of the others."
+            )
         return ShapedInfoNCE(space.dim, shape=2.0, learn_shape=conditional == "auto")
+    similarity: SimilarityName
     if isinstance(conditional, Real) and conditional is not True and 1 <= conditional < _STEEPEST:
-        return InfoNCE(float(conditional))
-    if not isinstance(conditional, str) or conditional not in _SIMILARITIES:
+        similarity = float(conditional)
+    elif isinstance(conditional, str) and conditional in _SIMILARITIES:
+        similarity = _SIMILARITIES[conditional]
+    else:
         raise DemixError(f"conditional must be {_KNOWN}, but got {conditional!r}.")
-    return InfoNCE(_SIMILARITIES[conditional])
+    if marginal == "any":
+        return PotentialInfoNCE(space.dim, similarity=similarity)
+    return InfoNCE(similarity)
 
 
 def encoder_settings(

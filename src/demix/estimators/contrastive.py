@@ -24,7 +24,7 @@ from demix.estimators.sources import (
     LagPairs,
     Source,
 )
-from demix.losses.pairs import InfoNCE, ShapedInfoNCE
+from demix.losses.pairs import InfoNCE, PotentialInfoNCE, ShapedInfoNCE
 from demix.spaces.base import Space
 from demix.theory.setting import Setting
 from demix.training.recipe import Recipe
@@ -51,6 +51,9 @@ class ContrastiveDemixer(Demixer):
         How positives differ: ``"vmf"``, ``"normal"``, ``"laplace"``, the shape ``p`` of a
         generalised normal; ``"anisotropic"`` learns a scale for each latent, ``"auto"`` the shape,
         too. By default vMF on a sphere and Laplace elsewhere.
+    marginal : "uniform" or "any"
+        How the latents are distributed in their space: evenly, as the paper assumes, or in any way
+        that leaves no place out. For ``"any"`` a potential is learnt, too.
     lag : int or (int, int)
         If no positives are given, rows are in time order and the positive of a row comes so many
         rows after it; a range is drawn from uniformly.
@@ -103,6 +106,7 @@ class ContrastiveDemixer(Demixer):
         *,
         space: str | Space = "sphere",
         conditional: str | float | None = None,
+        marginal: str = "uniform",
         lag: int | tuple[int, int] = 1,
         augmentation: Augmentation | None = None,
         encoder: str | dict[str, Any] | None = None,
@@ -112,7 +116,7 @@ class ContrastiveDemixer(Demixer):
         device: str = "cpu",
     ) -> None:
         self.n_latents, self.space, self.conditional = n_latents, space, conditional
-        self.lag, self.augmentation = lag, augmentation
+        self.marginal, self.lag, self.augmentation = marginal, lag, augmentation
         self.encoder, self.recipe, self.validation = encoder, recipe, validation
         self.random_state, self.device = random_state, device
 
@@ -135,7 +139,7 @@ class ContrastiveDemixer(Demixer):
         conditional = default_conditional(space) if self.conditional is None else self.conditional
         if hasattr(self, "shape_"):
             return Setting("pairs", space, self.shape_, learned=True)
-        return Setting("pairs", space, conditional)
+        return Setting("pairs", space, conditional, self.marginal)
 
     @property
     def shape_(self) -> float:
@@ -154,8 +158,8 @@ class ContrastiveDemixer(Demixer):
         objective: ShapedInfoNCE = self.objective_
         return objective
 
-    def _new_objective(self, space: Space, rows: int) -> InfoNCE | ShapedInfoNCE:
-        return pair_objective(self.conditional, space)
+    def _new_objective(self, space: Space, rows: int) -> InfoNCE | PotentialInfoNCE | ShapedInfoNCE:
+        return pair_objective(self.conditional, space, self.marginal)
 
     def _source(self, data: Data, targets: Tensor | None, seed: int) -> Source[DrawnPairs]:
         held: dict[str, Any] = {"share": self.validation, "seed": seed}

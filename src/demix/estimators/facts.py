@@ -39,6 +39,7 @@ def facts_in_words(encoder: Encoder, about: Mapping[str, Any]) -> dict[str, str]
         "estimator": about["estimator"],
         "space": repr(space),
         "conditional": conditional,
+        "marginal": parameters.get("marginal"),
         "lag": parameters.get("lag") if about.get("time_order") else None,
         "latents": space.dim,
         "rows": about.get("rows"),

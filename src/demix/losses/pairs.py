@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Self
@@ -16,6 +16,7 @@ from torch.nn import functional
 from demix._support.errors import DemixError
 from demix._support.process_group.group import checked_group
 from demix._support.process_group.sharding import even_sharding, shardings
+from demix.encoders.bodies import mlp
 from demix.encoders.encoder import Encoder
 from demix.losses.contrast import check_rows, contrast, log_probabilities, tempered
 from demix.losses.objective import Batch, Objective, PairBatch
@@ -130,6 +131,80 @@ class AlignmentUniformity(PairObjective[PairBatch]):
         anchors, positives = both_sides(encoder, pairs)
         options = {name: getattr(self, name) for name in ("similarity", "temperature", "group")}
         return alignment(anchors, positives, **options) + uniformity(anchors, anchors, **options)
+
+
+class PotentialInfoNCE(nn.Module, Objective[PairBatch]):
+    r"""InfoNCE for latents of any marginal: a learnt potential takes up their density.
+
+    .. math:: s(x, \tilde x) = -\delta(f(x), f(\tilde x)) + a(\tilde x)
+
+    The best critic is :math:`\log p(\tilde z | z) - \log p(\tilde z)` up to a function of
+    :math:`z`. A distance alone is that for a uniform marginal only, which Theorems 2, 5 and 6 of
+    Zimmermann et al. (2021) therefore assume. With a potential, the mixed second difference
+    over two latents leaves :math:`\delta(h(z_1), h(z_2)) = \delta(z_1, z_2)` for every marginal of
+    full support. The potential is a small network on the latents, which starts at zero; no gradient
+    reaches the encoder through it.
+
+    Parameters
+    ----------
+    dim : int
+        Number of latents.
+    similarity : "dot" or float
+        As in :func:`demix.contrast`.
+    hidden : sequence of int
+        Widths of the hidden layers of the potential.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix import Encoder, InfoNCE, Pairs, Sphere
+    >>> from demix.losses.pairs import PotentialInfoNCE
+    >>> x = torch.randn(16, 3)
+    >>> pairs, f = Pairs(x, x, x, x + 0.1), Encoder(3, Sphere(3))
+    >>> bool(torch.isclose(PotentialInfoNCE(3)(f, pairs), InfoNCE()(f, pairs)))  # at first
+    True
+    """
+
+    def __init__(
+        self, dim: int, *, similarity: SimilarityName = "dot", hidden: Sequence[int] = (64, 64)
+    ) -> None:
+        super().__init__()
+        similarity_named(similarity)  # refuses an unknown one
+        self.similarity = similarity
+        self.network = mlp(dim, hidden, 1, activation="silu", residual=False)
+        self.initialise()
+
+    @torch.no_grad()
+    def initialise(self, generator: torch.Generator | None = None) -> None:
+        """Draw the hidden layers anew; the last one is zero, and so is the potential."""
+        layers = [layer for layer in self.network if isinstance(layer, nn.Linear)]
+        for layer in layers:
+            layer.weight.normal_(0, 1 / math.sqrt(layer.in_features), generator=generator)
+            layer.bias.zero_()
+        layers[-1].weight.zero_()
+
+    def forward(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
+        """Return the loss ``()`` of telling positives from the rest, from either side."""
+        queries, keys = both_sides(encoder, pairs)
+        potential = self._of(encoder, queries), self._of(encoder, keys)
+        return contrast(
+            queries,
+            keys,
+            similarity=self.similarity,
+            two_sided=True,
+            potential=potential,
+            group=self.group,
+        )
+
+    def log_probabilities(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
+        """Return the log-probability ``(N, N)`` of each positive for each anchor."""
+        queries, keys = both_sides(encoder, pairs)
+        return log_probabilities(queries, keys, self.similarity, potential=self._of(encoder, keys))
+
+    def _of(self, encoder: Encoder, latents: Tensor) -> Tensor:
+        scale = encoder.space.expand_scale(encoder.scale)
+        found: Tensor = self.network((latents / scale).detach())[:, 0]
+        return found
 
 
 class ShapedInfoNCE(nn.Module, Objective[PairBatch]):

@@ -35,7 +35,10 @@ _NEAR_NORMAL = 0.5
 _ZIMMERMANN = "Zimmermann et al. (2021)"
 _REIZINGER = "Reizinger et al. (2024)"
 _INJECTIVE = "The observations are an injective function of the latents."
-_UNIFORM = "The latents are uniform in their space."
+_MARGINALS = {
+    "uniform": "The latents are uniform in their space.",
+    "any": "The latents have a density above zero everywhere in their space.",
+}
 _PAIR_CONDITIONS = {
     "Theorem 2": "Positives are von Mises-Fisher around their anchors, of one concentration.",
     "Theorem 5": "Positives differ by normal noise that is the same everywhere.",
@@ -66,7 +69,8 @@ class Setting:
         ``"anisotropic"`` (normal, with a learnt scale for each dimension), ``"auto"`` (a learnt
         shape, not known yet), or the name of another distribution.
     marginal : str
-        ``"uniform"``, or the name of another distribution of the latents.
+        ``"uniform"``; ``"any"``, if a potential is learnt that takes it up; or the name of another
+        distribution of the latents.
     learned : bool
         Whether a number in ``conditional`` is a learnt shape.
     unit_prototypes : bool
@@ -157,7 +161,8 @@ def identified(setting: Setting, vectors: Tensor | None = None) -> Equivalence:
     """Return the smallest class up to which a theorem identifies the latents.
 
     - Pairs on a sphere, vMF or normal: orthogonal [1]; with a scale per dimension: orthogonal [4].
-    - Pairs in a convex body: ``p != 2`` permutation [2]; normal affine [3].
+    - Pairs in a convex body: ``p != 2`` permutation [2]; normal affine [3]. With a potential, which
+      takes up any marginal, the same holds in ``R^n``.
     - Labels or instances on a sphere: orthogonal (C1, C2); elsewhere linear (C4), and orthogonal
       if prototypes are unit and ``vectors`` are known to be diverse (C3) [5].
 
@@ -205,29 +210,33 @@ def _identified_by_pairs(setting: Setting) -> Equivalence:
     space, shape = setting.space, setting.shape
     if setting.learned and shape is not None and abs(shape - 2) <= _NEAR_NORMAL:
         shape = 2.0
-    if setting.marginal != "uniform":
+    if setting.marginal not in _MARGINALS:
         return _nothing(f"The latents are not uniform, but {setting.marginal}.")
     if space.spherical:
         # On a sphere the squared distance is the dot product up to a constant.
         if shape != 2.0:
             return _nothing(f"On a sphere positives must be vMF, but are {setting.conditional}.")
         if setting.learned or setting.conditional in ("anisotropic", "auto"):
-            return _by_pairs("orthogonal", "Rusak", "Rusak et al. (2024)", sphere=True)
-        return _by_pairs("orthogonal", "Theorem 2", f"Theorem 2 of {_ZIMMERMANN}", sphere=True)
-    # The theorems are about convex bodies, which are bounded.
-    if not (space.convex and space.bounded):
+            return _by_pairs("orthogonal", "Rusak", "uniform", sphere=True)
+        return _by_pairs("orthogonal", "Theorem 2", setting.marginal, sphere=True)
+    # The theorems are about convex bodies, which are bounded; without a uniform marginal the same
+    # proof holds in R^n.
+    if not (space.convex and (space.bounded or setting.marginal == "any")):
         return _nothing(f"The theorems need a sphere or a convex body, but got {space!r}.")
     if shape == 2.0:
-        return _by_pairs("affine", "Theorem 5", f"Theorem 5 of {_ZIMMERMANN}")
+        return _by_pairs("affine", "Theorem 5", setting.marginal)
     if shape is None:
         return _nothing(f"No theorem covers the conditional {setting.conditional!r}.")
-    return _by_pairs("permutation", "Theorem 6", f"Theorem 6 of {_ZIMMERMANN}")
+    return _by_pairs("permutation", "Theorem 6", setting.marginal)
 
 
 def _by_pairs(
-    name: EquivalenceName, key: str, theorem: str, *, sphere: bool = False
+    name: EquivalenceName, key: str, marginal: str, *, sphere: bool = False
 ) -> Equivalence:
-    conditions = (_INJECTIVE, _UNIFORM, _PAIR_CONDITIONS[key])
+    theorem = "Rusak et al. (2024)" if key == "Rusak" else f"{key} of {_ZIMMERMANN}"
+    if marginal == "any":
+        theorem += ", with a potential for any marginal"
+    conditions = (_INJECTIVE, _MARGINALS[marginal], _PAIR_CONDITIONS[key])
     return Equivalence(name, sphere, theorem, conditions=conditions)
 
 

@@ -33,6 +33,7 @@ from demix import (
 from demix._support.process_group.group import Ranks
 from demix.losses import pairs as pair_losses
 from demix.losses import streaming, tiles
+from demix.losses.pairs import PotentialInfoNCE
 from demix.papers.runner.original import LatentMSE
 from demix.papers.zimmermann2021.slow_vae import SlowVAE
 from demix.processes.clusters import Labelled
@@ -154,6 +155,9 @@ def objectives() -> Iterator[tuple[str, Callable[[], Any], Any, Any]]:
     yield "LatentMSE", LatentMSE, Box(4), PAIRS
     for shape in (1.0, 2.5):
         yield f"shaped {shape}", lambda p=shape: ShapedInfoNCE(4, shape=p), Box(4), PAIRS
+    for similarity in ("dot", 1):
+        made = lambda p=similarity: PotentialInfoNCE(4, similarity=p)  # noqa: E731
+        yield f"potential {similarity}", made, Box(4), PAIRS
     yield "shape learnt", lambda: ShapedInfoNCE(4, learn_shape=True), Box(4), PAIRS
     for name, options in {
         "plain": {},
@@ -279,7 +283,7 @@ def work(file: Path) -> Callable[[int], None]:
 
 def uses_keys(name: str) -> bool:
     """Tell whether keys are exchanged at all."""
-    return name.startswith(("InfoNCE", "Alignment", "shaped", "chosen"))
+    return name.startswith(("InfoNCE", "Alignment", "shaped", "potential", "chosen"))
 
 
 def main(count: int, file: str) -> None:

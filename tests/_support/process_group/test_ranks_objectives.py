@@ -20,6 +20,7 @@ FAMILIES = (
     "AlignmentUniformity",
     "LatentMSE",
     "shaped",
+    "potential",
     "shape learnt",
     "classes",
     "DIET",
