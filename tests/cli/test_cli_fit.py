@@ -91,8 +91,7 @@ def test_transform_gives_the_same_bits_from_every_format(demix, data, fitted, su
 
 
 def test_fit_gives_the_same_weights_from_another_format(demix, data, fitted, tmp_path):
-    options = ["--n-latents", 2, "--lag", 1, "--columns", "a,b,c", "--marginal", "any"]
-    options += ["--out", tmp_path / "model"]
+    options = ["--n-latents", 2, "--lag", 1, "--columns", "a,b,c", "--out", tmp_path / "model"]
     done = demix.run("fit", data / "walk.csv", *options, "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
@@ -212,3 +211,13 @@ def test_the_real_command_says_the_same(fitted, data, tmp_path):
     done = run_demix("transform", fitted, data / "walk.npy", "--out", tmp_path / "z.npy")
     assert done.returncode == 0, done.stderr
     assert np.load(tmp_path / "z.npy").tobytes() == np.load(fitted / "latents.npy").tobytes()
+
+
+def test_any_marginal_can_be_asked_for(demix, walk, tmp_path):
+    np.save(tmp_path / "x.npy", walk)
+    options = ("--n-latents", 2, "--marginal", "any", "--out", tmp_path / "model")
+    done = demix.run_briefly("fit", tmp_path / "x.npy", *options)
+    assert done.returncode == 0, done.stderr
+    about = json.loads((tmp_path / "model" / "model.json").read_text())["about"]
+    assert about["parameters"]["marginal"] == "any"
+    assert "any" in (tmp_path / "model" / "report.html").read_text()
