@@ -37,7 +37,7 @@ def calibrate(
 ) -> None:
     """Count how often the check-up is right, on processes that break one assumption or none.
 
-    Takes about three hours on two cores; a killed run goes on where it stopped.
+    Takes about eight hours on two cores; a killed run goes on where it stopped.
     """
     known = {process.name: process for process in PROCESSES}
     names = known if processes is None else [name.strip() for name in processes.split(";")]

@@ -182,3 +182,16 @@ def test_links_that_look_like_temporary_files_are_left_alone(tmp_path):
     link.symlink_to(tmp_path / "elsewhere")
     remove_stale(tmp_path)
     assert link.is_symlink()
+
+
+@pytest.mark.parametrize("before", [None, b"of before"])
+def test_what_is_written_meanwhile_stays(tmp_path, before):
+    place = tmp_path / "z.npy"
+    if before is not None:
+        place.write_bytes(before)
+    with pytest.raises(DemixError, match="but it is a file that was written meanwhile"):
+        with new_array(place, (3, 2)) as array:
+            array[:] = 1
+            place.write_bytes(b"of somebody else")
+    assert place.read_bytes() == b"of somebody else"
+    assert [file.name for file in tmp_path.iterdir()] == ["z.npy"]

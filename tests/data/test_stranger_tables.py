@@ -256,3 +256,11 @@ def test_latents_that_cannot_be_scored_are_refused_before_they_take_memory(tmp_p
     monkeypatch.setattr(Data, "array", lambda data: pytest.fail("it is read as a whole"))
     with pytest.raises(DemixError, match="needs at least 10004 rows, but got 300"):
         evaluate(tmp_path / "z.npz", tmp_path / "f.csv")
+
+
+def test_columns_of_one_name_are_not_taken_for_each_other(tmp_path):
+    columns = [pyarrow.array([1.0, 2.0]), pyarrow.array([3.0, 4.0]), pyarrow.array([5.0, 6.0])]
+    parquet.write_table(pyarrow.Table.from_arrays(columns, ["a", "b", "a"]), tmp_path / "x.parquet")
+    with pytest.raises(DemixError, match="has several called 'a'; rename them"):
+        read_data(tmp_path / "x.parquet")
+    assert read_data(tmp_path / "x.parquet", columns=["b"]).array().tolist() == [[3.0], [4.0]]

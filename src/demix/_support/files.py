@@ -183,7 +183,10 @@ def is_temporary(file: Path) -> bool:
 
 @contextmanager
 def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
-    """Give a temporary file that replaces another one once it is complete."""
+    """Give a temporary file that replaces another one once it is complete.
+
+    What was put in its place meanwhile is somebody else's, and stays.
+    """
     # Not made of the name, which may be as long as names can be.
     temporary = path.with_name(f".demix-{platform.node()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     try:
@@ -191,12 +194,15 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
         for place in filter(None, (path, before)):
             with suppress(FileNotFoundError):
                 check_own(place.lstat(), place)
+        there = _identity(path)
         opened = open_own(temporary, os.O_CREAT | os.O_EXCL)
         try:
             with os.fdopen(opened, "w+b") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
+            if _identity(path) != there:
+                raise _in_the_way(path, "a file that was written meanwhile")
             if before is not None and path.exists():
                 path.replace(before)
             temporary.replace(path)
@@ -205,6 +211,15 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise refused(path, error) from error
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    """Return what tells a file from another one of its name; None if there is none."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _sync_folder(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -120,6 +121,12 @@ def _number_columns(
     names = _columns(schema)
     if columns is not None:
         names = [every[find_column(str(name), every, path)] for name in columns]
+    again = [name for name, times in Counter(every).items() if times > 1 and name in set(names)]
+    if again:
+        raise DemixError(
+            f"Expected columns of different names, but {path} has several called "
+            f"{shortened(again[0])!r}; rename them, or choose other columns."
+        )
     is_number = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
     for name in names:
         kind = kinds[name]
