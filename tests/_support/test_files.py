@@ -189,9 +189,13 @@ def test_what_is_written_meanwhile_stays(tmp_path, before):
     place = tmp_path / "z.npy"
     if before is not None:
         place.write_bytes(before)
-    with pytest.raises(DemixError, match="but it is a file that was written meanwhile"):
+
+    def fill():
         with new_array(place, (3, 2)) as array:
             array[:] = 1
             place.write_bytes(b"of somebody else")
+
+    with pytest.raises(DemixError, match="but it is a file that was written meanwhile"):
+        fill()
     assert place.read_bytes() == b"of somebody else"
     assert [file.name for file in tmp_path.iterdir()] == ["z.npy"]
