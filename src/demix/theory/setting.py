@@ -235,7 +235,7 @@ def _by_pairs(
 ) -> Equivalence:
     theorem = "Rusak et al. (2024)" if key == "Rusak" else f"{key} of {_ZIMMERMANN}"
     if marginal == "any":
-        theorem += ", with a potential for any marginal"
+        theorem += " with a potential for any marginal"
     conditions = (_INJECTIVE, _MARGINALS[marginal], _PAIR_CONDITIONS[key])
     return Equivalence(name, sphere, theorem, conditions=conditions)
 
