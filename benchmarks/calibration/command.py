@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 from rich.progress import Progress
 
-from benchmarks.calibration.processes import PROCESSES, Process
+from benchmarks.calibration.process import Process
+from benchmarks.calibration.processes import PROCESSES
 from benchmarks.calibration.run import calibration_table, is_run, run_process, summary
 from demix._support.errors import DemixError
 from demix._support.files import write_atomic

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
 
+from benchmarks.calibration.mixings import Mixed, columns, hearts, leaky, spiral
+from benchmarks.calibration.process import Process, Random, Sample
 from demix.diagnostics.paired import uniform
 from demix.distributions.base import NoiseModel
 from demix.distributions.generalized_normal import GeneralizedNormal
@@ -16,95 +16,10 @@ from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
 from demix.estimators.classifier import ClassifierDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
 from demix.estimators.instance import InstanceDemixer
-from demix.papers.scenes.sprites import Sprites
-from demix.processes.mixing import LeakyMixing, SpiralMixing
+from demix.processes.mixing import LeakyMixing
 from demix.spaces.kinds import Box, Sphere
 
-Random = np.random.Generator
-Draw = Callable[[int, Random], "Sample"]
-Mixed = Callable[[np.ndarray, int], np.ndarray]
-_SIDE = 24
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Rows ``x`` of known ``factors`` ``(N, n)``, their targets, and the estimator."""
-
-    x: np.ndarray
-    factors: np.ndarray
-    targets: dict[str, Any]
-    demixer: Any
-
-
-@dataclass(frozen=True)
-class Process:
-    """One way in which data may come about.
-
-    Attributes
-    ----------
-    name : str
-        What is special about it.
-    breaks : tuple of str
-        Names of the checks of which one has to fire; none if all assumptions hold.
-    kept : bool
-        Whether it was kept out of all tuning.
-    draw : callable
-        ``draw(rows, random)`` returns a `Sample`.
-    rows : int
-        How many rows are fitted.
-    most : int
-        Of how many seeds at most; very many rows take long.
-    """
-
-    name: str
-    breaks: tuple[str, ...]
-    draw: Callable[[int, Random], Sample] = field(repr=False)
-    kept: bool = False
-    rows: int = 6000
-    most: int = 1000
-
-
-def leaky(factors: np.ndarray, seed: int) -> np.ndarray:
-    """Mix by the first paper's network, into as many columns."""
-    mixing = LeakyMixing(factors.shape[1], seed=seed)
-    return mixing(torch.from_numpy(factors).float()).numpy()
-
-
-def spiral(factors: np.ndarray, seed: int) -> np.ndarray:
-    """Turn pairs of factors the further the larger they are, after a turn of all of them."""
-    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(factors.shape[1],) * 2))[0]
-    turned = torch.from_numpy((factors - factors.mean(axis=0)) @ turn)
-    return SpiralMixing(factors.shape[1], turns=0.3)(turned).float().numpy()
-
-
-def columns(count: int) -> Mixed:
-    """Return a smooth mixing into many columns: waves in all directions, and a linear map."""
-
-    def mixed(factors: np.ndarray, seed: int) -> np.ndarray:
-        random = np.random.default_rng(seed)
-        n = factors.shape[1]
-        factors = (factors - factors.mean(axis=0)) / factors.std(axis=0)
-        straight, bent = random.normal(size=(2, n, count)) / np.sqrt(n)
-        phase = 2 * np.pi * random.random(count)
-        return np.asarray(
-            np.sin(1.5 * factors @ bent + phase) + 0.3 * factors @ straight, np.float32
-        )
-
-    return mixed
-
-
-def hearts(factors: np.ndarray, seed: int) -> np.ndarray:
-    """Return images of hearts whose size and place are three factors of a unit box."""
-    scene, z = Sprites(), 2 * factors - 1
-    return (
-        np.stack(
-            [
-                scene.image(np.array([2, size, 0, x, y]), _SIDE)[:, :, 0].reshape(1, _SIDE, _SIDE)
-                for size, x, y in z
-            ]
-        ).astype(np.float32)
-        / 255
-    )
+Draw = Callable[[int, Random], Sample]
 
 
 def _uniform(model: NoiseModel, rows: int, random: Random) -> np.ndarray:

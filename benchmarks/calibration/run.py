@@ -12,7 +12,8 @@ import numpy as np
 from scipy import stats
 from sklearn.decomposition import PCA
 
-from benchmarks.calibration.processes import PROCESSES, Process, Sample
+from benchmarks.calibration.process import Process, Sample
+from benchmarks.calibration.processes import PROCESSES
 from demix._support.errors import DemixWarning
 from demix.diagnostics.check import Verdict
 from demix.diagnostics.checkup import checkup
