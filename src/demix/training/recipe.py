@@ -14,17 +14,13 @@ class Recipe:
 
     Parameters
     ----------
-    steps : int
-        Optimiser steps.
-    batch : int
-        Pairs or labelled samples per step.
+    steps, batch : int
+        Optimiser steps, and pairs or labelled samples in each.
     optimizer : "muon", "muon_last" or "adam"
         Muon on matrices and convolutions with Adam on the rest; Muon on the matrix of the last
         layer alone; or Adam on everything.
-    matrix_rate : float
-        Peak learning rate of Muon.
-    rate : float
-        Peak learning rate of Adam.
+    matrix_rate, rate : float
+        Peak learning rates of Muon and of Adam.
     warmup : float
         Share of the steps over which the rates rise.
     decay : bool
@@ -35,14 +31,9 @@ class Recipe:
         Draw the weights for whitened inputs; else torch's own initialisation stays.
     bf16 : bool
         Run the encoder in bfloat16 where the processor supports it; narrow bodies gain nothing.
-    lazy_prototypes : bool
-        For ``sampled`` prototypes: Adam updates only those that took part in a step. This is
-        approximate: moments of the others do not decay, and a prototype that comes late begins with
-        a step of up to three times the rate. By default Adam updates all of them.
     chunk : int, optional
-        Keep the activations of so many observations at a time, as
-        :class:`demix.training.memory.Chunked` does: the gradients of the whole batch in less
-        memory, for a second pass through the encoder.
+        Keep the activations of so many observations at a time
+        (:class:`demix.training.memory.Chunked`): less memory for a second pass forward.
 
     Examples
     --------
@@ -61,20 +52,16 @@ class Recipe:
     whiten: bool = True
     initialise: bool = True
     bf16: bool = False
-    lazy_prototypes: bool = False
     chunk: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch"):
-            if not isinstance(getattr(self, name), Integral):
+        for name, least in (("steps", 1), ("batch", 2)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < least:
                 raise DemixError(
-                    f"{name} of a recipe must be a whole number, but got {getattr(self, name)!r}."
+                    f"{name} of a recipe must be a whole number of at least {least}, but got "
+                    f"{value!r}."
                 )
-        if self.steps < 1 or self.batch < 2:
-            raise DemixError(
-                f"A recipe needs at least 1 step of 2 pairs, but got {self.steps} steps of "
-                f"{self.batch}."
-            )
         if self.optimizer not in ("muon", "muon_last", "adam"):
             raise DemixError(
                 f'optimizer must be "muon", "muon_last" or "adam", but got {self.optimizer!r}.'

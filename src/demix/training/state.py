@@ -86,8 +86,7 @@ class State:
             for key, value in tensors.items():
                 if key.startswith(f"moment.{i}."):
                     _, _, parameter, name = key.split(".")
-                    plain = name == "step" and isinstance(optimizer, torch.optim.SparseAdam)
-                    memory.setdefault(int(parameter), {})[name] = value.item() if plain else value
+                    memory.setdefault(int(parameter), {})[name] = value
             optimizer.load_state_dict({**optimizer.state_dict(), "state": memory})
         for name in _FACTS:
             setattr(self, name, facts[name])
@@ -99,9 +98,8 @@ class State:
         likes |= {f"random.{key}": g.get_state() for key, g in self.generators.items()}
         for i, optimizer in enumerate(self.optimizers):
             parameters = [p for group in optimizer.param_groups for p in group["params"]]
-            counted = torch.tensor(0 if isinstance(optimizer, torch.optim.SparseAdam) else 0.0)
             for j, parameter in enumerate(parameters):
-                like = {"step": counted, "exp_avg": parameter, "exp_avg_sq": parameter}
+                like = {"step": torch.tensor(0.0), "exp_avg": parameter, "exp_avg_sq": parameter}
                 if "momentum" in optimizer.defaults:  # Muon
                     like = {"momentum_buffer": parameter}
                 own = {f"moment.{i}.{j}.{name}": value for name, value in like.items()}
