@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 
 from demix._support.errors import DemixError
 from demix._support.memory import check_memory
-from demix._support.validation import as_numpy, check_matrix, check_pair
+from demix._support.validation import as_numpy, check_pair
 from demix.metrics.blocks import Blocks, Sampling, sampling_of
 
 Columns = Sequence[int] | None
@@ -56,8 +56,8 @@ def check_factors(
 ) -> tuple[np.ndarray, Factors, Sampling]:
     """Return latents ``(N, m)``, factors ``(N, n)`` to score them against, and how rows are drawn.
 
-    Columns of factors hold numbers or text; text is always categories, and the other categorical
-    columns are by default those of :func:`categorical_columns`.
+    Columns of factors hold numbers or text; text is always categories. By default so are truth
+    values, and whole numbers of at most 20 different values.
     """
     numbers, text = _numbers(factors)
     found, values = check_pair(latents, numbers)
@@ -72,23 +72,6 @@ def check_factors(
                 "rows; drop it, or make it a number that is not listed as categorical."
             )
     return found, Factors(values, chosen), sampling_of(found, values, blocks, seed)
-
-
-def categorical_columns(factors: Any) -> list[int]:
-    """Return the columns of factors ``(N, n)`` that are taken for categories by default.
-
-    Those that hold text or truth values, or whole numbers of at most 20 different values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.metrics.factors import categorical_columns
-    >>> position, shape = np.linspace(0, 1, 60), np.arange(60) % 3
-    >>> categorical_columns(np.stack([position, shape], axis=1))
-    [1]
-    """
-    numbers, text = _numbers(factors)
-    return np.flatnonzero(_chosen(check_matrix(numbers, "factors"), text, None)).tolist()
 
 
 def are_few_whole_numbers(column: np.ndarray) -> bool:

@@ -14,14 +14,16 @@ from demix.metrics.blocks import Blocks, blocks_of, warn_if_alike
 from demix.metrics.correlation import mean_correlation
 from demix.metrics.dci import DCI, dci
 from demix.metrics.factors import Columns, check_factors
-from demix.metrics.gaps import mutual_information_gap, separated_predictability
-from demix.metrics.infomec import InfoMEC, infomec
-from demix.metrics.information import modularity
-from demix.metrics.isometry import isometry_error
-from demix.metrics.readout import explicitness, linear_accuracy
-from demix.metrics.regression import affine_r2, orthogonal_r2
+from demix.metrics.information import InfoMEC, infomec, modularity, mutual_information_gap
+from demix.metrics.readout import (
+    beta_vae_score,
+    explicitness,
+    factor_vae_score,
+    linear_accuracy,
+    separated_predictability,
+)
+from demix.metrics.regression import affine_r2, isometry_error, orthogonal_r2
 from demix.metrics.score import Score
-from demix.metrics.votes import beta_vae_score, factor_vae_score
 
 # With more samples the slower scores gain no digit that matters, and take minutes.
 _ENOUGH = 20_000
@@ -42,14 +44,13 @@ class _Entry:
         return np.flatnonzero((categorical == (self.of == "categories")) | (self.of == "factors"))
 
 
-_ISOMETRY = partial(isometry_error, similarity=2)
 _SPEARMAN = partial(mean_correlation, method="spearman")
 ENTRIES = (
     _Entry({"affine_r2": "affine R²"}, affine_r2, "numbers"),
     _Entry({"orthogonal_r2": "orthogonal R²"}, orthogonal_r2, "numbers", square=True),
     _Entry({"mean_correlation": "MCC (Pearson)"}, mean_correlation, "numbers"),
     _Entry({"mean_correlation_spearman": "MCC (Spearman)"}, _SPEARMAN, "numbers"),
-    _Entry({"isometry_error": "isometry error (L2)"}, _ISOMETRY, "numbers"),
+    _Entry({"isometry_error": "isometry error (L2)"}, isometry_error, "numbers"),
     _Entry({"linear_accuracy": "linear accuracy"}, linear_accuracy, "categories", slow=True),
     _Entry({f"dci_{name}": f"DCI {name}" for name in DCI._fields}, dci, slow=True),
     _Entry({"mutual_information_gap": "MIG"}, mutual_information_gap, slow=True),

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from demix.metrics.correlation import correlation_matrix
+from demix._support.validation import check_pair
+from demix.metrics.correlation import correlate
 from demix.metrics.registry import label
 from demix.metrics.score import Score
 from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Text
@@ -72,7 +73,7 @@ def recovery_sections(
         matching = np.asarray(scores["mean_correlation"].assignment)
         drawn = np.flatnonzero(matching >= 0)
         order = matching[drawn]
-        correlation = correlation_matrix(found, true)[drawn]
+        correlation = correlate(*check_pair(found, true))[drawn]
         signs = np.sign(correlation[np.arange(len(drawn)), order])
         called = names_of(names, true.shape[1], "factor")
         rows = [called[i] for i in drawn.tolist()]
