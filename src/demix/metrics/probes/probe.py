@@ -11,8 +11,8 @@ from demix._support.errors import DemixError
 from demix._support.validation import check_matrix, check_seed
 from demix.metrics.blocks import Blocks, sampling_of, warn_if_alike
 from demix.metrics.probes.factor import Factor, factors_of, unknown_factors
+from demix.metrics.probes.measures import ProbeSplit, ReadOut, split_of
 from demix.metrics.probes.readouts import Progress, missing, read_outs
-from demix.metrics.probes.result import ProbeSplit, ReadOut, split_of
 
 LEVEL = 0.05
 """Share of false findings that is accepted."""
@@ -103,6 +103,7 @@ def probe(
     kinds: Mapping[str, str] | None = None,
     periods: Mapping[str, float] | None = None,
     blocks: Blocks = None,
+    split: Sequence[Any] | None = None,
     callback: Progress = lambda done, total, name: None,
     seed: int = 0,
 ) -> Probe:
@@ -112,12 +113,11 @@ def probe(
     regression (balanced accuracy, and the area under the ROC curve of two of them). Half of the
     rows fit, a fifth chooses the penalty, the others score, the same for all factors.
 
-    The null of a factor is its score with the held-out values in random order. A fitted read-out
-    is a fixed function of the features; if they do not depend on the factor, all orders of the
-    held-out values are equally likely given what it predicts, so that the test is exact for any
-    number of rows, and needs no second fit. This assumes rows that do not depend on each other: of
-    a time series or of frames of films, say by ``blocks`` which rows are alike. Parts are then
-    contiguous in time or hold whole films, and the held-out values are shifted in a circle.
+    The null of a factor is its score with the held-out values in random order: if the features do
+    not depend on the factor, all orders are equally likely given what a fitted read-out predicts,
+    so that the test is exact. This assumes rows that do not depend on each other; of others, say by
+    ``blocks`` which rows are alike. Parts then hold whole blocks, and the held-out values are
+    shifted in a circle.
 
     Parameters
     ----------
@@ -136,6 +136,8 @@ def probe(
         Periods of factors that repeat, such as 360; read out as sine and cosine.
     blocks : None, int, "auto" or array (N,)
         Which rows are alike, as in :func:`demix.affine_r2`.
+    split : three arrays of int, optional
+        Numbers of the rows that fit, that choose the penalty, and that score.
     callback : callable, optional
         Called with the number of finished steps, the number of all, and the name of the next.
     seed : int
@@ -144,8 +146,8 @@ def probe(
     Returns
     -------
     Probe
-        Scores with 95 % intervals, the null, p-values and their adjustment for the number of
-        factors. Factors that too few rows have a value of are marked with the reason.
+        Scores with 95 % intervals, the null, and p-values, also adjusted for all factors. Factors
+        that too few rows have a value of are marked with the reason.
 
     Examples
     --------
@@ -172,13 +174,13 @@ def probe(
             f"{_LEAST_ROWS} rows, but got {len(rows)}."
         )
     sampling = sampling_of(rows, np.stack([f.codes for f in known], axis=1), blocks, seed)
-    split = split_of(sampling)
-    if not all(map(len, split)):
+    parts = split_of(sampling) if split is None else _check_split(split, len(rows))
+    if not all(map(len, parts)):
         raise DemixError(
-            "Fitting, choosing a penalty and scoring on blocks of their own needs more or shorter "
-            "blocks, but one of these parts would get none."
+            "Fitting, choosing a penalty and scoring on rows of their own needs three parts, but "
+            "one is empty; give more or shorter blocks."
         )
-    reasons = {factor: factor.untestable or missing(factor, split) for factor in known}
+    reasons = {factor: factor.untestable or missing(factor, parts) for factor in known}
     constant = [factor for factor in known if len(factor.levels) == 1]
     if only is not None and constant:
         raise DemixError(
@@ -193,10 +195,25 @@ def probe(
     warn_if_alike(rows, sampling)
     permutations = max(_LEAST_ORDERS, _ORDERS_A_FACTOR * len(tested))
     found = read_outs(
-        rows, tested, split, permutations=permutations, sampling=sampling, callback=callback
+        rows, tested, parts, permutations=permutations, sampling=sampling, callback=callback
     )
     shares = false_discovery_control([one.p for one in found]).tolist()
     probed = {factor: Probed(factor, reason=reason) for factor, reason in reasons.items()}
     for factor, one, share in zip(tested, found, shares, strict=True):
         probed[factor] = Probed(factor, one, None, min(1.0, len(found) * one.p), share)
-    return Probe(tuple(probed.values()), split, len(found[0].null), sampling.effective)
+    return Probe(tuple(probed.values()), parts, len(found[0].null), sampling.effective)
+
+
+def _check_split(split: Sequence[Any], rows: int) -> ProbeSplit:
+    """Return parts that share no row: what fits a read-out, or chooses it, must not score it."""
+    parts = ProbeSplit(*(np.asarray(part, dtype=np.int64) for part in split))
+    every = np.concatenate(parts)
+    if len(every) and not 0 <= every.min() <= every.max() < rows:
+        raise DemixError(
+            f"Rows are numbered 0..{rows - 1}, but the split holds {every.min()}..{every.max()}."
+        )
+    if twice := len(every) - len(np.unique(every)):
+        raise DemixError(
+            f"A split must have three parts that share no row, but {twice} rows are in it twice."
+        )
+    return parts
