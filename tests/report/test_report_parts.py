@@ -9,8 +9,7 @@ import pytest
 from fits import GAIN, titles
 
 from demix import all_scores
-from demix.report.bars import bars_svg
-from demix.report.blocks import Example, Gallery, Page, Section, Table, Text
+from demix.report.blocks import Example, Gallery, Page, Section, Table, Text, inline_svg
 from demix.report.checkup import checkup_page
 from demix.report.compare import compare_page
 from demix.report.consensus import stability_dots
@@ -23,11 +22,10 @@ from demix.report.figures import (
 )
 from demix.report.fit import fit_page
 from demix.report.page import render, write_page
-from demix.report.probe import probe_page
+from demix.report.probe import bars_svg, probe_page
 from demix.report.records import gain_of, thinned
 from demix.report.recovery import recovery_page
 from demix.report.style import number, shown
-from demix.report.svg import inline_svg
 from demix.report.training import training_curve
 
 NAMES = ["a", "b", "c"]
