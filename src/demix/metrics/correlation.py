@@ -1,7 +1,5 @@
 """Scores by matching: one latent for each factor."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np
@@ -29,12 +27,7 @@ def mean_correlation(
     up to order, sign, scale and shift (Theorem 6, Table 2), or with Spearman up to any monotone map
     of each.
 
-    Parameters
-    ----------
-    latents, factors, blocks, seed
-        As in :func:`demix.affine_r2`.
-    method : "pearson" or "spearman"
-        Correlation of the values, or of their ranks.
+    Parameters are those of :func:`demix.affine_r2`, and the ``method``.
 
     Examples
     --------

@@ -1,7 +1,5 @@
 """Factors of both kinds: numbers, and categories."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +26,8 @@ class Factors:
 
     values: np.ndarray  # (N, n); categories are numbered from 0
     categorical: np.ndarray  # (n,) of bool
+    fit: np.ndarray  # numbers of the rows that fit
+    test: np.ndarray  # and of those that score
 
     @cached_property
     def classes(self) -> np.ndarray:
@@ -71,7 +71,8 @@ def check_factors(
                 f"{column} of factors (counted from 0) has {len(kinds)} of them in {len(values)} "
                 "rows; drop it, or make it a number that is not listed as categorical."
             )
-    return found, Factors(values, chosen), sampling_of(found, values, blocks, seed)
+    sampling = sampling_of(found, values, blocks, seed)
+    return found, Factors(values, chosen, *sampling.halves()), sampling
 
 
 def are_few_whole_numbers(column: np.ndarray) -> bool:
@@ -82,10 +83,9 @@ def are_few_whole_numbers(column: np.ndarray) -> bool:
 
 
 def binned(column: np.ndarray) -> np.ndarray:
-    """Return numbers ``(N,)`` as whole numbers from 0: bins that hold equally many samples.
+    """Return numbers ``(N,)`` as whole numbers from 0: up to 20 bins of equally many samples.
 
-    There are 20 bins, or fewer where a table of two binned columns would hold less than 5 samples
-    in a cell on average. Equal numbers share a bin. Columns with fewer values keep them apart.
+    A table of two binned columns holds 5 samples in a cell on average. Equal numbers share a bin.
     """
     kinds, numbered = np.unique(column, return_inverse=True)
     bins = int(np.clip((len(column) / 5) ** 0.5, 2, _FEW))

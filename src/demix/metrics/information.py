@@ -1,6 +1,5 @@
 """Scores by mutual information: MIG, modularity, and InfoMEC."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from demix.metrics.blocks import Blocks
 from demix.metrics.factors import Columns, Factors, binned, check_factors
 from demix.metrics.readout import class_shares, gap_of
 from demix.metrics.score import ANY_MIXING, APART, PICKED, SLOW, Meaning, Score, scored, scored_each
-from demix.metrics.statistic import Statistic, Values, mean_of, over, r2_of, unit_columns
+from demix.metrics.statistic import OfWeights, Statistic, Values, mean_of, over, r2_of, unit_columns
 
 _LEVEL = 0.01
 _NEIGHBOURS = 10
@@ -32,12 +31,10 @@ def mutual_information_gap(
     .. math:: \frac{1}{n} \sum_i \frac{1}{H(s_i)}
               \left( I(s_i; z_{j(i)}) - \max_{j \ne j(i)} I(s_i; z_j) \right)
 
-    with the latent :math:`j(i)` of the most information on factor i. Information is counted in
-    bins that hold equally many samples, 20 for 2000 samples or more, and corrected for its bias;
-    pairs that a G-test does not distinguish from independent ones share none.
-
-    Invariant to the order of the latents and to monotone maps of each. Parameters are those of
-    :func:`demix.all_scores`.
+    with the latent :math:`j(i)` of the most information on factor i. Information is counted in up
+    to 20 equally filled bins and corrected for its bias; pairs that a G-test does not distinguish
+    from independent ones share none. Invariant to order and monotone maps of the latents.
+    Parameters are those of :func:`demix.all_scores`.
 
     Examples
     --------
@@ -140,11 +137,10 @@ def infomec(
     [1.0, 0.33, 1.0]
     """
     latents, true, sampling = check_factors(latents, factors, categorical, blocks, seed)
-    fit, test = sampling.halves()
 
     def measure(z: np.ndarray) -> list[Statistic]:
         information = nearest_information(z, true, seed, sampling.times)
-        removed = [_uncertainty_removed(z, true, i, fit, test) for i in range(true.number)]
+        removed = [_uncertainty_removed(z, true, i) for i in range(true.number)]
 
         def normalised(weights: np.ndarray) -> np.ndarray:
             shared, entropy = information.of(weights)
@@ -161,7 +157,7 @@ def infomec(
             return mean_of(np.hstack([of(weights) for of in removed]))
 
         rows = np.arange(len(z))
-        return [Statistic(rows, modular), Statistic(rows, compact), Statistic(test, explicit)]
+        return [Statistic(rows, modular), Statistic(rows, compact), Statistic(true.test, explicit)]
 
     meanings = [
         _ONE_FACTOR_EACH,
@@ -205,10 +201,9 @@ def _above(share: np.ndarray, number: Any) -> np.ndarray:
     return np.where(alone, 1.0, np.clip((share - least) / (1 - least), 0, 1))
 
 
-def _uncertainty_removed(
-    latents: np.ndarray, factors: Factors, column: int, fit: np.ndarray, test: np.ndarray
-) -> Callable[[np.ndarray], np.ndarray]:
+def _uncertainty_removed(latents: np.ndarray, factors: Factors, column: int) -> OfWeights:
     """Return the share ``(B, 1)`` that a linear read-out removes, under weights."""
+    fit, test = factors.fit, factors.test
     if not factors.categorical[column]:
         z, target = unit_columns(latents), unit_columns(factors.values[:, [column]])
         predicted = LinearRegression().fit(z[fit], target[fit]).predict(z[test])
@@ -226,9 +221,8 @@ def _uncertainty_removed(
 class Information(NamedTuple):
     r"""Estimates of :math:`I(s_i; z_j)` and :math:`H(s_i)` in nats, a term for each sample.
 
-    The mean of the log ratio :math:`\log p(s, z) / p(s) p(z)` over samples estimates mutual
-    information, and up to a constant the log ratio is also its influence function: weighting
-    samples moves both in the same way. So the bootstrap needs no new tables and adds no bias.
+    Up to a constant, the log ratio :math:`\log p(s, z) / p(s) p(z)` is also the influence function
+    of its mean, so that the bootstrap needs no new tables.
     """
 
     shared: np.ndarray  # (N, n * m), log ratios of each factor and latent
@@ -245,11 +239,10 @@ class Information(NamedTuple):
 def binned_information(latents: np.ndarray, factors: Factors, times: float = 1.0) -> Information:
     r"""Estimate information from counts: categories, and equally filled bins of what is continuous.
 
-    Counts overestimate information by about :math:`(K_s - 1)(K_z - 1) / 2N` nats for tables of
-    :math:`K_s \times K_z` cells; the correction of Miller (1955) subtracts it, :math:`(K_{sz} -
-    K_s - K_z + 1) / 2N` with the numbers of cells that are not empty, and adds
-    :math:`(K_s - 1) / 2N` to entropies. If only one of ``times`` rows is independent, N is as many
-    times smaller, and so is what the G-test compares with chance.
+    The correction of Miller (1955) subtracts :math:`(K_{sz} - K_s - K_z + 1) / 2N` nats from
+    information, with the numbers of cells that are not empty, and adds :math:`(K_s - 1) / 2N` to
+    entropies. If only one of ``times`` rows is independent, N is as many times smaller, and so is
+    what the G-test compares with chance.
     """
     codes = np.stack([binned(column) for column in latents.T], axis=1)
     samples, number, width = len(factors), factors.number, latents.shape[1]

@@ -1,7 +1,5 @@
 """Every score by name, and all of them at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -82,9 +80,9 @@ def all_scores(
     """Return every score that is defined for latents and factors, by name.
 
     Scores of numbers are taken of the continuous factors, linear accuracy of the categories, all
-    others of both together. Scores that take long are given at most 20 000 samples, drawn at
-    random. A :class:`DemixWarning` says if neighbouring rows are alike but ``blocks`` is None, and
-    another one which scores cannot be trusted here.
+    others of both together; those that take long, of at most 20 000 samples. A
+    :class:`DemixWarning` says if neighbouring rows are alike but ``blocks`` is None, and another
+    one which scores cannot be trusted here.
 
     Parameters
     ----------
@@ -98,17 +96,11 @@ def all_scores(
     only : iterable of str, optional
         Names of the scores that are wanted.
     callback : callable, optional
-        Called before each score with the number of finished calls, the number of all, and the
-        name of the next.
+        Called before each score with the number of finished calls, that of all, and the next name.
     blocks : None, int, "auto" or array (N,)
         Which rows are alike, as in :func:`demix.affine_r2`.
     seed : int
         Seed of the splits, of fits that draw, of the shuffled baselines and of the intervals.
-
-    Returns
-    -------
-    dict of str to Score
-        In one order, whatever ``only`` is.
 
     Examples
     --------

@@ -1,7 +1,5 @@
 """Scores by regression: affine and orthogonal maps, and distances up to one constant."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -22,8 +20,7 @@ def affine_r2(latents: Any, factors: Any, *, blocks: Blocks = None, seed: int = 
     r"""Return the held-out :math:`R^2` of a linear regression from latents to factors.
 
     Fitted with an intercept on one random half of the samples and scored on the other, the mean
-    over factors. 1 means identified up to an affine map (Theorem 5); Table 1 reports this score
-    (fitted and scored on the same samples).
+    over factors. 1 means identified up to an affine map (Theorem 5, Table 1).
 
     Parameters
     ----------
@@ -38,11 +35,6 @@ def affine_r2(latents: Any, factors: Any, *, blocks: Blocks = None, seed: int = 
         apart in time; intervals redraw whole blocks, and chance keeps them together.
     seed : int
         Seed of the split, of the shuffled baseline and of the interval.
-
-    Returns
-    -------
-    Score
-        Invariant to invertible affine maps of the latents, and to no more.
 
     Examples
     --------
@@ -153,8 +145,7 @@ def isometry_error(latents: Any, factors: Any, *, blocks: Blocks = None, seed: i
 def _of_samples(pairs: np.ndarray, shifts: np.ndarray) -> np.ndarray:
     """Return terms ``(N,)`` of samples with the mean of pairs ``(rounds, N)`` and its variance.
 
-    Each sample is a member of two pairs in every round, so a mean over pairs varies twice as much
-    with a sample as the mean of its own pairs does (the projection of Hoeffding, 1948).
+    A mean over pairs varies twice as much with a sample as that of its own pairs (Hoeffding 1948).
     """
     other = np.stack([np.roll(row, -shift) for row, shift in zip(pairs, shifts, strict=True)])
     own = (pairs + other).mean(axis=0) / 2

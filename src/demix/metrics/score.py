@@ -1,10 +1,8 @@
 """A score that knows what it means, what chance gives, and when it can be trusted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -59,6 +57,8 @@ class Meaning(NamedTuple):
         return ", ".join(words for words, _ in needed), "; ".join(doubts)
 
 
+Chance = Callable[[], tuple[float, float, float]]
+"""Returns the chance level and the ends of the interval."""
 APART = ("rows", "factors apart")
 PICKED = (*APART, "few latents")
 ANY_MIXING = "which latent is which factor, and any mixing of them"
@@ -71,18 +71,14 @@ class Score(float):
     ----------
     baseline : float
         What chance gives: the median of the same score for latents whose rows were shuffled, or
-        shifted against the factors in blocks. An untrained network would be no null: even a random
-        linear map of the factors has an affine :math:`R^2` of 1.
+        shifted against the factors in blocks; computed on first use.
     low, high : float
         Ends of a 95 % interval, the farther ones of a bootstrap over the samples that score and of
-        how much chance varies, times what the score leaves unexplained. Like ``baseline`` they are
-        computed on first use.
+        how much chance varies, times what the score leaves unexplained.
     per_factor, per_latent : ndarray or None
         The score of each factor or latent, where the score is a mean over them.
-    certifies, leaves_open : str
-        What the best value says of the factors, and what it leaves undecided.
-    best : 0 or 1
-        The best value.
+    best, certifies, leaves_open : 0 or 1, str, str
+        The best value, what it says of the factors, and what it leaves undecided.
     trusted, doubts : str
         When the score can be trusted, and what of that does not hold here; empty if all does.
     assignment : ndarray (n,) of int or None
@@ -98,17 +94,12 @@ class Score(float):
     (1.0, True, 'the factors up to an affine map')
     """
 
-    def __new__(cls, value: float, *rest: Any) -> Score:
+    def __new__(cls, value: float, *rest: Any) -> Self:
         """Make the number; copies and pickles take the rest from :meth:`__getstate__`."""
         return super().__new__(cls, value)
 
     def __init__(
-        self,
-        value: float,
-        parts: np.ndarray,
-        meaning: Meaning,
-        sampling: Sampling,
-        chance: Callable[[], tuple[float, float, float]],
+        self, _: float, parts: np.ndarray, meaning: Meaning, sampling: Sampling, chance: Chance
     ) -> None:
         self.certifies, self.leaves_open = meaning.certifies, meaning.leaves_open
         self.best, (self.trusted, self.doubts) = meaning.best, meaning.regime(sampling)
@@ -170,5 +161,4 @@ def scored_each(
         value, parts = statistic.unweighted()
         return Score(float(value), parts, meaning, sampling, chance)
 
-    both = zip(measure(latents), meanings, strict=True)
-    return [score(place, *each) for place, each in enumerate(both)]
+    return list(map(score, range(len(meanings)), measure(latents), meanings))

@@ -38,10 +38,9 @@ def compare_page(
         names,
         *([gain[key] for gain in gains] for key in ("bits", "low", "high")),
         title="information (bits per sample)",
+        line=0,
         unit=" bits",
     )
-    drawn.add_vline(x=0, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
-    drawn.update_layout(showlegend=False)
     dots = Figure(
         drawn,
         "Information of each run about held-out data with its interval; the dashed line is a "

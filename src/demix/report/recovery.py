@@ -33,7 +33,7 @@ def recovery_page(
 
     Recovered latents ``(N, m)`` and true continuous factors ``(N, n)``, called ``names``, have
     ``scores``, see :func:`demix.all_scores`; there may be no factors. For the ``history`` of
-    training, which took ``seconds``, see `training_curve`.
+    training, which took ``seconds``, see `training_sections`.
     """
     headline: dict[str, str] = {}
     if "affine_r2" in scores:

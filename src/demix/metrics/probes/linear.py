@@ -1,13 +1,8 @@
-"""Linear read-outs of many factors and penalties at once, in principal axes of the features.
-
-There, every penalty of a ridge regression is a division; logistic regressions, which scikit-learn
-fits one factor at a time, share the products of matrices.
-"""
-
-from __future__ import annotations
+"""Linear read-outs in principal axes of the features: all penalties, many factors at once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.optimize import minimize
@@ -44,7 +39,7 @@ class Basis:
     variances: np.ndarray  # (q,), along the axes
 
     @classmethod
-    def of(cls, train: np.ndarray) -> Basis:
+    def of(cls, train: np.ndarray) -> Self:
         """Return the axes of training features ``(n, d)``, in the smaller of both dimensions."""
         rows, width = train.shape
         mean = train.mean(axis=0, dtype=np.float64)
@@ -126,10 +121,10 @@ def logistic(
         \min_{W, b} \; \mathrm{mean}\, \big[-\ln p(y \mid b + W^\top a)\big]
         + \tfrac{\alpha}{2} \|W\|^2
 
-    Penalties are tried from the strongest on, each fit beginning where the last one ended, until
-    the validation rows are predicted no better. Targets ``(n, f, c)`` and ``(m, f, c)`` of ``f``
-    factors are 1 for the category of a row and else 0; two categories have a single column.
-    Returns weights ``(q + 1, f, c)``, the intercept last, and penalties ``(f,)``.
+    Penalties are tried from the strongest on, each fit beginning where the last one ended. Targets
+    ``(n, f, c)`` and ``(m, f, c)`` of ``f`` factors are 1 for the category of a row and else 0; two
+    categories have a single column. Returns weights ``(q + 1, f, c)``, the intercept last, and
+    penalties ``(f,)``.
     """
     fitted, checked = targets
     train, validation = (

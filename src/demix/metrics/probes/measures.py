@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 
 from demix.metrics.blocks import Sampling
 from demix.metrics.readout import area_of
-from demix.metrics.statistic import Statistic, Values, over
+from demix.metrics.statistic import OfWeights, Statistic, Values, over
 
 _TRAIN, _VALIDATION = 0.5, 0.2  # shares of the rows; the others score
 
@@ -40,9 +40,8 @@ class ReadOut:
     """How well one factor is read out of features by a linear map.
 
     ``scores`` are of numbers ``r`` (Pearson's) and ``r2``; of two categories ``auc``,
-    ``balanced_accuracy`` and ``accuracy``; of more the latter two. The first is the one that is
-    tested: ``null`` ``(B,)`` is this score with the factor shuffled over the held-out rows, B
-    times. ``penalty`` predicts the validation rows best.
+    ``balanced_accuracy`` and ``accuracy``; of more the latter two. The first is tested: ``null``
+    ``(B,)`` is this score with the factor shuffled over the held-out rows, B times.
     """
 
     kind: str
@@ -81,8 +80,7 @@ class ReadOut:
 class Measured(NamedTuple):
     """Scores of one read-out: their names, and as parts of a statistic; the first is tested.
 
-    ``shuffled`` returns it, ``(B,)``, for the factor in orders ``(B, m)`` of the held-out rows and
-    the predictions as they are.
+    ``shuffled`` returns it, ``(B,)``, for the factor in orders ``(B, m)`` of the held-out rows.
     """
 
     names: tuple[str, ...]
@@ -120,8 +118,8 @@ def measured_numbers(predicted: np.ndarray, true: np.ndarray) -> Measured:
 def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measured:
     """Return the area under the ROC curve, balanced and plain accuracy of logits ``(m,)``.
 
-    ``prior`` is the share of the second value, ``true`` (m,) of bool, among training rows. The
-    value that is predicted is the one more likely than its prior: each value counts the same.
+    ``prior`` is the share of ``true`` ``(m,)`` among training rows. The balanced accuracy is of
+    the value that is more likely than its prior.
     """
     area = area_of(logits, true)
     balanced, _ = _recall(
@@ -146,11 +144,10 @@ def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measu
 def measured_categories(
     logits: np.ndarray, true: np.ndarray, priors: np.ndarray, counted: np.ndarray
 ) -> Measured:
-    """Return balanced and plain accuracy of logits ``(m, c)``.
+    """Return balanced and plain accuracy of logits ``(m, c)`` for categories ``(m,)``.
 
-    ``priors`` (c,) are shares among training rows, ``true`` (m,) numbers of categories, ``counted``
-    those whose recalls the balanced accuracy is the mean of. It predicts the one of these that is
-    most likely relative to its prior: each counts the same.
+    The balanced accuracy is the mean recall of those ``counted``, of which it predicts the one that
+    is most likely relative to its share ``priors`` ``(c,)`` among training rows.
     """
     likelier = logits[:, counted] - np.log(priors[counted])
     balanced, shuffled = _recall(counted[likelier.argmax(axis=1)], true, counted)
@@ -166,7 +163,7 @@ def measured_categories(
 
 def _recall(
     given: np.ndarray, true: np.ndarray, counted: np.ndarray
-) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
+) -> tuple[OfWeights, Callable[[np.ndarray], np.ndarray]]:
     """Return the mean recall as a function of weights, and as one of orders."""
     among = true[:, None] == counted
     right = among & (given == true)[:, None]

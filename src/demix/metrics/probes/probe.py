@@ -29,9 +29,8 @@ _LISTED = 100
 class Probed:
     """One factor of a probe: what was found, or the reason why it could not be tested.
 
-    ``bonferroni`` and ``benjamini_hochberg`` are the p-value adjusted for the number of factors:
-    below 0.05, the chance of *any* false finding is at most 5 %, or the expected *share* of false
-    ones among the findings is.
+    Where ``bonferroni`` is below 0.05, the chance of *any* false finding is at most 5 %; where
+    ``benjamini_hochberg`` is, the expected *share* of false ones among the findings.
     """
 
     factor: Factor
@@ -111,13 +110,9 @@ def probe(
 
     Numbers are read out by ridge regression (Pearson's r and R²), categories by logistic
     regression (balanced accuracy, and the area under the ROC curve of two of them). Half of the
-    rows fit, a fifth chooses the penalty, the others score, the same for all factors.
-
-    The null of a factor is its score with the held-out values in random order: if the features do
-    not depend on the factor, all orders are equally likely given what a fitted read-out predicts,
-    so that the test is exact. This assumes rows that do not depend on each other; of others, say by
-    ``blocks`` which rows are alike. Parts then hold whole blocks, and the held-out values are
-    shifted in a circle.
+    rows fit, a fifth chooses the penalty, the others score. The null of a factor is its score with
+    the held-out values in random order, or shifted in a circle if rows are in ``blocks``. Factors
+    that too few rows have a value of are marked with the reason.
 
     Parameters
     ----------
@@ -126,12 +121,10 @@ def probe(
     factors : dict of arrays (N,), DataFrame, KnownFactors or array (N, n)
         Known factors: numbers, truth values or text.
     only : sequence of str, optional
-        Names of the factors to probe, each of which must vary; by default all, and constant ones
-        are marked as not testable.
+        Names of the factors to probe, each of which must vary; by default all.
     kinds : dict, optional
-        Kinds of factors by name: ``continuous``, ``ordinal``, ``categorical`` or ``binary``. By
-        default text, truth values and whole numbers of at most 20 different values are categories,
-        all else is continuous.
+        ``continuous``, ``ordinal``, ``categorical`` or ``binary`` by name. By default text, truth
+        values and whole numbers of at most 20 different values are categories.
     periods : dict, optional
         Periods of factors that repeat, such as 360; read out as sine and cosine.
     blocks : None, int, "auto" or array (N,)
@@ -143,12 +136,6 @@ def probe(
     seed : int
         Seed of the split, of the null and of the intervals.
 
-    Returns
-    -------
-    Probe
-        Scores with 95 % intervals, the null, and p-values, also adjusted for all factors. Factors
-        that too few rows have a value of are marked with the reason.
-
     Examples
     --------
     >>> import numpy as np
@@ -158,8 +145,6 @@ def probe(
     >>> size = features @ [1, 2, 0, 1] + random.normal(size=600)
     >>> shape = np.where(features[:, 2] > 0, "cube", "ball")
     >>> found = probe(features, {"size": size, "shape": shape, "day": random.integers(0, 7, 600)})
-    >>> {one.factor.name: one.read_out.measure for one in found.factors}
-    {'size': 'r', 'shape': 'auc', 'day': 'balanced_accuracy'}
     >>> {one.factor.name: one.bonferroni < 0.05 for one in found.factors}
     {'size': True, 'shape': True, 'day': False}
     """
