@@ -138,20 +138,14 @@ def all_scores(
         if entry.of != "numbers":
             given["categorical"] = np.flatnonzero(true.categorical[columns]).tolist()
         result = entry.call(found[rows], true.values[rows][:, columns], **given)
-        results = result if len(entry.names) > 1 else [result]
-        scores |= {
-            name: score for name, score in zip(entry.names, results, strict=True) if name in wanted
-        }
-    doubted: dict[str, list[str]] = {}
-    for name, score in scores.items():
-        if score.doubts:
-            doubted.setdefault(score.doubts, []).append(label(name))
-    if doubted:
-        each = "; ".join(
-            f"{'all' if len(names) == len(scores) else ', '.join(names)} ({doubt})"
-            for doubt, names in doubted.items()
-        )
-        warn(f"Scores that cannot be trusted here: {each}.")
+        named = zip(entry.names, result if len(entry.names) > 1 else [result], strict=True)
+        scores |= {name: score for name, score in named if name in wanted}
+    told = []
+    for doubt in dict.fromkeys(score.doubts for score in scores.values() if score.doubts):
+        names = [label(name) for name, score in scores.items() if score.doubts == doubt]
+        told.append(f"{'all' if len(names) == len(scores) else ', '.join(names)} ({doubt})")
+    if told:
+        warn(f"Scores that cannot be trusted here: {'; '.join(told)}.")
     return scores
 
 

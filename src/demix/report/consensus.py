@@ -91,10 +91,8 @@ def _stability(found: Mapping[str, Any], labels: list[str], threshold: float) ->
         ["Run", "mean R²", "information (bits)", "95 % interval"],
         [
             [
-                f"seed {seed}",
-                number(float(np.mean(r2)), 3),
-                number(gain["bits"], 3),
-                interval(gain["low"], gain["high"]),
+                *(f"seed {seed}", number(float(np.mean(r2)), 3)),
+                *(number(gain["bits"], 3), interval(gain["low"], gain["high"])),
             ]
             for seed, r2, gain in zip(found["seeds"], found["per_run"], gains, strict=True)
         ],

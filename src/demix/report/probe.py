@@ -60,10 +60,7 @@ def probe_page(found: Mapping[str, Any], *, features: str, factors: str) -> Page
     """
     tested = tested_of(found)
     others = [factor for factor in found["factors"] if not factor["testable"]]
-    sections = [
-        Section("Result", _result(found, tested)),
-        Section("Numbers", [numbers_of(tested)]),
-    ]
+    sections = [Section("Result", _result(found, tested)), Section("Numbers", [numbers_of(tested)])]
     if others:
         table = Table(
             ["Factor", "Kind", "Why"],
@@ -130,18 +127,10 @@ def numbers_of(tested: Sequence[Factor]) -> Table:
             if name != factor["measure"]
         )
         p_values = (factor[key] for key in ("p", "bonferroni", "benjamini_hochberg"))
-        rows.append(
-            [
-                factor["name"],
-                factor["kind"],
-                MEASURES[factor["measure"]],
-                number(factor["value"], 3),
-                interval(factor["low"], factor["high"]),
-                number(factor["chance"]["value"], 3),
-                *(shown(float(p), ".2g") for p in p_values),
-                ", ".join(others),
-            ]
-        )
+        cells = [factor["name"], factor["kind"], MEASURES[factor["measure"]]]
+        cells += [number(factor["value"], 3), interval(factor["low"], factor["high"])]
+        cells += [number(factor["chance"]["value"], 3), *(shown(float(p), ".2g") for p in p_values)]
+        rows.append([*cells, ", ".join(others)])
     caption = "The same in numbers; p is for one factor alone, then adjusted for all."
     return Table(header, rows, caption)
 

@@ -157,12 +157,10 @@ def certified(scores: Mapping[str, Score]) -> Table:
         ["Score", "Value", "95 % interval", "Chance", "Certifies", "Leaves open", "Trusted"],
         [
             [
-                label(name),
-                shown(float(score), ".4f"),
+                *(label(name), shown(float(score), ".4f")),
                 f"{shown(score.low, '.4f')} to {shown(score.high, '.4f')}",
                 shown(score.baseline, ".4f"),
-                f"{score.best}: {score.certifies}",
-                score.leaves_open,
+                *(f"{score.best}: {score.certifies}", score.leaves_open),
                 f"no: {score.doubts}" if score.doubts else f"with {score.trusted}",
             ]
             for name, score in scores.items()

@@ -174,8 +174,8 @@ def probe(
         )
     tested = [factor for factor in known if reasons[factor] is None]
     if not tested:
-        few = [f"{factor.name}: {reasons[factor]}" for factor in known[:5]]
-        listed = "; ".join([*few, "..."] if len(known) > 5 else few)
+        listed = "; ".join(f"{factor.name}: {reasons[factor]}" for factor in known[:5])
+        listed += "; ..." if len(known) > 5 else ""
         raise DemixError(f"Expected a factor that can be tested, but there is none ({listed}).")
     warn_if_alike(rows, sampling)
     permutations = max(_LEAST_ORDERS, _ORDERS_A_FACTOR * len(tested))
