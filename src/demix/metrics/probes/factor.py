@@ -44,7 +44,7 @@ class Factor:
             raise DemixError(
                 f"A period must be a positive number, but that of {self.name!r} is {self.period}."
             )
-        if self.values.dtype.kind == "U" and not self.categorical:
+        if self.values.dtype.kind == "U" and self.kind not in ("categorical", "binary"):
             raise DemixError(
                 f"A {self.kind} factor must be numbers, but {self.name!r} is text; make it "
                 "categorical."
