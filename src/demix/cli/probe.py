@@ -80,9 +80,8 @@ def probe(
     from demix.data.reading import input_digest
     from demix.metrics.probes.probe import LEVEL
     from demix.metrics.probes.probe import probe as probe_rows
-    from demix.report.bars import write_bars
     from demix.report.page import write_page
-    from demix.report.probe import probe_page
+    from demix.report.probe import probe_page, write_bars
 
     terminal = console(errors=True)
     data, columns, unmatched, matched = _joined(features, factors, join, names, key, header)
@@ -240,8 +239,7 @@ def _print(found: dict[str, Any]) -> None:
     from rich.text import Text
 
     from demix.cli.console import print_lines, print_table
-    from demix.report.bars import found_at
-    from demix.report.probe import numbers_of, tested_of, verdict_of
+    from demix.report.probe import found_at, numbers_of, tested_of, verdict_of
 
     tested = tested_of(found)
     shown = numbers_of(tested)
