@@ -104,6 +104,29 @@ class Encoder(nn.Module):
             layer.bias.zero_()
         return self
 
+    @torch.no_grad()
+    def start_linear(self, x: Tensor, partners: Tensor) -> None:
+        """Let an MLP with skips start as the linear map that partners ``(N, ...)`` agree most in.
+
+        Of whitened inputs these are the leading eigenvectors of the covariance between partners:
+        slow directions of a series (TICA), discriminant directions of classes, principal ones of
+        copies with noise. Other bodies start as they are.
+
+        References
+        ----------
+        Molgedey and Schuster (1994), Separation of a mixture of independent signals using time
+        delayed correlations.
+        """
+        if self.settings["body"] != "mlp" or not self.settings["residual"]:
+            return
+        first, second = (self.whitening(side.flatten(1)).double() for side in (x, partners))
+        shared = first.T @ second
+        axes = torch.linalg.eigh(shared + shared.T)[1].flip(1).T[: self.space.dim]
+        into, *_, out = (layer for layer in self.body.modules() if isinstance(layer, nn.Linear))
+        rows = min(len(axes), len(into.weight))
+        into.weight[:rows] = axes[:rows].to(into.weight)
+        out.weight[: len(axes)] = (axes @ torch.linalg.pinv(into.weight.double())).to(out.weight)
+
     @property
     def scale(self) -> Tensor:
         """The learnt size of the output space, ``(scale_size,)``."""

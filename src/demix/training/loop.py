@@ -136,6 +136,8 @@ def train(
             encoder.whitening.fit(first.x.flatten(1))
     optimizers = _optimizers(encoder, recipe) + objective.optimizers(recipe.rate)
     state = State(encoder, objective, optimizers, generators)
+    if recipe.average:
+        state.add_to_mean(0.0)
     checkpoints.restore(state, recipe.steps)
     shared = DistributedTraining(state, model, ranks)
     shared.settle(lambda: sample(recipe.batch, generator=generator))
@@ -168,12 +170,15 @@ def train(
                 optimizer.step()
             state.total += value
             state.step += 1
+            if recipe.average:
+                state.add_to_mean(recipe.average)
             if state.step % every == 0 or state.step == recipe.steps:
                 state.seconds += time.perf_counter() - start
                 start = time.perf_counter()  # an evaluation may be interrupted, too
                 with shared.whole(moments=saves):
                     if ranks.leads:
-                        _evaluate(state, evaluate, validate)
+                        with state.averaged():
+                            _evaluate(state, evaluate, validate)
                         checkpoints.save(state)
                 shared.sync()
                 start = time.perf_counter()
@@ -223,7 +228,8 @@ def _optimizers(encoder: Encoder, recipe: Recipe) -> list[torch.optim.Optimizer]
         matrices = matrices[-1:]
     chosen = {id(p) for p in matrices}
     rest = [p for p in parameters if id(p) not in chosen]
-    return [Muon(matrices, lr=recipe.matrix_rate), torch.optim.Adam(rest, lr=recipe.rate)]
+    muon = Muon(matrices, lr=recipe.matrix_rate, weight_decay=recipe.weight_decay)
+    return [muon, torch.optim.Adam(rest, lr=recipe.rate)]
 
 
 def _has_bf16(device: torch.device) -> bool:

@@ -21,6 +21,8 @@ class Recipe:
         layer alone; or Adam on everything.
     matrix_rate, rate : float
         Peak learning rates of Muon and of Adam.
+    weight_decay : float
+        What Muon takes off the matrices in a step, relative to its rate.
     warmup : float
         Share of the steps over which the rates rise.
     decay : bool
@@ -31,6 +33,9 @@ class Recipe:
         Draw the weights for whitened inputs; else torch's own initialisation stays.
     bf16 : bool
         Run the encoder in bfloat16 where the processor supports it; narrow bodies gain nothing.
+    average : float
+        Share of the past in an exponential average of the encoder's weights, which is what is
+        evaluated and returned; 0 takes the weights as they are.
     chunk : int, optional
         Keep the activations of so many observations at a time
         (:class:`demix.training.memory.Chunked`): less memory for a second pass forward.
@@ -47,11 +52,13 @@ class Recipe:
     optimizer: Literal["muon", "muon_last", "adam"] = "muon"
     matrix_rate: float = 0.02
     rate: float = 0.02
+    weight_decay: float = 0.0
     warmup: float = 0.05
     decay: bool = True
     whiten: bool = True
     initialise: bool = True
     bf16: bool = False
+    average: float = 0.0
     chunk: int | None = None
 
     def __post_init__(self) -> None:
@@ -62,6 +69,8 @@ class Recipe:
                     f"{name} of a recipe must be a whole number of at least {least}, but got "
                     f"{value!r}."
                 )
+        if not 0 <= self.average < 1:
+            raise DemixError(f"average must be from 0 to below 1, but got {self.average!r}.")
         if self.optimizer not in ("muon", "muon_last", "adam"):
             raise DemixError(
                 f'optimizer must be "muon", "muon_last" or "adam", but got {self.optimizer!r}.'
