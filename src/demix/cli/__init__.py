@@ -9,11 +9,11 @@ from importlib import import_module
 
 from demix._support.errors import DemixError
 
-# In the order in which the help lists them.
-COMMANDS = (
-    *("demo", "fit", "consensus", "transform", "report", "checkup", "compare"),
-    *("evaluate", "probe", "export", "list", "reproduce", "download", "render"),
-)
+# In the order in which the help lists them, with the room that adds them.
+_OWN = ("demo", "fit", "consensus", "transform", "report", "checkup", "compare")
+_OWN += ("evaluate", "probe", "export")
+_OF_PAPERS = ("list", "reproduce", "download", "render")
+COMMANDS = dict.fromkeys(_OWN, "cli") | dict.fromkeys(_OF_PAPERS, "papers.commands")
 # Environment variables that are whole numbers, with the least value and the most digits.
 _SETTINGS = (
     *(("COLUMNS", 20, 4), ("LINES", 1, 4), ("TERMINAL_WIDTH", 20, 4), ("SOURCE_DATE_EPOCH", 0, 11)),
@@ -39,7 +39,7 @@ def _command() -> None:
     # The help lists all commands; any other use needs one.
     asked = [argument for argument in sys.argv[1:2] if argument in COMMANDS]
     for command in asked or COMMANDS:
-        import_module(f"demix.cli.{command}")
+        import_module(f"demix.{COMMANDS[command]}.{command}")
     app()
 
 

@@ -54,7 +54,7 @@ def reproduce(
         ):
             from demix._support.process_group.launch import joined
             from demix.cli.progress import training_bar
-            from demix.cli.table_bars import TableBars
+            from demix.papers.commands.table_bars import TableBars
             from demix.papers.experiments import experiment_named
             from demix.papers.runner.reproduce import reproduce as run
             from demix.papers.runner.scales import scale_named
