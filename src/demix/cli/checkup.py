@@ -50,7 +50,6 @@ def checkup(
     from rich.table import Table
     from rich.text import Text
 
-    from demix._support.provenance import provenance
     from demix.cli.claims import claimed
     from demix.cli.console import console, print_json, print_lines
     from demix.cli.models import open_fit, read_like
@@ -77,18 +76,12 @@ def checkup(
         counting_bar(console(errors=True)) as count,
     ):
         begun, total = itertools.count(), 4 if refits else 1
-        found = check_assumptions(
-            demixer,
-            rows,
-            refits=refits,
-            seed=seed,
-            callback=lambda what: count(next(begun), total, what),
-            **targets,
-        )
+        targets["callback"] = lambda what: count(next(begun), total, what)
+        found = check_assumptions(demixer, rows, refits=refits, seed=seed, **targets)
         claim.begin()
         title, page = f"Check-up of {model.name}", claim.folder / "checkup.html"
         found.report(page, title=title, provenance=claim.origin)
-        result = {**found.to_dict(), "provenance": {**claim.origin, **provenance()}}
+        result = {**found.to_dict(), "provenance": claim.provenance}
         claim.finish(result)
     if as_json:
         print_json(result)

@@ -70,12 +70,8 @@ def evaluate(
     data = read_data(latents, header=header)
     check_enough_rows(len(data), math.prod(data.shape[1:]))  # before they take memory
     # Blocks that are too long or too few are refused before anything is written.
-    found, true, sampling = check_factors(
-        data.array(),
-        known.values,
-        _columns(categorical, known.names, width),
-        alike,
-    )
+    chosen = _columns(categorical, known.names, width)
+    found, true, sampling = check_factors(data.array(), known.values, chosen, alike)
     effective = sampling.effective
     worth = "" if blocks is None else f"About {effective:.0f} independent rows of {len(found)}."
     categories = np.flatnonzero(true.categorical).tolist()
@@ -91,9 +87,8 @@ def evaluate(
         ) as claim,
         counting_bar(console(errors=True)) as count,
     ):
-        scores = all_scores(
-            found, true.values, categorical=categories, blocks=alike, callback=count
-        )
+        options = {"categorical": categories, "blocks": alike, "callback": count}
+        scores = all_scores(found, true.values, **options)
         result: dict[str, Any] = {
             **{key: float(scores[x]) if x in scores else None for key, x in _HEADLINE.items()},
             "samples": len(found),
