@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from demix._support.errors import DemixError
-from demix.cli.options import AsJson, BlocksOption, Header, Overwrite, app, check_given, read_blocks
+from demix.cli.options import (
+    AsJson,
+    BlocksOption,
+    Header,
+    Overwrite,
+    app,
+    check_given,
+    place_of,
+    read_blocks,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,7 +79,7 @@ def evaluate(
     data = read_data(latents, header=header)
     check_enough_rows(len(data), math.prod(data.shape[1:]))  # before they take memory
     # Blocks that are too long or too few are refused before anything is written.
-    chosen = _columns(categorical, known.names, width)
+    chosen = _columns(categorical, names)
     found, true, sampling = check_factors(data.array(), known.values, chosen, alike)
     effective = sampling.effective
     worth = "" if blocks is None else f"About {effective:.0f} independent rows of {len(found)}."
@@ -147,19 +156,15 @@ def scores_as_data(
     }
 
 
-def _columns(text: str | None, names: tuple[str, ...] | None, width: int) -> list[int] | None:
+def _columns(text: str | None, names: Sequence[str]) -> list[int] | None:
     """Read which columns are categories: names or numbers, or none of them."""
     if text is None or text.strip() == "none":
         return None if text is None else []
-    columns = []
-    for part in (part.strip() for part in text.split(",")):
-        if names is not None and names.count(part) == 1:
-            columns.append(names.index(part))
-        elif part.isdecimal() and len(part) < 10 and int(part) < width:
-            columns.append(int(part))
-        else:
-            listed = ", ".join(names or [f"0 to {width - 1}"])
+    places = {part.strip(): place_of(part, names) for part in text.split(",")}
+    for part, place in places.items():
+        if place is None:
             raise DemixError(
-                f"--categorical takes columns of the factors, {listed}, or none, but got {part!r}."
+                f"--categorical takes columns of the factors, {', '.join(names)}, or their numbers "
+                f"from 0, or none, but got {part!r}."
             )
-    return columns
+    return [place for place in places.values() if place is not None]

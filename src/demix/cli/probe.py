@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, demix_errors
 from demix.cli.options import (
     AsJson,
     BlocksOption,
@@ -16,6 +16,7 @@ from demix.cli.options import (
     Overwrite,
     app,
     check_given,
+    place_of,
     read_blocks,
 )
 
@@ -220,19 +221,15 @@ def _kinds(texts: list[str], known: list[str]) -> tuple[dict[str, str], dict[str
             raise DemixError(f"--kind gives the kind of {name!r} twice; give it once.")
         kinds[name] = kind
         if colon:
-            try:
+            problem = f"A period is a number, such as 360, but got {text!r}"
+            with demix_errors(problem, "write one"):
                 periods[name] = float(period)
-            except ValueError:
-                raise DemixError(f"A period is a number, such as 360, but got {text!r}.") from None
     return kinds, periods
 
 
 def _name(text: str, known: list[str]) -> str:
-    """Return the name of a factor that is given by name, or by number from 0 if that is no name."""
-    text = text.strip()
-    if text not in known and text.isdecimal() and len(text) < 10 and int(text) < len(known):
-        return known[int(text)]
-    return text
+    place = place_of(text, known)
+    return text.strip() if place is None else known[place]
 
 
 def _print(found: dict[str, Any]) -> None:
@@ -246,11 +243,9 @@ def _print(found: dict[str, Any]) -> None:
     tested = tested_of(found)
     shown = numbers_of(tested)
     table = Table(*shown.header[:-1])
-    for factor, (*names, value, ends, chance, p, bonferroni, hochberg, _) in zip(
-        tested, shown.rows, strict=True
-    ):
-        shaded = Text(value, style=_COLOURS[found_at(factor, found["level"])])
-        table.add_row(*names, shaded, ends, chance, p, bonferroni, hochberg)
+    for factor, (*cells, _) in zip(tested, shown.rows, strict=True):
+        style = _COLOURS[found_at(factor, found["level"])]
+        table.add_row(*cells[:-6], Text(cells[-6], style=style), *cells[-5:])
     print_table(table, _WIDE)
     for factor in found["factors"]:
         if not factor["testable"]:

@@ -17,8 +17,8 @@ _SCALES = 1e4
 class Findings:
     """What :func:`check_data` found in usable data; a column of images is a channel.
 
-    ``mean`` and ``std`` ``(d,)`` are those of the columns ``names``; ``constant`` ones never change,
-    and ``ratio`` is the largest ``std`` over the smallest of others. ``duplicated`` rows repeat an
+    The columns ``names`` have ``mean`` and ``std`` ``(d,)``; ``constant`` ones never change, and
+    ``ratio`` is the largest ``std`` over the smallest of others. ``duplicated`` rows repeat an
     earlier one. If ``precise``, float32 is too coarse for some column.
     """
 

@@ -100,10 +100,6 @@ def _file_name(path: str) -> str:
     return PurePosixPath(path.replace("\\", "/")).name
 
 
-def _file_name(path: str) -> str:
-    return PurePosixPath(path.replace("\\", "/")).name
-
-
 def _matched(first: Sequence[str], second: Sequence[str]) -> Matched:
     places = {name: place for place, name in enumerate(second)}
     both = [place for place, name in enumerate(first) if name in places]
