@@ -32,19 +32,16 @@ def claim_folder(
     ``inputs``. Any other folder is refused. Missing folders are made.
     """
     folder = Path(path)
-    if folder.exists() and not folder.is_dir():
-        raise DemixError(f"Expected a folder for the output, but {folder} is a file.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         present = any(not is_temporary(file) for file in folder.iterdir())
-        writable = os.access(folder, os.W_OK | os.X_OK)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError("permission denied")
     except OSError as error:
         raise DemixError(
             f"Cannot use {folder} for the output: {reason(error)}; choose a folder you may write "
             "to."
         ) from error
-    if not writable:
-        raise DemixError(f"Cannot write to {folder}: permission denied; choose another folder.")
     if present and not _is_ours(folder / marker, command):
         source = f" of '{command}'" if command else ""
         raise DemixError(

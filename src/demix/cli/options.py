@@ -169,7 +169,7 @@ def column_names(text: str | None) -> list[str] | None:
 
 
 def place_of(text: str, names: Sequence[str]) -> int | None:
-    """Return the place of a column that is given by name, or by number from 0 if that is no name."""
+    """Return the place of a column, given by name or by number from 0; None if there is none."""
     text = text.strip()
     if text in names:
         return names.index(text) if names.count(text) == 1 else None

@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from demix._support.errors import DemixError, demix_errors
-from demix.cli.options import (
-    AsJson,
-    BlocksOption,
-    Header,
-    Key,
-    Overwrite,
-    app,
-    check_given,
-    place_of,
-    read_blocks,
-)
+from demix.cli import options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +19,7 @@ _WIDE = 200
 _COLOURS = {"surely": "green", "mostly": "yellow", "no": "dim"}
 
 
-@app.command(
+@options.app.command(
     epilog="Example:  demix probe features.npy factors.csv --out probed\n\n"
     "Example:  demix probe features.parquet factors.csv --join file --kind angle=periodic:360\n\n"
     "Example:  demix probe features.npy factors.csv --blocks subjects.txt"
@@ -60,20 +50,20 @@ def probe(
         Path | None,
         typer.Option(help="Names of the rows of FEATURES, .txt, .csv or .npy, if it has none."),
     ] = None,
-    blocks: BlocksOption = None,
-    key: Key = None,
-    header: Header = "auto",
+    blocks: options.BlocksOption = None,
+    key: options.Key = None,
+    header: options.Header = "auto",
     out: Annotated[Path | None, typer.Option(help="Folder for numbers, figure and report.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of parts, null and intervals.")] = 0,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    overwrite: options.Overwrite = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Find which factors a linear map predicts from any representation better than by chance.
 
     Numbers by ridge regression, categories by logistic regression, on held-out rows; each with an
     interval, an exact permutation null, and Bonferroni and Benjamini-Hochberg control.
     """
-    check_given(features, factors, names)
+    options.check_given(features, factors, names)
     from demix._support.provenance import provenance
     from demix.cli.claims import claimed_if, origin_of
     from demix.cli.console import console, print_json, print_lines, print_warning
@@ -87,7 +77,7 @@ def probe(
 
     terminal = console(errors=True)
     data, columns, unmatched, matched = _joined(features, factors, join, names, key, header)
-    alike, read = read_blocks(blocks)
+    alike, read = options.read_blocks(blocks)
     if read and matched is not None:
         if len(alike) <= matched.max():
             raise DemixError(f"{blocks} must have a block for each row of {features}.")
@@ -228,7 +218,7 @@ def _kinds(texts: list[str], known: list[str]) -> tuple[dict[str, str], dict[str
 
 
 def _name(text: str, known: list[str]) -> str:
-    place = place_of(text, known)
+    place = options.place_of(text, known)
     return text.strip() if place is None else known[place]
 
 

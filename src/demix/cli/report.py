@@ -48,11 +48,7 @@ def report(
         raise DemixError(
             f"{model} was fitted to {count} rows, but {data} has {len(images)}; give the same data."
         )
-    written = write_fit_page(
-        model,
-        folder,
-        data=images,
-        factors=None if known is None else check_matrix(known.array(), "factors"),
-        factor_names=None if known is None else known.names,
-    )
-    print_lines(f"Wrote {written}")
+    shown = {"data": images}
+    if known is not None:
+        shown |= {"factors": check_matrix(known.array(), "factors"), "factor_names": known.names}
+    print_lines(f"Wrote {write_fit_page(model, folder, **shown)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demix._support.errors import DemixError, demix_errors, listed, warn
+from demix._support.errors import DemixError, demix_errors, listed, shortened, warn
 from demix._support.validation import as_numpy, refuse_masked
 from demix.data.rows import PickedRows, Rows, array_rows
 
@@ -121,8 +122,7 @@ class Data:
 
     def raw_blocks(self, size: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """Yield all rows as :meth:`blocks` does, in the type in which they are kept."""
-        if size is None:
-            size = max(1, BLOCK // max(1, int(np.prod(self.shape[1:]))))
+        size = max(1, BLOCK // max(1, math.prod(self.shape[1:]))) if size is None else size
         if size < 1:
             raise DemixError(f"A block must have at least 1 row, but size is {size}.")
         for start in range(0, len(self), size):
@@ -137,8 +137,7 @@ class Data:
         if "digest" not in self.known:
             for _ in self.digested_blocks():
                 pass
-        digest: str = self.known["digest"]
-        return digest
+        return str(self.known["digest"])
 
     def digested_blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield all rows as :meth:`raw_blocks` does, and keep their digest."""
@@ -149,14 +148,11 @@ class Data:
         self.known["digest"] = digest.hexdigest()
 
     def _check(self, index: Tensor) -> None:
-        tensor = torch.is_tensor(index)
-        if not tensor or index.dtype != torch.int64 or index.ndim != 1:
-            got = f"{index.dtype} of shape {tuple(index.shape)}" if tensor else index
-            raise DemixError(f"Rows are taken by an int64 tensor (B,) of numbers, but got {got}.")
-        if len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
+        whole = torch.is_tensor(index) and index.dtype == torch.int64 and index.ndim == 1
+        if not whole or (len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self)):
             raise DemixError(
-                f"Rows are numbered 0..{len(self) - 1}, but {int(index.min())}.."
-                f"{int(index.max())} were asked for."
+                f"Rows are taken by an int64 tensor (B,) of numbers from 0 to {len(self) - 1}, but "
+                f"got {shortened(str(index), 80)}."
             )
 
     def _floats(self, rows: np.ndarray, *, copy: bool) -> Tensor:

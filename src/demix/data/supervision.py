@@ -14,8 +14,6 @@ from demix.data.csv_files import csv_cells, read_csv, reads_as
 from demix.data.formats import known_suffix
 from demix.data.npy_files import read_npy
 
-_MOST = 2**63
-
 
 @dataclass(frozen=True, eq=False)
 class Labels:
@@ -171,14 +169,9 @@ def _array(values: Any, name: str) -> np.ndarray:
 
 def _from_cells(cells: list[str], path: Path) -> Labels:
     if all(reads_as(int, cell) for cell in cells):
-        numbers = [int(cell) for cell in cells]
-        beyond = next((number for number in numbers if not -_MOST <= number < _MOST), None)
-        if beyond is not None:
-            raise DemixError(
-                f"Expected labels of at most 64 bits, but {path} holds {shortened(str(beyond))}; "
-                "write them as text."
-            )
-        return Labels(np.array(numbers, dtype=np.int64))
+        problem = f"Expected labels of at most 64 bits, but {path} holds others"
+        with demix_errors(problem, "write them as text"):
+            return Labels(np.array([int(cell) for cell in cells], dtype=np.int64))
     broken = next((c for c in cells if reads_as(float, c) and not reads_as(int, c)), None)
     if broken is not None:
         raise DemixError(
