@@ -32,6 +32,8 @@ def claim_folder(
     ``inputs``. Any other folder is refused. Missing folders are made.
     """
     folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise DemixError(f"Expected a folder for the output, but {folder} is a file.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         present = any(not is_temporary(file) for file in folder.iterdir())

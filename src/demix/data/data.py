@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demix._support.errors import DemixError, demix_errors, listed, shortened, warn
+from demix._support.errors import DemixError, demix_errors, listed, warn
 from demix._support.validation import as_numpy, refuse_masked
 from demix.data.rows import PickedRows, Rows, array_rows
 
@@ -148,11 +148,14 @@ class Data:
         self.known["digest"] = digest.hexdigest()
 
     def _check(self, index: Tensor) -> None:
-        whole = torch.is_tensor(index) and index.dtype == torch.int64 and index.ndim == 1
-        if not whole or (len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self)):
+        tensor = torch.is_tensor(index)
+        if not tensor or index.dtype != torch.int64 or index.ndim != 1:
+            got = f"{index.dtype} of shape {tuple(index.shape)}" if tensor else index
+            raise DemixError(f"Rows are taken by an int64 tensor (B,) of numbers, but got {got}.")
+        if len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
             raise DemixError(
-                f"Rows are taken by an int64 tensor (B,) of numbers from 0 to {len(self) - 1}, but "
-                f"got {shortened(str(index), 80)}."
+                f"Rows are numbered 0..{len(self) - 1}, but {int(index.min())}.."
+                f"{int(index.max())} were asked for."
             )
 
     def _floats(self, rows: np.ndarray, *, copy: bool) -> Tensor:
