@@ -63,11 +63,7 @@ def is_there(path: Path) -> bool:
 
 
 def open_own(path: Path, flags: int) -> int:
-    """Open a file that demix writes for reading and writing; refuse all but a regular file.
-
-    A link, which may point anywhere, is not followed. A file with a second hard link may belong to
-    somebody else.
-    """
+    """Open a file that demix writes; refuse links, and a file whose second name is another's."""
     try:
         opened = os.open(path, os.O_RDWR | os.O_CLOEXEC | _NO_FOLLOW | _NO_WAIT | flags, 0o666)
     except OSError as error:
@@ -112,9 +108,8 @@ def changed(source: str | Path) -> DemixError:
 def write_atomic(path: str | Path, data: str | bytes, *, before: Path | None = None) -> Path:
     """Write ``data`` to ``path``: afterwards there is the old file or the new one, never a mix.
 
-    Missing folders are made, text is written in UTF-8, and the data are on the disk when this
-    returns. The old file goes to ``before``, in the same folder; a crash in between leaves only
-    that one. Errors of the operating system become a :class:`DemixError`.
+    Missing folders are made, and the data are on the disk when this returns. The old file goes to
+    ``before``, in the same folder; a crash in between leaves only that one.
     """
     path = Path(path)
     # Names of files may hold bytes that are no letters; they are written as \\udc80 and the like.
@@ -126,10 +121,9 @@ def write_atomic(path: str | Path, data: str | bytes, *, before: Path | None = N
 
 @contextmanager
 def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
-    """Give an array of float32 to be filled, which may be larger than memory.
+    """Give an array of float32 to be filled, of any size, which is then the ``.npy`` file ``path``.
 
-    Afterwards ``path`` is an ``.npy`` file of it, or as it was if filling it failed. Disk space is
-    allocated at once: if a disk fills up under a memory map, the kernel kills the process.
+    Disk space is allocated at once: if a disk fills up under a map, the kernel kills the process.
     """
     about = {"descr": "<f4", "fortran_order": False, "shape": shape}
     with _replacing(Path(path), None) as file:
@@ -240,7 +234,7 @@ def _runs(process: str) -> bool:
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):  # it is another user's, or no number of a process
-        return True
+        pass
     return True
 
 

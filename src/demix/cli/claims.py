@@ -17,6 +17,7 @@ from demix._support.files import is_os_error, is_temporary, stamp_of, write_atom
 from demix._support.locks import lock_folder
 from demix._support.outputs import ARRAY, PAGE, claim_folder, read_marker, refuse_other, tidied
 from demix._support.process_group.group import LostRank
+from demix._support.provenance import provenance
 from demix.cli import ignore_interrupts
 from demix.cli.console import console
 from demix.encoders.files import refuse_other_model
@@ -38,6 +39,11 @@ class Claim:
     folder: Path
     marker: str
     origin: Mapping[str, str]
+
+    @property
+    def provenance(self) -> dict[str, str | int]:
+        """The origin, versions and machine."""
+        return {**self.origin, **provenance()}
 
     def begin(self) -> None:
         """Mark the result as unfinished; an earlier one keeps its numbers until it is finished."""
@@ -61,13 +67,12 @@ def claimed(
     leftovers: Sequence[str] = (),
     resumes: bool = False,
 ) -> Iterator[Claim]:
-    """Lock a folder for the result of a command.
+    """Lock a folder for the result of a command; ``about`` is what else its origin tells.
 
     A finished result is replaced only with ``overwrite``, and never if an input lies in the folder.
-    Refused input leaves everything unchanged, without ``leftovers`` that may exist by then; if some
-    other file was written already, the result stays marked as unfinished. Ctrl-C, a lost rank and a
-    full disk leave files from which a second try continues; after Ctrl-C only that of a command
-    that ``resumes``. ``about`` is what the origin tells besides the command.
+    Refused input leaves everything unchanged, without ``leftovers`` that may exist by then, unless
+    some other file was written already. A lost rank, a full disk and, of a command that
+    ``resumes``, Ctrl-C leave files from which a second try continues.
     """
     command = f"demix {command}"
     given = [place for place in inputs if place is not None]

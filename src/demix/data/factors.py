@@ -17,10 +17,7 @@ _BEGIN = 1000
 
 @dataclass(frozen=True, eq=False)
 class KnownFactors:
-    """Factors that are known, and the names of their columns if the file has any.
-
-    ``values`` ``(N, n)`` are numbers; or objects, each column of which is numbers or text.
-    """
+    """Factors ``(N, n)``, numbers or columns of numbers or text, and names if there are any."""
 
     values: np.ndarray
     names: tuple[str, ...] | None = None
@@ -42,7 +39,7 @@ def read_factors(path: str | Path, *, header: str = "auto") -> KnownFactors:
     Returns
     -------
     KnownFactors
-        To be scored, e.g. by :func:`mutual_information_gap`.
+        To be scored.
 
     Examples
     --------
@@ -102,9 +99,7 @@ def _csv_with_text(path: Path, header: str) -> KnownFactors | None:
     if header != "auto":
         named = header == "yes"
     elif any(numeric):
-        named = any(
-            below and not number[0] for below, number in zip(numeric, is_number, strict=True)
-        )
+        named = any(all(number[1:]) and not number[0] for number in is_number)
     else:
         named = not any(column[0] in column[1:] for column in columns)
     start, values = 1 if named else 0, []

@@ -53,10 +53,7 @@ def read_npy(path: Path) -> np.ndarray:
 
 
 def read_npz(path: Path, key: str | None) -> np.ndarray:
-    """Read one array of an ``.npz`` archive: the only one, or that named ``key``.
-
-    The size that its header claims is compared with the archive before memory is taken for it.
-    """
+    """Read one array of an ``.npz`` archive, if it is as large as its header claims."""
     check_kind(path, "a zip archive (.npz)")
     problem = f"Expected a whole .npz archive of numbers, but {path} cannot be read as one"
     advice = "save it again with numpy.savez"
@@ -95,9 +92,9 @@ def read_header(file: IO[bytes]) -> Header:
         raise ValueError(f"its header claims {claimed} bytes")
     raw = BytesIO(start + length + file.read(claimed))
     np.lib.format.read_magic(raw)
-    read = np.lib.format.read_array_header_1_0
+    read = "read_array_header_1_0" if first_version else "read_array_header_2_0"
     try:
-        header = Header(*(read if first_version else np.lib.format.read_array_header_2_0)(raw))
+        header = Header(*getattr(np.lib.format, read)(raw))
     except Exception as error:  # numpy parses it as Python, which fails in many ways
         raise ValueError(f"its header is damaged ({reason(error)})") from error
     if min(header.shape, default=0) < 0:

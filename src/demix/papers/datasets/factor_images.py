@@ -14,8 +14,8 @@ import numpy as np
 
 from demix._support.errors import DemixError, reason
 from demix._support.memory import check_memory
-from demix._support.provenance import digest_of
 from demix.data.rows import array_rows
+from demix.papers.digests import digest_of
 
 Kind = Literal["categorical", "ordinal", "periodic", "continuous"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from demix._support.errors import DemixError, warn
-from demix._support.provenance import digest_of
 from demix.data.npy_files import read_npy
+from demix.papers.digests import digest_of
 from demix.papers.scenes.arrays import META, Sums, read_meta
 from demix.papers.scenes.order import Order
 from demix.papers.scenes.registry import scene_named
