@@ -26,8 +26,8 @@ _ADVICE = {
 }
 # Steps of float32 above this share of the standard deviation show in what is learnt.
 _SHARE = 1e-3
-LARGEST = float(np.finfo(np.float32).max)
-"""The largest number of float32."""
+LARGEST = np.finfo(np.float32).max
+"""The largest number of float32; as a Python float it would be infinite beside float16."""
 
 
 @dataclass(frozen=True, eq=False)
