@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from demix._support.errors import DemixError, demix_errors, listed, warn
+from demix._support.memory import check_memory
 from demix._support.validation import as_numpy, refuse_masked
 from demix.data.rows import PickedRows, Rows, array_rows
 
@@ -133,6 +135,8 @@ class Data:
 
     def array(self) -> np.ndarray:
         """Return all rows in memory: float32, or float64 where float32 is too coarse."""
+        size = math.prod(self.shape) * max(4, self.rows.dtype.itemsize)
+        check_memory(size, f"Reading all of {self.source}", "take fewer rows")
         return narrowed(self.rows[:])
 
     def digest(self) -> str:
