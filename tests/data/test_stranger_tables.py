@@ -20,7 +20,7 @@ from demix.data import names
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
 from demix.data.reading import input_digest
-from demix.data.supervision import check_pairs, check_time
+from demix.data.supervision import check_pairs, check_time, read_pairs, read_time
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 
@@ -100,6 +100,28 @@ def test_text_of_more_rows_than_memory_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("demix._support.memory._limits", lambda: iter([(1000.0, "for this test")]))
     with pytest.raises(DemixError, match="of memory, but"):
         read_factors(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("numbers.npy", read_labels),
+        ("numbers.npy", read_time),
+        ("numbers.npy", names.read_names),
+        ("numbers.npy", lambda path: read_pairs(path, 100)),
+        ("text.npy", read_factors),
+        ("matrix.npy", lambda path: read_data(path).array()),
+        ("text.csv", read_factors),
+    ],
+)
+def test_what_is_read_as_a_whole_must_fit_into_memory(name, read, tmp_path, monkeypatch):
+    np.save(tmp_path / "numbers.npy", np.arange(100))
+    np.save(tmp_path / "matrix.npy", X)
+    np.save(tmp_path / "text.npy", np.array([["a"], ["b"]]))
+    table(tmp_path / "text.csv", ["ok"] * 60)
+    monkeypatch.setattr("demix._support.memory._limits", lambda: iter([(1000.0, "for this test")]))
+    with pytest.raises(DemixError, match="of memory, but"):
+        read(tmp_path / name)
 
 
 def test_factors_without_rows_are_refused(demix, tmp_path):

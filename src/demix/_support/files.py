@@ -24,6 +24,8 @@ LOCK = ".demix.lock"
 _TORN = re.compile(r"\.demix-(?P<host>.*)-(?P<process>\d+)-[0-9a-f]{16}\.tmp")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a full disk and a limit on the size of files give."""
+# What tells each file that this process has written from others.
+_WRITTEN: set[tuple[int, int, int] | None] = set()
 # Some systems lack these: a pipe is then opened like a file, and a link is followed.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
@@ -138,6 +140,25 @@ def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
         array.flush()
 
 
+def identity(path: Path) -> tuple[int, int, int] | None:
+    """Return what tells a file from another one of its name; None if there is none."""
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def is_own(path: Path) -> bool:
+    """Whether this process has written a file, to which nobody has written since."""
+    return identity(path) in _WRITTEN
+
+
+def came_meanwhile(path: Path) -> DemixError:
+    """Return the error of a file that somebody else has put where demix writes."""
+    return _in_the_way(path, "a file that was written meanwhile")
+
+
 def refused(path: Path, error: OSError) -> DemixError:
     """Return the error of a file that could not be written, with what to do."""
     advice = "choose a folder you may write to"
@@ -188,32 +209,24 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
         for place in filter(None, (path, before)):
             with suppress(FileNotFoundError):
                 check_own(place.lstat(), place)
-        there = _identity(path)
+        there = identity(path)
         opened = open_own(temporary, os.O_CREAT | os.O_EXCL)
         try:
             with os.fdopen(opened, "w+b") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            if _identity(path) != there:
-                raise _in_the_way(path, "a file that was written meanwhile")
+            if identity(path) != there:
+                raise came_meanwhile(path)
             if before is not None and path.exists():
                 path.replace(before)
             temporary.replace(path)
+            _WRITTEN.add(identity(path))
             _sync_folder(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise refused(path, error) from error
-
-
-def _identity(path: Path) -> tuple[int, int, int] | None:
-    """Return what tells a file from another one of its name; None if there is none."""
-    try:
-        found = path.lstat()
-    except FileNotFoundError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _sync_folder(folder: Path) -> None:

@@ -57,7 +57,7 @@ def consensus(
         options.inputs,
         overwrite=overwrite,
         about={"data file": options.data.name},
-        leftovers=[*leftovers, LATENTS],
+        leftovers=leftovers,
         resumes=True,
     ) as claim:
         claim.begin()
@@ -77,6 +77,7 @@ def consensus(
                 callback=lambda run, *step: bars[run].step(*step),
                 checkpoint=folder,
             )
+        claim.begin()
         facts = {"origin": origin, "rows": len(rows), "time_order": in_time}
         for number, model in zip(agreed.seeds, agreed.models, strict=True):
             model.save(folder / f"seed-{number}", about=facts)

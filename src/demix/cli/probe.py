@@ -64,6 +64,8 @@ def probe(
     interval, an exact permutation null, and Bonferroni and Benjamini-Hochberg control.
     """
     options.check_given(features, factors, names)
+    import torch
+
     from demix._support.provenance import provenance
     from demix.cli.claims import claimed_if, origin_of
     from demix.cli.console import console, print_json, print_lines, print_warning
@@ -77,10 +79,14 @@ def probe(
     terminal = console(errors=True)
     data, columns, unmatched, matched = _joined(features, factors, join, names, key, header)
     alike, read = options.read_blocks(blocks)
-    if read and matched is not None:
-        if len(alike) <= matched.max():
-            raise DemixError(f"{blocks} must have a block for each row of {features}.")
-        alike = alike[matched]
+    if matched is not None:
+        if read and len(alike) != len(data):
+            raise DemixError(
+                f"{blocks} must have a block for each of the {len(data)} rows of {features}, but "
+                f"has {len(alike)}."
+            )
+        alike = alike[matched] if read else alike
+        data = data.only(torch.from_numpy(matched))
     known = list(columns)
     given_kinds, periods = _kinds(kinds or [], known)
     rows = data.array().reshape(len(data), -1)  # those of images are their pixels
@@ -132,12 +138,11 @@ def _joined(
     key: str | None,
     header: str,
 ) -> tuple[Data, dict[str, np.ndarray], list[str], np.ndarray | None]:
-    """Return features and factors, matched by number or name, and what is to be said of others.
+    """Return features, the factors of some of them, and what is to be said of other rows.
 
-    The last are the numbers of the rows of features that were matched by name.
+    The last are the numbers of the rows of features that were matched by name; None if all were
+    by number.
     """
-    import torch
-
     from demix._support.errors import listed
     from demix.data.factors import read_factors
     from demix.data.names import match_rows, read_names, table_names
@@ -191,7 +196,7 @@ def _joined(
     columns = {
         name: column[both.second] for name, column in columns_of(table).items() if name != join
     }
-    return data.only(torch.from_numpy(both.first)), columns, unmatched, both.first
+    return data, columns, unmatched, both.first
 
 
 def _kinds(texts: list[str], known: list[str]) -> tuple[dict[str, str], dict[str, float]]:

@@ -34,7 +34,6 @@ def transform(
     from demix.estimators.facts import check_facts
     from demix.training.memory import encoding_bytes
 
-    claim_file(out, "--out", suffix=".npy", start=ARRAY, inputs=[model, data], overwrite=overwrite)
     opened = open_model(model)
     check_facts(opened.about, model, complete=False)
     encoder = opened.encoder
@@ -49,6 +48,8 @@ def transform(
     block = min(len(rows), block_rows(rows))
     what, advice = f"Encoding {block} rows at a time", "take a machine with more"
     check_memory(encoding_bytes(encoder, block), what, advice)
+    # Last: what came while rows were read stays.
+    claim_file(out, "--out", suffix=".npy", start=ARRAY, inputs=[model, data], overwrite=overwrite)
     with (
         new_array(out, (len(rows), encoder.space.dim)) as latents,
         counting_bar(console(errors=True)) as count,

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from demix._support.errors import DemixError, demix_errors, listed, warn
+from demix._support.memory import check_memory
 from demix._support.validation import as_numpy, refuse_masked
 from demix.data.rows import PickedRows, Rows, array_rows
 
@@ -27,8 +28,8 @@ _ADVICE = {
 }
 # Steps of float32 above this share of the standard deviation show in what is learnt.
 _SHARE = 1e-3
-LARGEST = float(np.finfo(np.float32).max)
-"""The largest number of float32."""
+LARGEST = np.finfo(np.float32).max
+"""The largest number of float32; as a Python float it would be infinite beside float16."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +131,8 @@ class Data:
 
     def array(self) -> np.ndarray:
         """Return all rows in memory: float32, or float64 where float32 is too coarse."""
+        size = math.prod(self.shape) * max(4, self.rows.dtype.itemsize)
+        check_memory(size, f"Reading all of {self.source}", "take fewer rows")
         return narrowed(self.rows[:])
 
     def digest(self) -> str:

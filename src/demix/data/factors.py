@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from demix._support.errors import DemixError, shortened
+from demix._support.memory import check_memory
 from demix.data.csv_files import check_header, csv_lines, reads_as
 from demix.data.npy_files import read_npy
 from demix.data.reading import read_data
@@ -90,6 +91,10 @@ def _csv_with_text(path: Path, header: str) -> KnownFactors | None:
     begin = [cells for _, cells in itertools.islice(csv_lines(path), 1, _BEGIN)]
     if all(reads_as(float, cell) for cells in begin for cell in cells):
         return None
+    # A short cell takes about 250 bytes, as a string and in lists.
+    width = sum(len(cell) + 1 for cells in begin for cell in cells) / sum(map(len, begin))
+    needed = path.stat().st_size * (2 + 250 / width)
+    check_memory(needed, f"Reading text of {path}", "take fewer rows")
     lines, rows = zip(*csv_lines(path), strict=True)
     columns = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)]
     is_number = [[reads_as(float, cell) for cell in column] for column in columns]

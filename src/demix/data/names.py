@@ -11,7 +11,7 @@ from demix._support.errors import DemixError, demix_errors, listed
 from demix._support.memory import check_memory
 from demix.data.csv_files import csv_cells, csv_names
 from demix.data.formats import check_kind, known_suffix
-from demix.data.npy_files import read_npy
+from demix.data.npy_files import read_whole
 
 
 def table_names(path: Path, header: str = "auto") -> list[str] | None:
@@ -40,7 +40,7 @@ def read_names(path: Path, column: str | None = None) -> list[str]:
         return parquet_cells(path, column)
     if suffix == ".txt":
         return _lines(path)
-    array = read_npy(path)
+    array = read_whole(path)
     if array.ndim != 1 or array.dtype.kind not in "iuU":
         raise DemixError(
             f"Expected a name for each row, (N,) of text, but {path} is {array.dtype} of shape "

@@ -46,10 +46,19 @@ def read_npy(path: Path) -> np.ndarray:
                     f"Expected an .npy file of numbers, but {path} holds pickled objects, which "
                     "demix never opens; save an array of numbers with numpy.save."
                 )
+            if header.dtype.kind == "U":  # all of it is looked at
+                check_memory(header.size, f"Reading {path}", "take fewer rows")
             after = os.fstat(file.fileno()).st_size - file.tell() - header.size
         if after > 0:
             raise ValueError(f"{after} bytes follow its numbers")
         return _checked_text(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def read_whole(path: Path) -> np.ndarray:
+    """Map the array of an ``.npy`` file, if there is memory for what is made of all its entries."""
+    array = read_npy(path)
+    check_memory(40 * array.size, f"Reading {path}", "give what belongs to fewer rows")
+    return array
 
 
 def read_npz(path: Path, key: str | None) -> np.ndarray:

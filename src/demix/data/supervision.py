@@ -12,7 +12,7 @@ from demix._support.errors import DemixError, demix_errors, shortened, warn
 from demix._support.validation import as_numpy
 from demix.data.csv_files import csv_cells, read_csv, reads_as
 from demix.data.formats import known_suffix
-from demix.data.npy_files import read_npy
+from demix.data.npy_files import read_whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +32,13 @@ class Labels:
 def read_pairs(path: str | Path, rows: int) -> Tensor:
     """Read pairs of row numbers from an ``.npy`` or ``.csv`` file; see :func:`check_pairs`."""
     path = Path(path)
-    return check_pairs(read_csv(path, whole=True)[0] if _is_csv(path) else read_npy(path), rows)
+    return check_pairs(read_csv(path, whole=True)[0] if _is_csv(path) else read_whole(path), rows)
 
 
 def read_time(path: str | Path) -> np.ndarray:
     """Read the time ``(N,)`` of each row from an ``.npy`` or ``.csv`` file; see `check_time`."""
     path = Path(path)
-    time = read_csv(path)[0] if _is_csv(path) else read_npy(path)
+    time = read_csv(path)[0] if _is_csv(path) else read_whole(path)
     if time.ndim == 2 and time.shape[1] == 1:
         time = time[:, 0]
     check_time(time)
@@ -78,7 +78,7 @@ def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
         return _from_cells(csv_cells(path, column, "label"), path)
     if column is not None:
         raise DemixError(f"A column is chosen from a .csv file, but {path} is an .npy file.")
-    array = read_npy(path)
+    array = read_whole(path)
     if array.ndim != 1 or len(array) == 0:
         raise DemixError(
             f"Expected one label for each row, (N,), but {path} has shape {array.shape}."
