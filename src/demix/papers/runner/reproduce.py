@@ -49,8 +49,8 @@ def reproduce(
 
     Ctrl-C keeps every finished job and raises ``KeyboardInterrupt``; unfinished jobs continue from
     their last checkpoint the next time, to the same bits. A job that fails does not keep the others
-    from running. The ranks of an initialised process group train each job together; rank 0 alone
-    decides, writes, and returns all records in ``out``.
+    from running. The ranks of an initialised process group train each job together, and end with
+    one that fails; rank 0 alone decides, writes, and returns all records in ``out``.
     """
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]

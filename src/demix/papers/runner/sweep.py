@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from demix._support.errors import DemixError
+from demix._support.process_group.group import Ranks
 from demix.papers.runner.experiment import Experiment
 from demix.papers.runner.job import Job, JobCallback, Task, run_task
 from demix.papers.runner.progress import Board
@@ -71,6 +72,8 @@ class Sweep:
                 try:
                     record = _result(future)
                 except DemixError as error:
+                    if Ranks.current().count > 1:
+                        raise  # the other ranks are in the middle of this job
                     self.failed.append((job, error))
                     self.callback.fail(job, error)
                     continue

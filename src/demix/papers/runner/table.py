@@ -6,13 +6,24 @@ from pathlib import Path
 
 from demix._support.errors import DemixError, reason
 from demix._support.files import write_atomic
+from demix._support.outputs import PAGE, refuse_other
 from demix.papers.pages.table import table_markdown, table_page
 from demix.papers.runner.experiment import Experiment, Records
 from demix.report.page import write_page
+from demix.report.static import FIGURE_MARK
 
 
 def write_tables(experiment: Experiment, records: Records, folder: Path) -> None:
-    """Write ``table.md``, ``table.html`` and, for a figure, its files into ``folder``."""
+    """Write ``table.md``, ``table.html`` and, for a figure, its files into ``folder``.
+
+    Files of others in their places, which may have come while jobs ran, are refused.
+    """
+    refuse_other(folder / "table.html", PAGE)
+    refuse_other(folder / "table.md", f"# {experiment.title}".encode())
+    # Figures of earlier versions have no mark, but come with a page.
+    page = (folder / "table.html").exists()
+    for name, start in (("figure.svg", b"<svg"), ("figure.png", b"\x89PNG")):
+        refuse_other(folder / name, start if page else FIGURE_MARK)
     try:
         if records:
             _write(experiment, records, folder)

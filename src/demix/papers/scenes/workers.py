@@ -42,7 +42,7 @@ def _render(shard: Shard) -> str:
     for latents, images in order.files.items():
         z = np.load(shard.folder / f"{latents}.npy", mmap_mode="r")[shard.first : shard.last]
         drawn = np.stack([image_of(order, row) for row in z])
-        fill(shard.folder / f"{images}.npy", shard.first, drawn)
+        fill(shard.folder / f"{images}.npy", order.shape, shard.first, drawn)
         written.append(np.ascontiguousarray(drawn).data)
     return checksum(*written)
 

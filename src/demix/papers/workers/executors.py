@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
@@ -81,7 +82,7 @@ def open_executor(
     at once; ``dask:ADDRESS`` is a cluster, which has to answer within ``patience`` seconds.
     """
     kind, colon, what = name.partition(":")
-    if kind == "local" and (not colon or (what.isdecimal() and int(what))):
+    if kind == "local" and (not colon or re.fullmatch("0*[1-9][0-9]{0,5}", what)):
         with Workers(int(what) if colon else None, preload=preload) as workers:
             yield workers
     elif kind == "dask" and what:

@@ -14,11 +14,17 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from multiprocessing import forkserver, get_all_start_methods, get_context, parent_process
+from multiprocessing import (
+    forkserver,
+    get_all_start_methods,
+    get_context,
+    parent_process,
+    resource_tracker,
+)
 from multiprocessing.connection import Connection
 from typing import Any
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, demix_errors
 from demix._support.provenance import cores
 from demix.papers.workers.environment import keep_to, process_environment
 
@@ -145,8 +151,11 @@ def _prepare(preload: Sequence[str]) -> str:
     if "forkserver" not in get_all_start_methods():
         return "spawn"
     get_context("forkserver").set_forkserver_preload(list(preload))
-    with _without_interrupts(), process_environment(OMP_NUM_THREADS="1"):
-        forkserver.ensure_running()
+    advice = "set TMPDIR to a folder of a short name that you may write to"
+    with process_environment(OMP_NUM_THREADS="1"), demix_errors("Cannot start processes", advice):
+        resource_tracker.ensure_running()  # which lets interrupts through at its end
+        with _without_interrupts():
+            forkserver.ensure_running()
     return "forkserver"
 
 
