@@ -16,7 +16,7 @@ from benchmarks.search.variants import BASELINE, FACTORS, VARIANTS, Variant, var
 from demix._support.errors import DemixError
 from demix._support.files import write_atomic
 from demix._support.outputs import refuse_other
-from demix.cli.options import numbers
+from demix.papers.commands.reproduce import numbers
 from demix.papers.runner.scales import scale_named
 
 ROOT = Path(__file__).resolve().parents[1]
