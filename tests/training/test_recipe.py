@@ -81,3 +81,9 @@ def test_the_papers_recipe_is_plain_adam(model, steps):
     assert recipe.optimizer == "adam"
     assert {recipe.rate_factor(step) for step in (0, 1, steps // 2, steps - 1)} == {1.0}
     assert not any([recipe.whiten, recipe.initialise, recipe.bf16])
+
+
+@pytest.mark.parametrize("average", [-0.1, 1.0, float("nan")])
+def test_an_average_without_a_present_is_refused(average):
+    with pytest.raises(DemixError, match="average"):
+        Recipe(average=average)

@@ -26,6 +26,7 @@ CASES = {
     "pairs, muon": (PAIRS, InfoNCE, {}),
     "pairs, adam": (PAIRS, InfoNCE, {"optimizer": "adam"}),
     "pairs, both": (PAIRS, InfoNCE, {"optimizer": "muon_last"}),
+    "pairs, averaged": (PAIRS, InfoNCE, {"average": 0.9, "weight_decay": 0.1}),
     "labels": (LABELS, lambda: Classification(20, 2, bias=True), {}),
     "sampled": (LABELS, lambda: InstanceDiscrimination(20, 2, sampled=5), {}),
 }

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 from demix._support.errors import DemixError
+from demix.encoders.bodies import BODIES
 from demix.losses.pairs import InfoNCE, PotentialInfoNCE, ShapedInfoNCE
 from demix.losses.similarities import SimilarityName
 from demix.spaces.base import Space
@@ -89,6 +90,9 @@ def encoder_settings(
             f"{{'hidden': (64, 64)}}, but got {type(settings).__name__}."
         )
     own: dict[str, Any] = {"dim_in": tuple(shape), "scale": _START[space.spherical]}
+    if settings is None and len(shape) == 3 and min(shape[1:]) >= BODIES["compact"][1]:
+        own["body"] = "compact"
+        return own
     if math.prod(shape) > _MANY and (settings or {}).get("body", "mlp") == "mlp":
         own["components"] = _COMPONENTS
     return own | (settings or {})

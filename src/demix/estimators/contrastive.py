@@ -61,7 +61,8 @@ class ContrastiveDemixer(Demixer):
         ``augmentation(x)`` makes a new view of rows ``(B, ...)``; positives are two views of a row.
     encoder : str or dict, optional
         The name of a body for images (``"compact"``, ``"kitti"``, ``"resnet18"``), or settings of
-        :class:`demix.Encoder` that differ from its defaults, e.g. ``{"hidden": (64, 64)}``.
+        :class:`demix.Encoder` that differ from its defaults, e.g. ``{"hidden": (64, 64)}``. By
+        default ``"compact"`` for images of at least 16 x 16 pixels, else an MLP.
     recipe : Recipe, optional
         Settings of training; by default up to 3000 steps of 1024 pairs.
     validation : float

@@ -29,7 +29,7 @@ _HELD_OUT, _LEAST, _NUMBERS = 4096, 64, 2**25
 # Evaluations without a better held-out loss before training ends.
 _PATIENCE = 8
 # A training that is not very short is tried from so many starts, for an eighth of its steps.
-_STARTS, _SHORTEST, _LONGEST = 3, 15, 200
+_STARTS, _SHORTEST, _LONGEST = 3, 20, 200
 # Whitening and held-out samples have random numbers of their own.
 _HELD_OUT_STREAM, _START_STREAM, _TEST_SEED = 1, 2, 2**31
 
