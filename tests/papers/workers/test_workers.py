@@ -17,9 +17,13 @@ from chores import die, environment, refuse, unreadable, wait_for, whoami
 
 from demix import DemixError
 from demix._support.provenance import cores
-from demix.papers.workers.environment import threads
-from demix.papers.workers.executors import SerialExecutor, completed, open_executor
-from demix.papers.workers.pool import Workers
+from demix.papers.workers.executors import (
+    SerialExecutor,
+    Workers,
+    completed,
+    open_executor,
+    threads,
+)
 
 
 def until(moment):
@@ -115,7 +119,7 @@ PROGRAM = """
 import sys
 from multiprocessing import active_children
 from chores import wait_for
-from demix.papers.workers.pool import Workers
+from demix.papers.workers.executors import Workers
 try:
     with Workers(2) as workers:
         for number in range(2):

@@ -15,8 +15,7 @@ from demix.papers.experiments import experiment_named
 from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.run import Monitor, Run
 from demix.papers.runner.scales import scale_named
-from demix.papers.scenes.folder import render_folder
-from demix.papers.scenes.opening import open_rendered
+from demix.papers.scenes.folder import open_rendered, render_folder
 from demix.papers.scenes.order import Order
 from demix.papers.zimmermann2021 import scenes
 

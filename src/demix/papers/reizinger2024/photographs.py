@@ -44,11 +44,9 @@ _KINDS = {".jsonl": "annotations", ".csv": "labels", ".onnx": "model", ".npy": "
 def open_photographs(
     paths: Sequence[str | Path], most: int | None = None
 ) -> Photographs | AnnotatedFeatures:
-    """Open files by what they are, and check that they belong together.
+    """Open images, or features, annotations, labels and a model, each by what it is.
 
-    In any order, each at most once: a folder or tar archive of images; ``.jsonl`` annotations;
-    ``.csv`` labels; an ``.onnx`` model in place of EfficientNet-Lite0; ``.npy`` features, or a
-    folder of them. At most ``most`` images are encoded.
+    At most ``most`` images are encoded.
     """
     given = _sorted(paths)
     if "images" in given:
@@ -89,10 +87,7 @@ class Photographs:
         return self._files["trained"].name if self._files else "EfficientNet-Lite0"
 
     def encoded(self, folder: Path, reading: Reading) -> AnnotatedFeatures:
-        """Encode the images into a folder, by every model of which it has no features yet.
-
-        The folder can be given in place of the images from then on.
-        """
+        """Encode the images into a folder, by every model of which it has no features yet."""
         check_folder(folder)
         origin, about = self._origin, about_features(folder)
         present = folder.is_dir() and not all(map(is_temporary, folder.iterdir()))
@@ -166,12 +161,7 @@ class Photographs:
 
 
 class AnnotatedFeatures:
-    """Features under several models, and annotations of ImageNet-X, joined by file name.
-
-    ``features`` is an ``.npy`` file, or a folder with ``trained.npy`` and perhaps ``random.npy``
-    and ``pixels.npy``; each has ``names.txt`` in its folder. By default the annotations are those
-    of the installed package.
-    """
+    """Features, one file or a folder of a file per model, and annotations, joined by file name."""
 
     def __init__(self, features: Path, annotations: Path | None) -> None:
         self.paths = (features.resolve(), *([annotations.resolve()] if annotations else []))
@@ -196,10 +186,7 @@ class AnnotatedFeatures:
         return self
 
     def rows(self, model: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return features ``(N, d)`` and targets ``(N, 17)`` of images that have both.
-
-        A :class:`DemixWarning` counts and names those that have one of them only.
-        """
+        """Return features ``(N, d)`` and targets ``(N, 17)`` of images that have both."""
         found = self._features(model)
         # Features of the same images are joined once, so that the warning comes once.
         if found.names not in self._pairs:

@@ -29,10 +29,7 @@ Shown = Figure | Picture | None
 
 @dataclass(frozen=True)
 class InputFiles:
-    """The files or folders that an experiment is given.
-
-    With ``verify``, rendered folders are compared with their checksums.
-    """
+    """Files or folders of an experiment; ``verify`` compares rendered ones with checksums."""
 
     paths: Sequence[str | Path]
     scale: Scale
@@ -42,11 +39,9 @@ class InputFiles:
 
 @dataclass(frozen=True)
 class Row(ABC):
-    """One row of a table, or one point of a figure: a process, and models of it.
+    """One row of a table, or point of a figure; it opens its inputs, runs, tabulates and draws.
 
-    A row knows how to open its inputs, run itself, and lay out table and figure. All rows of an
-    experiment are of one kind. Fields with ``repr=False`` hold published figures; the others are
-    the setting.
+    Fields with ``repr=False`` hold published figures; the others are the setting.
     """
 
     number: int = field(repr=False)
@@ -107,8 +102,7 @@ class Row(ABC):
 
     def digest(self, inputs: Any) -> str | None:
         """Return a checksum of what the row reads of the inputs; None if that is nothing."""
-        found: str | None = getattr(inputs, "digest", None)
-        return found
+        return getattr(inputs, "digest", None)
 
     def available(self, inputs: Any) -> tuple[str, ...]:
         """Return the models that can run on the inputs."""
@@ -151,15 +145,13 @@ class Panel:
     score: str = "r2"
     y_label: str = "R² in percent"
     log_x: bool = False
-    percent: bool = True
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure: its rows, all of one kind, and its scores, the main one first.
+    """A table or figure: rows of one kind, scores, the main one first, and notes below the table.
 
-    A figure names its panels, and its rows are points. ``notes`` stand below the table. ``data``
-    says which files the experiment needs, if any.
+    A figure names its panels, and its rows are points. ``data`` says which files it needs, if any.
     """
 
     name: str
