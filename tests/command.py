@@ -112,16 +112,19 @@ for line in sys.stdin:
 """
 
 
-# The first of what a child runs: a training of a few steps is enough where nothing depends on what
-# is learnt, and three quarters of the time of a fit to a small table. So are a few draws of what
-# chance gives, and nine tenths of the time of an evaluation.
-BRIEF = """
-from demix.estimators.base import Demixer
-from demix.estimators.contrastive import ContrastiveDemixer
+# The first of what a child runs: a few draws of what chance gives are enough where nothing depends
+# on it, and half of the time of an evaluation.
+FEW_DRAWS = """
 from demix.metrics.blocks import Sampling
-Demixer._most_steps = ContrastiveDemixer._most_steps = 10
 orders = Sampling.orders
 Sampling.orders = lambda self, number, **more: orders(self, number if more else 3, **more)
+"""
+# So is a training of a few steps where nothing depends on what is learnt, and three quarters of the
+# time of a fit to a small table.
+BRIEF = f"""{FEW_DRAWS}
+from demix.estimators.base import Demixer
+from demix.estimators.contrastive import ContrastiveDemixer
+Demixer._most_steps = ContrastiveDemixer._most_steps = 10
 """
 MAIN = "import demix.cli; demix.cli.main()"
 # Has a child speak to other places than files, which 1 or 2 are to be by then.
