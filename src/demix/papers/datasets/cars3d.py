@@ -136,7 +136,11 @@ def read_mat(raw: bytes, name: str) -> np.ndarray | None:
     order = "<" if raw[126:128] == b"IM" else ">"
     for kind, content in _elements(raw[_HEADER:], order):
         if kind == _COMPRESSED:
-            kind, content = next(_elements(_unpacked(content), order), (0, b""))
+            packed = zlib.decompressobj()
+            unpacked = packed.decompress(content, _MOST)
+            if not packed.eof:
+                raise ValueError("an array is cut off or too large")
+            kind, content = next(_elements(unpacked, order), (0, b""))
         if kind == _MATRIX:
             parts = list(_elements(content, order))
             if len(parts) >= 3 and parts[2] == (_NAME, name.encode()):
@@ -161,14 +165,6 @@ def _elements(raw: bytes, order: str) -> Iterator[tuple[int, bytes]]:
         yield kind, raw[start + 8 : start + 8 + length]
         # What is compressed is not filled up.
         start += 8 + (length if kind == _COMPRESSED else -(-length // 8) * 8)
-
-
-def _unpacked(content: bytes) -> bytes:
-    packed = zlib.decompressobj()
-    raw = packed.decompress(content, _MOST)
-    if not packed.eof:
-        raise ValueError("an array is cut off or too large")
-    return raw
 
 
 def _array(parts: list[tuple[int, bytes]], order: str) -> np.ndarray:

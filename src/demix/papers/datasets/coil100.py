@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -57,7 +58,9 @@ def open_coil100(path: Path, *, callback: Progress) -> FactorImages:
     for start, end in pairwise(ends):
         if len(decoded) % _AT_ONCE == 0:
             callback(len(decoded), number, f"images of {path.name}")
-        image = _decoded(data[start:end].tobytes())
+        image = None
+        with suppress(DemixError):  # it may be damaged
+            image = np.asarray(open_image(BytesIO(data[start:end].tobytes()), "RGB"))
         if image is not None and image.shape != size:
             if size is not None:
                 raise DemixError(f"Expected images of one size in {path}, but there are several.")
@@ -85,11 +88,3 @@ def open_coil100(path: Path, *, callback: Progress) -> FactorImages:
     )
     factors = np.column_stack([codes, angles]).astype(np.float32)[kept]
     return FactorImages("coil100", ArrayPixels(np.stack(images)), columns, factors)
-
-
-def _decoded(content: bytes) -> np.ndarray | None:
-    """Return an image ``(H, W, 3)``, or None if it is damaged."""
-    try:
-        return np.asarray(open_image(BytesIO(content), "RGB"))
-    except DemixError:
-        return None

@@ -276,15 +276,20 @@ def image_array(path: Path, key: str, *, callback: Progress, gain: int = 1) -> P
     with _whole(path), path.open("rb") as raw, ZipFile(raw) as archive:
         entry = archive.getinfo(f"{name}.npy")
         with archive.open(entry) as file:
-            header = _header(file, path, key)
-            _check_images(header, path, key)
+            shape, fortran, dtype = header = _header(file, path, key)
+            if dtype != np.uint8 or len(shape) not in (3, 4) or fortran or 0 in shape:
+                order = " in column-major order" if fortran else ""
+                raise DemixError(
+                    f"Expected images (N, H, W) or (N, H, W, C) of uint8 in {key!r} of {path}, but "
+                    f"it holds {dtype} of shape {shape}{order}."
+                )
             _check_claim(header, entry, path)
             if entry.compress_type != ZIP_STORED:
                 return _unpacked(file, header, gain, callback, path)
             raw.seek(entry.header_offset + _LENGTHS)
             offset = entry.header_offset + _LOCAL + sum(struct.unpack("<HH", raw.read(4)))
             start = offset + file.tell()
-            return ArrayPixels(np.memmap(path, np.uint8, "r", start, header.shape), gain=gain)
+            return ArrayPixels(np.memmap(path, np.uint8, "r", start, shape), gain=gain)
 
 
 def _whole(path: Path) -> AbstractContextManager[None]:
@@ -309,16 +314,6 @@ def _check_claim(header: Header, entry: ZipInfo, path: Path) -> None:
     if entry.compress_type != ZIP_STORED:
         check_memory(
             header.size, f"Reading {path}", "save it with numpy.savez, not savez_compressed"
-        )
-
-
-def _check_images(header: Header, path: Path, key: str) -> None:
-    shape, fortran, dtype = header
-    if dtype != np.uint8 or len(shape) not in (3, 4) or fortran or 0 in shape:
-        order = " in column-major order" if fortran else ""
-        raise DemixError(
-            f"Expected images (N, H, W) or (N, H, W, C) of uint8 in {key!r} of {path}, but it "
-            f"holds {dtype} of shape {shape}{order}."
         )
 
 

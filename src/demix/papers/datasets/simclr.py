@@ -185,13 +185,12 @@ class SimCLRViews:
     def _coloured(self, x: Tensor) -> Tensor:
         jittered = _some(_JITTERED, x)
         order = torch.rand(len(x), len(_CHANGES)).argsort(dim=1).to(x.device)[jittered]
-        changes, amounts = [], []
-        for change, neutral, reach, least in _CHANGES:
+        amounts = []
+        for _, neutral, reach, least in _CHANGES:
             reach = reach * self.colour
-            changes.append(change)
             amounts.append(_uniform(max(least, neutral - reach), neutral + reach, x))
         if self.colour:
-            x = in_turns(x, jittered, order, changes, amounts)
+            x = in_turns(x, jittered, order, [change for change, *_ in _CHANGES], amounts)
         rows = _some(self.gray, x)
         return x.index_copy(0, rows, gray(x[rows]).expand(-1, 3, -1, -1))
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from demix._support.process_group.group import Ranks
 from demix.papers.datasets.annotations import ImageNetX
+from demix.papers.datasets.factor_images import Progress
 from demix.papers.pages.panels import write_grouped_bars
 from demix.papers.reizinger2024.balanced import LEVEL, balanced_readout, is_testable
 from demix.papers.reizinger2024.photographs import (
@@ -20,15 +21,7 @@ from demix.papers.reizinger2024.photographs import (
     Photographs,
     open_photographs,
 )
-from demix.papers.runner.experiment import (
-    Experiment,
-    InputFiles,
-    Lines,
-    Reading,
-    Records,
-    Results,
-    Row,
-)
+from demix.papers.runner.experiment import Experiment, InputFiles, Lines, Records, Results, Row
 from demix.papers.runner.run import UNTRAINED, Run
 from demix.papers.runner.scales import Scale
 from demix.report.blocks import Picture
@@ -65,7 +58,7 @@ class FactorRow(Row):
 
     @classmethod
     def prepare(
-        cls, inputs: Inputs, data: tuple[Path, ...], folder: Path, reading: Reading
+        cls, inputs: Inputs, data: tuple[Path, ...], folder: Path, reading: Progress
     ) -> tuple[AnnotatedFeatures, tuple[Path, ...]]:
         """Encode photographs once for all jobs, into ``folder``."""
         features = inputs.encoded(folder / "features", reading)
@@ -131,18 +124,12 @@ class FactorRow(Row):
             line = [str(row.number), *row.columns().values(), str(first["positives"])]
             line.append(str(first["images"] - first["positives"]))
             found = {model: _found(by_model[model]) for model in models}
-            line += [
-                f"{each.mean:.1f} ± {each.sem:.1f}{'*' * each.above}"
-                if each
-                else "too rare"
-                if by_model[model]
-                else "–"
-                for model, each in found.items()
-            ]
-            line += [
+            missing = {model: "too rare" if by_model[model] else "–" for model in models}
+            line += [str(each or missing[model]) for model, each in found.items()]
+            held = [
                 f"{each.held:.1f}{'*' * each.surely}" if each else "–" for each in found.values()
             ]
-            lines.append(line)
+            lines.append(line + held)
         return header, lines
 
     @classmethod
@@ -196,6 +183,9 @@ class _Found(NamedTuple):
     above: bool
     held: float
     surely: bool
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1f} ± {self.sem:.1f}{'*' * self.above}"
 
 
 def _found(records: Records) -> _Found | None:

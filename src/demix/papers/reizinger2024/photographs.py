@@ -19,6 +19,7 @@ from demix._support.outputs import check_folder, read_marker
 from demix._support.provenance import digest_of
 from demix.data.names import match_rows
 from demix.papers.datasets.annotations import class_labels, imagenet_x
+from demix.papers.datasets.factor_images import Progress
 from demix.papers.datasets.image_files import open_images
 from demix.papers.reizinger2024.efficientnet import (
     EfficientNetLite0,
@@ -32,7 +33,6 @@ from demix.papers.reizinger2024.extraction import (
     read_features,
     write_features,
 )
-from demix.papers.runner.experiment import Reading
 
 MODELS = ("trained", "random", "pixels")
 _ABOUT = "about.json"
@@ -86,7 +86,7 @@ class Photographs:
             return self._onnx.name
         return self._files["trained"].name if self._files else "EfficientNet-Lite0"
 
-    def encoded(self, folder: Path, reading: Reading) -> AnnotatedFeatures:
+    def encoded(self, folder: Path, reading: Progress) -> AnnotatedFeatures:
         """Encode the images into a folder, by every model of which it has no features yet."""
         check_folder(folder)
         origin, about = self._origin, about_features(folder)
@@ -109,7 +109,7 @@ class Photographs:
                 write_features(found, kept)
         return AnnotatedFeatures(folder, self._annotations)
 
-    def _features(self, model: str, folder: Path, reading: Reading) -> Features:
+    def _features(self, model: str, folder: Path, reading: Progress) -> Features:
         if model in self._files:
             return read_features(self._files[model])
         encode: Any
@@ -181,7 +181,7 @@ class AnnotatedFeatures:
         parts = [vars(self.annotations), *(vars(self._features(model)) for model in self.models)]
         return digest_of([self.models, *(value for part in parts for value in part.values())])
 
-    def encoded(self, folder: Path, reading: Reading) -> AnnotatedFeatures:
+    def encoded(self, folder: Path, reading: Progress) -> AnnotatedFeatures:
         """Return itself: the features are encoded already."""
         return self
 

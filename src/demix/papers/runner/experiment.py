@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
+from demix.papers.datasets.factor_images import Progress
 from demix.papers.runner.run import Run
 from demix.papers.runner.scales import Scale
 from demix.report.blocks import Figure, Picture
 
 Published = tuple[float, float | None]
 """A published mean and, if there is one, standard deviation, in percent."""
-Reading = Callable[[int, int, str], None]
-"""``reading(done, total, what)``: how much of the inputs is read or encoded."""
 Records = Sequence[dict[str, Any]]
 R = TypeVar("R")
 Results = Sequence[tuple[R, Mapping[str, Records]]]
@@ -33,7 +32,7 @@ class InputFiles:
 
     paths: Sequence[str | Path]
     scale: Scale
-    reading: Reading = lambda done, total, what: None
+    reading: Progress = lambda done, total, what: None
     verify: bool = False
 
 
@@ -91,7 +90,7 @@ class Row(ABC):
 
     @classmethod
     def prepare(
-        cls, inputs: Any, data: tuple[Path, ...], folder: Path, reading: Reading
+        cls, inputs: Any, data: tuple[Path, ...], folder: Path, reading: Progress
     ) -> tuple[Any, tuple[Path, ...]]:
         """Return the inputs of jobs, and the files to open them from in another process."""
         return inputs, data
