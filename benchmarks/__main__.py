@@ -68,9 +68,10 @@ def bench(
     about a quarter of an hour on two cores, which should have nothing else to do.
     """
     chosen = SECTIONS if sections is None else sections.split(",")
+    mark = b'"command": "python -m benchmarks"'
+    claim = partial(claim_file, suffix=".json", start=mark, overwrite=overwrite)
     if json_file is not None:
-        mark = b'"command": "python -m benchmarks"'
-        claim_file(json_file, "--json", suffix=".json", start=mark, overwrite=overwrite)
+        claim(json_file, "--json")
     terminal = console()
     progress = Progress(
         title_column(),
@@ -91,6 +92,7 @@ def bench(
     for table in tables_of(data).values():
         _print(terminal, table)
     if json_file is not None:
+        claim(json_file, "--json")  # a file may have come meanwhile
         write_atomic(json_file, json.dumps(data, indent=1) + "\n")
         typer.echo(f"Wrote {json_file}")
 

@@ -19,7 +19,7 @@ from class_labels import LATENTS, slant
 from common import ACCENT, GREY, keep, panels, parser
 from demix import ClassifierDemixer, probe
 from demix.metrics.probes.probe import Probe
-from demix.report.bars import MEASURES
+from demix.report.probe import MEASURES
 from demix.report.style import number
 
 

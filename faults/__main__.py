@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from demix import cli
 from demix._support.files import write_atomic
+from demix._support.outputs import refuse_other
 from demix._support.provenance import provenance
 from faults import damage, disk, limits, strangers
 from faults.bench import Bench
@@ -21,7 +23,7 @@ from faults.fuzzing import fuzz
 from faults.kills import kill
 from faults.outcome import Outcome
 from faults.processes import Processes, serving
-from faults.table import table
+from faults.table import TITLE, table
 
 ROOT = Path(__file__).resolve().parents[1]
 ALONE = ("demix fit", "demix render sprites", "demix render 3dident", "demix reproduce")
@@ -111,6 +113,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of moments and places")
     parser.add_argument("--share", type=float, default=1.0, help="of all faults that are tried")
     options = parser.parse_args()
+    refuse_other(options.out / "faults.json", b'"fault":')
+    refuse_other(options.out / "table.md", f"# {TITLE}".encode())
     start = time.monotonic()
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory() as name:
@@ -137,4 +141,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    cli.run(main)

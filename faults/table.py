@@ -7,6 +7,9 @@ from typing import Any
 from demix.papers.pages.table import table_markdown
 from faults.kills import KILL
 
+TITLE = "Faults tried, work lost, wrong results"
+"""What stands above it."""
+
 
 def table(data: dict[str, Any]) -> str:
     """Return Markdown of what ``faults.json`` holds."""
@@ -31,4 +34,4 @@ def table(data: dict[str, Any]) -> str:
         f"Regenerate with `{about['command']}`: {data['seconds'] / 60:.0f} minutes on "
         f"{about['cores']} cores; commit {str(about.get('commit', 'unknown'))[:12]}.",
     ]
-    return table_markdown("Faults tried, work lost, wrong results", header, rows, notes)
+    return table_markdown(TITLE, header, rows, notes)

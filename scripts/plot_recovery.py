@@ -10,20 +10,40 @@ import torch
 
 matplotlib.use("agg")
 from matplotlib import pyplot
+from torch import Tensor
 
 import demix
-from demix.processes.mixing import SpiralMixing
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "assets" / "recovery.png"
 SHOWN = 4000
 
 
+class Spiral(demix.Mixing):
+    """Turn points of the plane further the larger their radius, by so many turns per unit."""
+
+    dim_in = dim_out = 2
+    turns = 0.75
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Turn points."""
+        return self._turned(z, self.turns)
+
+    def inverse(self, x: Tensor) -> Tensor:
+        """Turn back; radii have not changed."""
+        return self._turned(x, -self.turns)
+
+    def _turned(self, z: Tensor, turns: float) -> Tensor:
+        a, b = z.T
+        angle = 2 * torch.pi * turns * torch.hypot(a, b)
+        return torch.stack(
+            [a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1
+        )
+
+
 def recovered() -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Return factors, observations, recovered latents in the factors' order, and their MCC."""
     box = demix.Box(2)
-    process = demix.Process(
-        demix.Uniform(box), demix.Laplace(box, 0.05), SpiralMixing(2, turns=0.75)
-    )
+    process = demix.Process(demix.Uniform(box), demix.Laplace(box, 0.05), Spiral())
     encoder = demix.Encoder(2, box, scale=10.0)
     demix.train(encoder, process.sample, demix.InfoNCE(1), demix.Recipe(steps=2000), seed=0)
     fresh = process.sample(SHOWN, generator=torch.Generator().manual_seed(1))

@@ -20,7 +20,7 @@ from demix._support.outputs import claim_folder, read_marker, refuse_other
 from demix._support.provenance import provenance
 from demix._support.validation import check_seed
 from demix.cli.console import console
-from demix.cli.options import numbers
+from demix.papers.commands.reproduce import numbers
 from demix.papers.workers.executors import Workers, completed, threads
 
 _MARKER, _COMMAND = "calibration.json", "python -m benchmarks.calibration"

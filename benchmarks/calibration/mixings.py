@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from demix.papers.scenes.sprites import Sprites
-from demix.processes.mixing import LeakyMixing, SpiralMixing
+from demix.processes.mixing import LeakyMixing
 
 Mixed = Callable[[np.ndarray, int], np.ndarray]
 """``mixed(factors, seed)`` returns the observations."""
@@ -24,8 +24,13 @@ def leaky(factors: np.ndarray, seed: int) -> np.ndarray:
 def spiral(factors: np.ndarray, seed: int) -> np.ndarray:
     """Turn pairs of factors the further the larger they are, after a turn of all of them."""
     turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(factors.shape[1],) * 2))[0]
-    turned = torch.from_numpy((factors - factors.mean(axis=0)) @ turn)
-    return SpiralMixing(factors.shape[1], turns=0.3)(turned).float().numpy()
+    z = torch.from_numpy((factors - factors.mean(axis=0)) @ turn)
+    paired = 2 * (z.shape[1] // 2)
+    a, b = z[:, 0:paired:2], z[:, 1:paired:2]
+    angle = 2 * torch.pi * 0.3 * torch.hypot(a, b)
+    sides = [a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()]
+    turned = torch.stack(sides, dim=-1).flatten(-2)
+    return torch.cat([turned, z[:, paired:]], dim=1).float().numpy()
 
 
 def columns(count: int) -> Mixed:

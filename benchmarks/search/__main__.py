@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import torch
 
 from benchmarks.search import store
 from benchmarks.search.measure import HELD_BACK, SEARCHED, run_variant
-from benchmarks.search.table import table
+from benchmarks.search.table import TITLE, table
 from benchmarks.search.variants import BASELINE, FACTORS, VARIANTS, Variant, variant_named
 from demix._support.errors import DemixError
 from demix._support.files import write_atomic
+from demix._support.outputs import refuse_other
+from demix.papers.commands.reproduce import numbers
 from demix.papers.runner.scales import scale_named
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,7 +47,7 @@ def jobs(options: argparse.Namespace) -> list[Job]:
     rows = options.rows.split(",")
     if any(row not in allowed for row in rows):
         raise DemixError(f"Rows must be among {', '.join(allowed)}, but got {options.rows}.")
-    seeds = [int(seed) for seed in options.seeds.split(",")]
+    seeds = numbers(options.seeds, "--seeds")
     if set(seeds) & set(FINAL_SEEDS):
         raise DemixError(f"Seeds {FINAL_SEEDS} are kept for the final tables; got {options.seeds}.")
     part, parts = part_of(options) or (1, 1)
@@ -67,7 +70,8 @@ def part_of(options: argparse.Namespace) -> tuple[int, int] | None:
     """Return ``(K, N)`` of ``--part K/N``."""
     if options.part is None:
         return None
-    part, parts = (int(number) for number in options.part.split("/"))
+    found = re.fullmatch("([0-9]{1,4})/([0-9]{1,4})", options.part)
+    part, parts = map(int, found.groups()) if found else (0, 0)
     if not 1 <= part <= parts:
         raise DemixError(f"--part must be K/N with K from 1 to N, but got {options.part}.")
     return part, parts
@@ -112,6 +116,7 @@ def write_table(folder: Path) -> None:
     records = store.read(folder)
     if not any(record["variant"] == BASELINE for record in records):
         raise DemixError(f"{folder} has no run of the baseline, which all others are compared to.")
+    refuse_other(folder / "table.md", TITLE.encode())
     write_atomic(folder / "table.md", table(records))
     print(f"{len(records)} runs in {folder / 'table.md'}")
 

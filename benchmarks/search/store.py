@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ def merge(folder: Path) -> int:
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("search*.json"))
+    names = re.compile(r"search(\.[0-9]+)?\.json")
+    return sorted(file for file in folder.glob("*.json") if names.fullmatch(file.name))
 
 
 def _write(path: Path, records: list[Record]) -> None:

@@ -15,10 +15,13 @@ Column = tuple[str, int]
 _SHORT = {"clica-table1": "Table 1", "clica-table2": "Table 2"}
 _SCORE = {"clica-table1": "R²", "clica-table2": "MCC"}
 
+TITLE = "# The search for the laptop recipe"
+"""How the page begins."""
+
 
 def table(records: Sequence[Record]) -> str:
     """Return the page: for each budget one table, factor by factor, and its command."""
-    lines = ["# The search for the laptop recipe", ""]
+    lines = [TITLE, ""]
     lines += [
         "Held-out scores in percent, in brackets the difference from the baseline, the plan "
         "that the search started from: eight residual layers of 64 units, otherwise the laptop "

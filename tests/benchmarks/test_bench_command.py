@@ -7,11 +7,13 @@ import json
 import numpy as np
 import pytest
 
+from benchmarks import __main__ as command
 from benchmarks.estimators import FAST_ICA, OURS, fit_one
 from benchmarks.suite import SECTIONS
 from benchmarks.sweeps import sweep
 from benchmarks.tables import tables_of
 from command import one_sentence
+from demix import DemixError
 
 BENCH = "import runpy; runpy.run_module('benchmarks', run_name='__main__')"
 # Memory is measured in processes without the seconds of importing; test_bench_timing.py has it
@@ -105,3 +107,12 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(de
     for more in ([], ["--overwrite"]):
         refusal(demix, "--quick", "--json", tmp_path / "mine.json", *more)
     assert (tmp_path / "mine.json").read_text() == "{}"
+
+
+def test_a_file_that_came_while_it_measured_stays(tmp_path, monkeypatch):
+    file = tmp_path / "mine.json"
+    monkeypatch.setattr(command, "run_suite", lambda *_: file.write_text("{}"))
+    monkeypatch.setattr(command, "tables_of", lambda _: {})
+    with pytest.raises(DemixError, match=r"mine\.json is there already"):
+        command.bench(file, quick=True)
+    assert file.read_text() == "{}"

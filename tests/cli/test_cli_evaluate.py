@@ -182,7 +182,7 @@ def test_which_factors_are_categories_can_be_said(demix, tmp_path):
     found = json.loads(demix.run_briefly(*command, "none").stdout)
     assert found["accuracy"] is None
     told = demix.refusal("evaluate", *options, "--categorical", "0,shape")
-    assert "--categorical takes columns of the factors, 0 to 2, or none, but got 'shape'" in told
+    assert "their numbers from 0, or none, but got 'shape'" in told
 
 
 def archive(**content) -> bytes:

@@ -12,6 +12,7 @@ import pytest
 
 from command import BRIEF, MAIN
 from demix import DemixError, Encoder, Sphere, save_encoder
+from demix._support.files import write_atomic
 from demix.cli.claims import claimed
 
 SMALL = ["--n-latents", 2]
@@ -110,3 +111,34 @@ def test_a_result_that_was_changed_stays_unfinished(change, tmp_path):
     with pytest.raises(DemixError, match="refused late"):
         refused(change)
     assert json.loads((out / marker).read_text()) == result | {"unfinished": True}
+
+
+@pytest.mark.parametrize("name", ["checkpoint.previous.safetensors", "fit.json"])
+def test_a_refused_command_removes_no_file_that_came_while_it_ran(name, tmp_path):
+    files = ["checkpoint.safetensors", "checkpoint.previous.safetensors"]
+
+    def refused() -> None:
+        with claimed("fit", tmp_path, "fit.json", [], overwrite=False, leftovers=files):
+            write_atomic(tmp_path / files[0], b"of this process")
+            (tmp_path / name).write_text("precious")
+            raise DemixError("It is refused late.")
+
+    with pytest.raises(DemixError, match="refused late"):
+        refused()
+    assert holds(tmp_path) == {name: b"precious"}
+
+
+@pytest.mark.parametrize("name", ["latents.npy", "report.html", "seed-0/model.json", "fit.json"])
+def test_a_file_that_came_while_a_command_ran_is_not_replaced(name, model, tmp_path):
+    source, place = model / Path(name).name, tmp_path / "out" / name
+
+    def written() -> None:
+        with claimed("fit", tmp_path / "out", "fit.json", [], overwrite=False) as claim:
+            claim.begin()
+            place.parent.mkdir(exist_ok=True)
+            shutil.copy(source, place)
+            claim.begin()
+
+    with pytest.raises(DemixError, match="a file that was written meanwhile"):
+        written()
+    assert place.read_bytes() == source.read_bytes()

@@ -108,7 +108,7 @@ def test_a_closed_output_ends_in_a_sentence():
 
 
 # The second one is imported by the command itself, over which typer ends without a word.
-@pytest.mark.parametrize("module", ["demix.cli.list", "demix.papers.experiments"])
+@pytest.mark.parametrize("module", ["demix.papers.commands.list", "demix.papers.experiments"])
 def test_ctrl_c_during_imports_ends_in_a_sentence(module):
     code = "import sys, demix.cli\nclass Late:\n    def find_spec(self, name, *_):\n"
     code += f"        if name == {module!r}: raise KeyboardInterrupt\n"

@@ -11,6 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from demix import DemixError
+from demix.cli import models
+from demix.cli.transform import transform
+
 
 def holds(place: Path) -> dict[str, str]:
     """Return what a folder holds, by checksum."""
@@ -144,6 +148,21 @@ def test_an_array_that_demix_cannot_have_written_stays(array, demix, place, mode
     ):
         assert "holds something else" in demix.refusal(*command, "--overwrite")
     assert holds(out) == before
+
+
+def test_latents_replace_no_file_that_came_while_rows_were_read(
+    place, model, tmp_path, monkeypatch
+):
+    out, read = tmp_path / "z.npy", models.read_like
+
+    def slowly(*given, **more):
+        np.save(out, np.zeros((4, 2), dtype=np.float32))
+        return read(*given, **more)
+
+    monkeypatch.setattr(models, "read_like", slowly)
+    with pytest.raises(DemixError, match="is there already"):
+        transform(model, place / "x.npy", out=out)
+    assert np.load(out).shape == (4, 2)
 
 
 def test_the_page_of_a_fit_is_replaced_only_if_that_is_asked_for(demix, model):

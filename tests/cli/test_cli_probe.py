@@ -139,10 +139,11 @@ def test_blocks_follow_the_rows_of_the_features(demix, files, tmp_path):
     # Fifteen subjects are left of sixteen, all with ten rows: parts hold whole ones.
     assert {count % 10 for count in found["rows"].values()} == {0}
     assert found["permutations"] == found["rows"]["test"] - 1
-    (tmp_path / "few.txt").write_text("\n".join(subjects[:100]))
-    done = demix.run("probe", *given, "--blocks", tmp_path / "few.txt", "--json")
-    assert done.returncode == 2
-    assert "a block for each row" in done.stderr
+    for wrong in (subjects[:100], [*subjects, "one more"]):
+        (tmp_path / "wrong.txt").write_text("\n".join(wrong))
+        told = demix.refusal("probe", *given, "--blocks", tmp_path / "wrong.txt")
+        assert f"a block for each of the {ROWS} rows of" in told
+        assert f"but has {len(wrong)}." in told
 
 
 def test_images_are_read_pixel_by_pixel(demix, files, tmp_path):

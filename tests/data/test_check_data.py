@@ -76,6 +76,15 @@ def test_numbers_that_are_not_finite_are_refused_with_their_place(value):
     assert "the first of them row 33, column 2 (counted from 0)" in told
 
 
+def test_infinity_is_refused_in_half_precision():
+    array = MATRIX.astype(np.float16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_data(as_data(array))
+    array[33, 2] = np.inf
+    assert "the first of them row 33, column 2" in refusal(check_data, as_data(array))
+
+
 def test_numbers_beyond_float32_are_refused():
     array = MATRIX.astype(np.float64)
     array[5, 1] = 1e300

@@ -153,6 +153,16 @@ def test_what_cannot_be_agreed_on_is_refused(demixer, given, words):
         consensus(demixer, X, **given)
 
 
+@pytest.mark.filterwarnings("ignore::demix.DemixWarning")
+def test_latents_replace_no_file_of_others(tmp_path):
+    tiny, place = ContrastiveDemixer(3, **TINY), tmp_path / "mine.npy"
+    with pytest.raises(DemixError, match="holds something else"):
+        consensus(tiny, X, 2, out=place, callback=lambda *_: place.write_text("precious"))
+    assert place.read_text() == "precious"
+    with pytest.raises(DemixError, match="holds something else"):  # before any step
+        consensus(tiny, X, 2, out=place, callback=lambda *_: pytest.fail("It was trained."))
+
+
 def test_bad_rows_are_refused_wherever_they_are(agreed):
     broken = X.copy()
     broken[-1, 0] = np.nan

@@ -18,7 +18,7 @@ from demix import (
     Recipe,
     affine_r2,
 )
-from demix.metrics.correlation import correlation_matrix
+from demix.metrics.correlation import correlate
 from walks import QUICK, mixed, sphere_points, sphere_walk, unexplained
 
 Z, X = sphere_walk(2000)
@@ -218,7 +218,7 @@ def test_scales_are_found_for_each_latent():
     points, targets = box_pairs(noise)
     fitted = learnt("anisotropic", 200).fit(points, **targets)
     # The latent that follows the second coordinate, which moves more between positives.
-    likeness = np.abs(correlation_matrix(fitted.transform(points), points))
+    likeness = np.abs(correlate(fitted.transform(points), points))
     wide = int(likeness[:, 1].argmax())
     assert likeness[wide, 1] > 0.9
     assert fitted.scales_[wide] > 1.4 * fitted.scales_[1 - wide]

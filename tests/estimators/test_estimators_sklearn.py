@@ -178,6 +178,15 @@ def test_names_of_columns_are_checked():
         fitted.transform(X)
 
 
+def test_positives_in_a_frame_go_by_the_names_of_their_columns():
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    fits = [
+        tiny(ContrastiveDemixer).fit(frame, positives=(frame + 0.1)[names]).transform(frame)
+        for names in (["a", "b", "c"], ["c", "a", "b"])
+    ]
+    np.testing.assert_array_equal(*fits)
+
+
 @every_estimator
 @pytest.mark.parametrize("tensor", [False, True])
 def test_images_are_rows_too(kind, tensor):

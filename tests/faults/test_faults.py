@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from command import FEW_DRAWS
+from demix import DemixError
+from faults import __main__ as suite
 from faults import damage, disk, limits, processes, strangers
 from faults.bench import Bench
 from faults.kills import kill
@@ -117,3 +119,13 @@ def test_what_goes_wrong_is_counted(bench):
     shown = table({"series": [outcome.to_dict()], "seconds": 90, "provenance": about})
     assert "| a fault | some work | 3 | 2 | 0 | 1 |" in shown
     assert "3 faults, 0 of them kills; finished work lost: 0; wrong results: 1." in shown
+
+
+@pytest.mark.parametrize("name", ["faults.json", "table.md"])
+def test_files_of_others_stay_where_the_suite_writes(tmp_path, monkeypatch, name):
+    (tmp_path / name).write_text("precious")
+    monkeypatch.setattr("sys.argv", ["faults", "--out", str(tmp_path)])
+    monkeypatch.setattr(suite, "series", lambda *_: [])
+    with pytest.raises(DemixError, match=f"{name} holds something else"):
+        suite.main()
+    assert (tmp_path / name).read_text() == "precious"

@@ -36,18 +36,15 @@ def dense_contrast(
     similarity: Any = "dot",
     temperature: Any = 1.0,
     two_sided: bool = False,
-    include_positive: bool = True,
 ) -> Tensor:
     """Eqs. 1 and 6: minus the mean log of the positive's share among all keys."""
     scores = dense_similarity(q, k, similarity) / temperature
     if positives is None:
         positives = torch.arange(len(q))
-    is_positive = positives[:, None] == torch.arange(len(k))
-    among = scores if include_positive else scores.masked_fill(is_positive, -torch.inf)
     losses = []
     for i, j in enumerate(positives.tolist()):
-        forward = torch.logsumexp(among[i, :], dim=0) - scores[i, j]
-        backward = torch.logsumexp(among[:, j], dim=0) - scores[i, j]
+        forward = torch.logsumexp(scores[i, :], dim=0) - scores[i, j]
+        backward = torch.logsumexp(scores[:, j], dim=0) - scores[i, j]
         losses.append((forward + backward) / 2 if two_sided else forward)
     return torch.stack(losses).mean()
 
@@ -89,19 +86,13 @@ def uniform(seed: int, *shape: int, dtype: torch.dtype = torch.float64) -> Tenso
 def cases(draw: st.DrawFn, coldest: float = 0.2) -> Case:
     """Any shape, similarity, temperature and choice of positives that `contrast` allows."""
     queries, width = draw(st.integers(1, 12)), draw(st.integers(1, 5))
-    include_positive = draw(st.booleans())
     seed = draw(st.integers(0, 2**32 - 1))
     generator = torch.Generator().manual_seed(seed)
-    # Without the positive a denominator needs another key and another query.
-    if not include_positive:
-        queries += 1
     order = draw(st.sampled_from(["own row", "permuted", "repeated"]))
     positives = None
     if order == "repeated":
-        keys = draw(st.integers(1 if include_positive else 2, 12))
+        keys = draw(st.integers(1, 12))
         positives = torch.randint(keys, (queries,), generator=generator)
-        if not include_positive:
-            positives[:2] = torch.tensor([0, 1])
     else:
         keys = queries + draw(st.integers(0, 5))
         if order == "permuted":
@@ -117,7 +108,6 @@ def cases(draw: st.DrawFn, coldest: float = 0.2) -> Case:
             "similarity": draw(st.sampled_from(SIMILARITIES)),
             "temperature": temperature,
             "two_sided": draw(st.booleans()),
-            "include_positive": include_positive,
         },
     )
 

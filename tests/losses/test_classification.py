@@ -22,27 +22,11 @@ def test_it_goes_through_the_same_contrast():
     torch.testing.assert_close(made.loss(FEATURES, LABELS), expected)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"prior": torch.ones(3)}, r"9 positive frequencies.*got shape \(3,\)"),
-        ({"prior": torch.zeros(9)}, "9 positive frequencies"),
-        ({"prior": torch.full((9,), torch.nan)}, "9 positive frequencies"),
-        ({"prior": torch.full((9,), torch.inf)}, "9 positive frequencies"),
-        ({"prior": [1.0] * 9}, "tensor of 9 frequencies, but got list"),
-    ],
-)
-def test_what_cannot_be_is_refused(options, words):
-    with pytest.raises(DemixError, match=words):
-        Classification(9, 4, **options)
-
-
-@pytest.mark.parametrize("name", ["noise", "smoothing"])
 @pytest.mark.parametrize("share", [-0.1, 1.0, 1.5, math.nan, math.inf, "abc", None, [0.1], 1j])
-def test_shares_that_are_none_are_refused(name, share):
-    said = re.escape(f"{name} must be a number in [0, 1), but got {share!r}.")
+def test_noise_that_is_no_share_is_refused(share):
+    said = re.escape(f"noise must be a number in [0, 1), but got {share!r}.")
     with pytest.raises(DemixError, match=said):
-        Classification(9, 4, **{name: share})
+        Classification(9, 4, noise=share)
 
 
 def test_one_class_is_refused():
@@ -53,11 +37,3 @@ def test_one_class_is_refused():
 def test_too_few_classes_are_warned_of_where_the_table_is_made():
     with pytest.warns(DemixWarning, match="Reizinger.*at least 6 classes, but there are 5"):
         Classification(5, 5)
-
-
-def test_smoothing_with_noise_does_not_depend_on_the_size_of_its_blocks(monkeypatch):
-    torch.manual_seed(0)
-    made, features = Classification(9, 4, smoothing=0.3, noise=0.2), torch.randn(40, 4)
-    whole = made.loss(features, torch.arange(40) % 9)
-    monkeypatch.setattr("demix.losses.classification._BLOCK", 30)
-    torch.testing.assert_close(made.loss(features, torch.arange(40) % 9), whole)

@@ -76,27 +76,3 @@ def test_fewer_keys_than_queries_need_positives() -> None:
     with pytest.raises(DemixError, match=r"4 queries need as many keys, but got 2.*positives"):
         contrast(Z, Z[:2])
     assert contrast(Z, Z[:2], positives=torch.tensor([0, 1, 0, 1])).isfinite()
-
-
-@pytest.mark.parametrize("similarity", ["dot", 1])
-@pytest.mark.parametrize(
-    ("queries", "keys", "positives", "two_sided"),
-    [
-        (1, 1, [0], False),
-        (4, 1, [0, 0, 0, 0], False),
-        (1, 3, [0], True),
-        (4, 3, [1, 1, 1, 1], True),
-    ],
-)
-def test_denominators_that_would_be_empty_without_the_positive(
-    similarity: Any, queries: int, keys: int, positives: list[int], two_sided: bool
-) -> None:
-    with pytest.raises(DemixError, match="include_positive"):
-        contrast(
-            torch.rand(queries, 2),
-            torch.rand(keys, 2),
-            positives=torch.tensor(positives),
-            similarity=similarity,
-            two_sided=two_sided,
-            include_positive=False,
-        )

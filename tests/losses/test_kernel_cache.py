@@ -255,6 +255,21 @@ def test_a_compiler_by_a_relative_path_is_not_run(
 
 
 @needs_compiler
+@pytest.mark.parametrize("variable", ["CPATH", "PATH"])
+def test_a_compiler_finds_nothing_in_the_current_folder(
+    demix: Commands, tmp_path: Path, variable: str
+) -> None:
+    (tmp_path / "math.h").write_text("#error a stranger's\n")
+    (tmp_path / "as").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "as").chmod(0o755)
+    go = f"os.chdir({str(tmp_path)!r})"
+    # Entries that are empty or a dot mean the current folder.
+    places = {"CPATH": ":/opt/include", "PATH": f".:{os.environ['PATH']}"}[variable]
+    answer = told(demix, go, **{variable: places}, XDG_CACHE_HOME=tmp_path / "cache")
+    assert answer == ("compiled", [])
+
+
+@needs_compiler
 def test_a_cache_that_cannot_be_made_is_no_reason_to_fail(demix: Commands, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")

@@ -22,7 +22,7 @@ FEATURES, LABELS = uniform(0, 40, 4).float(), torch.arange(40) * 7 % 9
 
 OBJECTIVES = [
     Classification(9, 4),
-    Classification(9, 4, bias=True, smoothing=0.1),
+    Classification(9, 4, bias=True, noise=0.1),
     InstanceDiscrimination(9, 4),
     TimeContrastive(9, 4, statistics=("absolute", "square")),
     GeneralizedContrastive(9, 4),

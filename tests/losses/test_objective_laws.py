@@ -35,7 +35,6 @@ pytestmark = pytest.mark.usefixtures("engine")
 X, LABELS = uniform(0, 36, 3), torch.arange(36) * 7 % 9
 PAIRS = Pairs(uniform(1, 36, 4), uniform(2, 36, 4), X, X + 0.3 * uniform(3, 36, 3))
 LABELLED = Labelled(uniform(1, 36, 4), X, LABELS, LABELS)
-PRIOR = torch.arange(1.0, 10.0, dtype=torch.float64)
 
 
 def dense_info_nce(objective: InfoNCE, encoder: Encoder, pairs: Pairs) -> Tensor:
@@ -46,7 +45,6 @@ def dense_info_nce(objective: InfoNCE, encoder: Encoder, pairs: Pairs) -> Tensor
         similarity=objective.similarity,
         temperature=objective.temperature,
         two_sided=objective.two_sided,
-        include_positive=objective.include_positive,
     )
 
 
@@ -75,12 +73,9 @@ def dense_classification(objective: Classification, encoder: Encoder, batch: Lab
     weight = torch.einsum("bd,cd->bc", h, rows).exp()
     if objective.bias is not None:
         weight = weight * objective.bias.exp()
-    if objective.log_prior is not None:
-        weight = weight * PRIOR
     chance = weight / weight.sum(dim=1, keepdim=True)
     seen = (1 - objective.noise) * chance + objective.noise / 9
     target = torch.eye(9, dtype=h.dtype)[batch.labels]
-    target = (1 - objective.smoothing) * target + objective.smoothing / 9
     return -(target * seen.log()).sum(dim=1).mean()
 
 
@@ -121,8 +116,8 @@ class Case:
         return objective, encoder.double()
 
 
-def info_nce(similarity: Any, two_sided: bool, include_positive: bool) -> Case:
-    made = InfoNCE(similarity, 0.5, two_sided, include_positive)
+def info_nce(similarity: Any, two_sided: bool) -> Case:
+    made = InfoNCE(similarity, 0.5, two_sided)
     return Case(lambda: made, Box(4), PAIRS, dense_info_nce)
 
 
@@ -136,12 +131,9 @@ def labels(kind: Callable[..., Any], space: Space, **options: Any) -> Case:
 
 CASES = {
     **{
-        f"InfoNCE {s} {'two-sided' if t else 'one-sided'} {'with' if p else 'without'} positive": (
-            info_nce(s, t, p)
-        )
+        f"InfoNCE {s} {'two-sided' if t else 'one-sided'}": info_nce(s, t)
         for s in SIMILARITIES
         for t in (False, True)
-        for p in (False, True)
     },
     "InfoNCE on a sphere": Case(InfoNCE, Sphere(4), PAIRS, dense_info_nce),
     **{f"AlignmentUniformity {s}": alignment(s) for s in SIMILARITIES},
@@ -151,20 +143,10 @@ CASES = {
     "C3": labels(Classification, Real(4), unit_prototypes=True),
     "C4": labels(Classification, Real(4)),
     "C4 bias": labels(Classification, Real(4), bias=True),
-    "C4 prior": labels(Classification, Real(4), prior=PRIOR),
-    "C4 smoothing": labels(Classification, Real(4), smoothing=0.3),
-    "C4 smoothing noise": labels(Classification, Real(4), smoothing=0.3, noise=0.2),
     "C4 noise": labels(Classification, Real(4), noise=0.8),
-    "C1 bias prior smoothing": labels(
-        Classification, Sphere(4), unit_prototypes=True, bias=True, prior=PRIOR, smoothing=0.3
-    ),
-    "C1 bias prior noise": labels(
-        Classification, Sphere(4), unit_prototypes=True, bias=True, prior=PRIOR, noise=0.1
-    ),
+    "C1 bias noise": labels(Classification, Sphere(4), unit_prototypes=True, bias=True, noise=0.1),
     "DIET": labels(InstanceDiscrimination, Sphere(4)),
-    "DIET unit prototypes smoothing": labels(
-        InstanceDiscrimination, Sphere(4), unit_prototypes=True, smoothing=0.3
-    ),
+    "DIET unit prototypes": labels(InstanceDiscrimination, Sphere(4), unit_prototypes=True),
     "TCL": labels(TimeContrastive, Real(4)),
     "TCL statistics": labels(TimeContrastive, Real(4), statistics=("square", "absolute")),
     "GCL": Case(lambda: GeneralizedContrastive(9, 4), Real(4), LABELLED, dense_generalized),

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from demix import Score, affine_r2, mean_correlation, orthogonal_r2
-from demix.metrics.isometry import isometry_error
+from demix.metrics.regression import isometry_error
 from score_maps import factors
 
 SCORES = [affine_r2, orthogonal_r2, mean_correlation, isometry_error]

@@ -10,7 +10,7 @@ from scipy.signal import lfilter
 
 from demix import DemixError, DemixWarning, affine_r2, all_scores, mean_correlation, probe
 from demix.metrics.blocks import exchangeable, sampling_of, warn_if_alike
-from demix.metrics.gaps import separated_predictability
+from demix.metrics.readout import separated_predictability
 from demix.metrics.registry import RECOVERY
 from demix.metrics.statistic import Statistic
 

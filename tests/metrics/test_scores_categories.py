@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -11,10 +13,14 @@ from sklearn.neighbors import NearestCentroid
 
 from demix import DemixError, all_scores
 from demix.metrics.blocks import exchangeable
-from demix.metrics.factors import categorical_columns
-from demix.metrics.gaps import mutual_information_gap, separated_predictability
-from demix.metrics.information import modularity
-from demix.metrics.readout import explicitness, linear_accuracy
+from demix.metrics.factors import check_factors
+from demix.metrics.information import modularity, mutual_information_gap
+from demix.metrics.readout import explicitness, linear_accuracy, separated_predictability
+
+
+def categories(table: Any) -> list[int]:
+    """The columns that are taken for categories."""
+    return np.flatnonzero(check_factors(np.zeros((len(table), 1)), table)[1].categorical).tolist()
 
 
 def kinds(samples: int = 1200, classes: int = 3, factors: int = 2) -> np.ndarray:
@@ -59,13 +65,13 @@ def test_the_rule_for_categories() -> None:
             random.integers(0, 3, size=300) / 2,
         ]
     )
-    assert categorical_columns(table) == [1, 3]
-    assert categorical_columns(table[:, [1, 3]].astype(int)) == [0, 1]
-    assert categorical_columns(torch.from_numpy(table)) == [1, 3]
-    assert categorical_columns(table[:, [0]] > 0) == [0]
+    assert categories(table) == [1, 3]
+    assert categories(table[:, [1, 3]].astype(int)) == [0, 1]
+    assert categories(torch.from_numpy(table)) == [1, 3]
+    assert categories(table[:, [0]] > 0) == [0]
     mixed = table.astype(object)
     mixed[:, 0] = np.where(table[:, 0] > 0, "up", "down")
-    assert categorical_columns(mixed) == [0, 1, 3]
+    assert categories(mixed) == [0, 1, 3]
 
 
 def test_the_rule_can_be_overruled() -> None:

@@ -13,7 +13,7 @@ from scipy.stats import pearsonr, spearmanr
 
 from demix import DemixError, mean_correlation
 from demix.metrics.blocks import exchangeable
-from demix.metrics.correlation import correlation_matrix
+from demix.metrics.correlation import correlate
 from score_maps import (
     dimensions,
     factors,
@@ -108,7 +108,7 @@ def test_correlation_matrix_agrees_with_scipy(
         s, z = np.round(3 * s), np.round(3 * z)
     scipy = {"pearson": pearsonr, "spearman": spearmanr}[method]
     expected = [[scipy(s[:, i], z[:, j])[0] for j in range(found)] for i in range(true)]
-    assert correlation_matrix(z, s, method=method) == pytest.approx(np.array(expected), abs=1e-9)
+    assert correlate(z, s, method=method) == pytest.approx(np.array(expected), abs=1e-9)
 
 
 @given(seed=seeds, dim=st.integers(1, 4))
@@ -138,12 +138,12 @@ def test_shuffled_latents_score_about_nothing(method: Any) -> None:
 def test_a_constant_latent_correlates_0(method: Any, constant: float) -> None:
     s = factors(0, 2)
     latents = np.column_stack([np.full(len(s), constant), s[:, 0]])
-    assert correlation_matrix(latents, s, method=method)[:, 0].tolist() == [0, 0]
+    assert correlate(latents, s, method=method)[:, 0].tolist() == [0, 0]
     assert mean_correlation(latents, s, method=method).per_factor == pytest.approx([1, 0])
 
 
 def test_an_unknown_method_is_refused() -> None:
     s = factors(0, 2)
-    for score in (correlation_matrix, mean_correlation):
+    for score in (correlate, mean_correlation):
         with pytest.raises(DemixError, match=r'"pearson" or "spearman", but got \'kendall\''):
             score(s, s, method="kendall")

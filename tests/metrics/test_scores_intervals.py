@@ -11,12 +11,12 @@ from sklearn.metrics import r2_score
 
 from demix import affine_r2, all_scores, mean_correlation
 from demix.metrics.blocks import exchangeable
-from demix.metrics.gaps import mutual_information_gap
-from demix.metrics.isometry import isometry_error
+from demix.metrics.information import mutual_information_gap
 from demix.metrics.readout import explicitness, linear_accuracy
-from demix.metrics.regression import orthogonality_error
+from demix.metrics.regression import isometry_error
 from demix.metrics.score import Meaning, scored
 from demix.metrics.statistic import Statistic, r2_of
+from demix.papers.reizinger2024.orthogonality import orthogonality_error
 from demix.papers.reizinger2024.prototypes import prototypes_r2
 
 
@@ -96,7 +96,7 @@ def test_a_mean_has_its_textbook_interval() -> None:
 
 @pytest.mark.usefixtures("few_nulls")
 def test_pairs_of_samples_vary_as_often_as_samples_are_drawn() -> None:
-    found = [isometry_error(*noisy(seed, 400, 3), similarity=2, seed=seed) for seed in range(60)]
+    found = [isometry_error(*noisy(seed, 400, 3), seed=seed) for seed in range(60)]
     scatter = np.std([float(score) for score in found])
     width = np.median([score.high - score.low for score in found])
     assert width == pytest.approx(2 * 1.96 * scatter, rel=0.4)

@@ -9,11 +9,14 @@ import pytest
 
 from demix import Score
 from demix.metrics.dci import dci
-from demix.metrics.gaps import mutual_information_gap, separated_predictability
-from demix.metrics.infomec import infomec
-from demix.metrics.information import modularity
-from demix.metrics.readout import explicitness, linear_accuracy
-from demix.metrics.votes import beta_vae_score, factor_vae_score
+from demix.metrics.information import infomec, modularity, mutual_information_gap
+from demix.metrics.readout import (
+    beta_vae_score,
+    explicitness,
+    factor_vae_score,
+    linear_accuracy,
+    separated_predictability,
+)
 from score_maps import invertible, signed_permutation, turn
 
 SAMPLES = 800

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from demix.metrics.dci import completeness_of, disentanglement_of
-from demix.metrics.infomec import infocompactness_of, infomodularity_of
-from demix.metrics.information import modularity_of
+from demix.metrics.information import infocompactness_of, infomodularity_of, modularity_of
 
 # Factors down, latents across.
 DIAGONAL = 5 * np.eye(5)

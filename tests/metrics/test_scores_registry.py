@@ -8,7 +8,7 @@ import pytest
 from demix import DemixError, Score, all_scores, mean_correlation
 from demix.metrics import registry
 from demix.metrics.dci import dci
-from demix.metrics.infomec import infomec
+from demix.metrics.information import infomec
 
 NUMBERS = {
     "affine_r2",

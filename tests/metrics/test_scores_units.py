@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from demix import all_scores, probe
-from demix.metrics.isometry import isometry_error
-from demix.metrics.regression import orthogonal_r2, orthogonality_error
+from demix.metrics.regression import isometry_error, orthogonal_r2
+from demix.papers.reizinger2024.orthogonality import orthogonality_error
 from demix.papers.reizinger2024.prototypes import prototypes_r2
 
 # Scores that know one scale for all columns.

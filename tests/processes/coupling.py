@@ -17,7 +17,7 @@ class CouplingMixing(Mixing):
     """
 
     def __init__(self, dim: int, *, seed: int, layers: int = 4, hidden: int = 32) -> None:
-        self._set_dim(dim, 2)
+        self.dim_in = self.dim_out = dim
         self.passed = dim // 2
         generator = torch.Generator().manual_seed(seed)
 

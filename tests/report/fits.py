@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from demix.data.data import as_data
+from demix.report.training import training_sections
 
 GAIN = {"bits": 2.0, "low": 1.8, "high": 2.1, "ceiling": 9.0, "loss": 4.85}
 GAIN |= {"sharpness": 0.9, "p_value": 0.01}
@@ -29,6 +30,11 @@ def blocks(page, kind) -> list[Any]:
 def titles(page) -> list[str]:
     """Return the titles of the sections."""
     return [section.title for section in page.sections]
+
+
+def curve(*arguments: Any, **options: Any) -> Any:
+    """Return the figure about training."""
+    return training_sections(*arguments, **options)[0].body[0].figure
 
 
 def about(rows: int = 400, **changed: Any) -> dict[str, Any]:

@@ -8,7 +8,8 @@ import numpy as np
 from fits import GAIN, blocks, titles
 
 from demix.report.blocks import Facts, Figure, Table
-from demix.report.consensus import consensus_page, stability_dots
+from demix.report.consensus import consensus_page
+from demix.report.figures import interval_dots
 from demix.report.page import render
 
 
@@ -72,5 +73,5 @@ def test_of_many_dimensions_some_are_compared():
 
 
 def test_an_r2_far_below_zero_does_not_squeeze_the_rest():
-    figure = stability_dots(["a"], [-50.0], [-80.0], [-20.0], [-0.1], threshold=0.8)
+    figure = interval_dots(["a"], [-50.0], [-80.0], [-20.0], title="R²", line=0.8, null=[-0.1])
     assert tuple(figure.layout.xaxis.range) == (-1.04, 1.04)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from fits import curve
 
 from demix.report.figures import correlation_heatmap, recovered_scatter
 from demix.report.style import PALETTE
-from demix.report.training import training_curve, training_sections
+from demix.report.training import training_sections
 
 
 def titles(figure) -> list[str]:
@@ -55,7 +56,7 @@ def test_training_curve_leaves_gaps_out_and_draws_the_optimum():
         {"step": 10, "seconds": None, "loss": float("nan"), "score": 50.0},
         {"step": 20, "seconds": 2.0, "loss": 5.0, "optimum": 4, "score": 90.0},
     ]
-    by_name = {trace.name: trace for trace in training_curve(history).data}
+    by_name = {trace.name: trace for trace in curve(history).data}
     assert by_name["loss"].x.tolist() == [0, 20]
     assert by_name["lowest possible loss"].y.tolist() == [4, 4]
     assert by_name["R²"].y.tolist() == [50, 90]
@@ -63,7 +64,7 @@ def test_training_curve_leaves_gaps_out_and_draws_the_optimum():
 
 
 def test_training_curve_without_scores_is_one_panel():
-    figure = training_curve([{"step": 0, "seconds": 0.0, "loss": 1.0}])
+    figure = curve([{"step": 0, "seconds": 0.0, "loss": 1.0}])
     assert len(figure.data) == 1
     assert "yaxis2" not in figure.layout
     assert training_sections([{"step": 0, "seconds": 0.0, "loss": None}]) == []

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fits import GAIN, HISTORY, about, blobs, blocks, fit, titles
+from fits import GAIN, HISTORY, about, blobs, blocks, curve, fit, titles
 
 from demix._support.errors import DemixError
 from demix.report.blocks import Facts, Figure, Gallery, Table, Text, Verdict
@@ -16,7 +16,6 @@ from demix.report.examples import nearest_examples
 from demix.report.figures import pair_plot, time_courses
 from demix.report.fit import fit_page
 from demix.report.page import render
-from demix.report.training import training_curve
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(1)'>"
 
@@ -67,13 +66,13 @@ def test_only_the_facts_of_the_fit_are_needed():
 
 
 def test_the_training_figure_holds_a_guess_and_the_step_that_was_kept():
-    by_name = {trace.name: trace for trace in training_curve(HISTORY, 300, guess=6.24).data}
+    by_name = {trace.name: trace for trace in curve(HISTORY, 300, guess=6.24).data}
     assert by_name["held-out loss"].x.tolist() == [0, 200, 300, 400]
     assert by_name["training loss"].x.size == 5
     assert set(by_name["a guess"].y) == {6.24}
     assert by_name["kept: step 300"].x.tolist() == [300, 300]
     one_held_out_loss = [{"step": 5, "seconds": None, "loss": None, "validation": 1.0}]
-    assert [trace.name for trace in training_curve(one_held_out_loss).data] == ["held-out loss"]
+    assert [trace.name for trace in curve(one_held_out_loss).data] == ["held-out loss"]
 
 
 def test_pair_plot_draws_some_points_but_counts_and_correlates_all():

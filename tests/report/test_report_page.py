@@ -102,24 +102,6 @@ def test_pictures_share_no_ids_and_bring_neither_links_nor_style_sheets():
     assert len(html) < 60_000
 
 
-@pytest.mark.parametrize(
-    ("svg", "message"),
-    [
-        ("not xml", "XML is broken"),
-        ('<g viewBox="0 0 1 1"/>', "svg element with a viewBox"),
-        ("<svg/>", "viewBox"),
-        ('<svg viewBox="0 0 1 1"><script>alert(1)</script></svg>', "<script>"),
-        ('<svg viewBox="0 0 1 1"><foreignObject/></svg>', "<foreignObject>"),
-        ('<svg viewBox="0 0 1 1" onload="alert(1)"/>', "onload"),
-        ('<svg viewBox="0 0 1 1"><use href="http://example.org/#a"/></svg>', "href"),
-        ('<svg viewBox="0 0 1 1"><g style="fill: url(http://example.org)"/></svg>', "style"),
-    ],
-)
-def test_a_picture_that_could_act_or_reach_outside_is_refused(svg, message):
-    with pytest.raises(DemixError, match=message):
-        Picture(svg, "", alt="")
-
-
 def test_rendering_is_repeatable(run):
     assert render(recovery_page(**run)) == render(recovery_page(**run))
 

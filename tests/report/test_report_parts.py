@@ -6,29 +6,26 @@ import math
 
 import numpy as np
 import pytest
-from fits import GAIN, titles
+from fits import GAIN, curve, titles
 
 from demix import all_scores
-from demix.report.bars import bars_svg
-from demix.report.blocks import Example, Gallery, Page, Section, Table, Text
+from demix.report.blocks import Example, Gallery, Page, Section, Table, Text, inline_svg
 from demix.report.checkup import checkup_page
 from demix.report.compare import compare_page
-from demix.report.consensus import stability_dots
 from demix.report.examples import nearest_examples
 from demix.report.figures import (
     correlation_heatmap,
+    interval_dots,
     pair_plot,
     recovered_scatter,
     time_courses,
 )
 from demix.report.fit import fit_page
 from demix.report.page import render, write_page
-from demix.report.probe import probe_page
+from demix.report.probe import bars_svg, probe_page
 from demix.report.records import gain_of, thinned
 from demix.report.recovery import recovery_page
 from demix.report.style import number, shown
-from demix.report.svg import inline_svg
-from demix.report.training import training_curve
 
 NAMES = ["a", "b", "c"]
 ENDS = {"value": 0.8, "low": 0.7, "high": 0.9}
@@ -101,10 +98,10 @@ def test_images_stand_in_the_order_of_their_latent():
 
 
 def test_lines_and_dots_have_names():
-    dots = stability_dots(["a"], [0.9], [0.8], [0.95], [0.1], threshold=0.8)
+    dots = interval_dots(["a"], [0.9], [0.8], [0.95], title="R²", line=0.8, null=[0.1])
     assert [trace.name for trace in dots.data] == ["runs", "shuffled rows"]
     history = [{"step": 0, "seconds": 0.0, "loss": 6.2, "validation": 6.3}]
-    names = [trace.name for trace in training_curve(history, guess=6.9).data]
+    names = [trace.name for trace in curve(history, guess=6.9).data]
     assert names == ["a guess", "training loss", "held-out loss"]
 
 

@@ -25,7 +25,9 @@ from walks import TINY, sphere_walk
 
 
 def vectors(count: int, d: int = 5, *, flat: bool = False) -> torch.Tensor:
-    return cluster_vectors(Uniform(Sphere(d)), count, seed=0, flat=flat)
+    drawn = cluster_vectors(Uniform(Sphere(d)), count, seed=0)
+    drawn[:, 0] = 0.5 if flat else drawn[:, 0]
+    return drawn
 
 
 def labels(space, *, unit=False, **settings):

@@ -62,7 +62,7 @@ def assert_equal(found: dict[str, torch.Tensor], whole: dict[str, torch.Tensor])
     "objective",
     [
         InfoNCE(),
-        InfoNCE(similarity=1.0, two_sided=False, include_positive=False),
+        InfoNCE(similarity=1.0, two_sided=False),
         InfoNCE(within=8),
         ShapedInfoNCE(3, learn_shape=True).double(),
     ],

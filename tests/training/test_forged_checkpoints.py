@@ -17,7 +17,6 @@ from demix import (
     DemixError,
     DemixWarning,
     Encoder,
-    InstanceDiscrimination,
     Recipe,
     Sphere,
     train,
@@ -26,11 +25,6 @@ from demix.training.checkpoints import _MARK, _read, _sealed, checkpoint_files, 
 from small_processes import sphere_labels
 
 SPHERE, LABELS = Sphere(2), sphere_labels()
-OBJECTIVES = {
-    False: lambda: Classification(20, 2),
-    True: lambda: InstanceDiscrimination(20, 2, sampled=5),
-}
-
 
 pytestmark = pytest.mark.usefixtures("all_checkpoints")
 
@@ -49,7 +43,7 @@ def in_time():
     signal.signal(signal.SIGALRM, before)
 
 
-def run(path=None, *, stop_at: int | None = None, lazy: bool = False, plant=None) -> torch.Tensor:
+def run(path=None, *, stop_at: int | None = None, plant=None) -> torch.Tensor:
     """Train for 12 steps, or for some of them, and return all weights."""
 
     def cut(step, record):
@@ -62,8 +56,8 @@ def run(path=None, *, stop_at: int | None = None, lazy: bool = False, plant=None
     train(
         encoder,
         LABELS.sample,
-        OBJECTIVES[lazy](),
-        Recipe(steps=12, batch=8, lazy_prototypes=lazy),
+        Classification(20, 2),
+        Recipe(steps=12, batch=8),
         eval_every=3,
         callback=cut,
         validate=lambda encoder: float(encoder.body[0].weight.square().sum()),
@@ -94,13 +88,6 @@ def first(tensors, start: str, end: str = "") -> str:
 def test_a_checkpoint_that_is_sealed_again_as_it_was_is_taken(cut):
     forge(cut, lambda tensors, facts: None)
     assert torch.equal(run(cut), run())
-
-
-@pytest.mark.parametrize("lazy", [False, True])
-def test_so_is_that_of_rows_that_are_updated_lazily(tmp_path, lazy):
-    path = tmp_path / "checkpoint.safetensors"
-    run(path, stop_at=10, lazy=lazy)
-    assert torch.equal(run(path, lazy=lazy), run(lazy=lazy))
 
 
 def put(start: str, value, end: str = ""):

@@ -57,9 +57,9 @@ def test_rates_are_a_share_of_the_peak_that_never_jumps(steps, warmup, decay):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"steps": 0}, "0 steps"),
-        ({"steps": -3}, "-3 steps"),
-        ({"batch": 1}, "of 1"),
+        ({"steps": 0}, "steps of .* at least 1, but got 0"),
+        ({"steps": -3}, "but got -3"),
+        ({"batch": 1}, "batch of .* at least 2, but got 1"),
         ({"optimizer": "sgd"}, "'sgd'"),
     ],
 )

@@ -28,7 +28,6 @@ CASES = {
     "pairs, both": (PAIRS, InfoNCE, {"optimizer": "muon_last"}),
     "labels": (LABELS, lambda: Classification(20, 2, bias=True), {}),
     "sampled": (LABELS, lambda: InstanceDiscrimination(20, 2, sampled=5), {}),
-    "lazy": (LABELS, lambda: InstanceDiscrimination(20, 2, sampled=5), {"lazy_prototypes": True}),
 }
 every_case = pytest.mark.parametrize("name", CASES)
 pytestmark = pytest.mark.usefixtures("all_checkpoints")

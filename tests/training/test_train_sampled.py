@@ -1,8 +1,6 @@
-"""Training on sampled prototypes: as good as on all, and lazily without touching the others."""
+"""Training on sampled prototypes: as good as on all of them."""
 
 from __future__ import annotations
-
-from itertools import pairwise
 
 import pytest
 import torch
@@ -10,10 +8,7 @@ import torch
 from demix import (
     Classification,
     ClusterProcess,
-    DemixError,
     Encoder,
-    InfoNCE,
-    InstanceDiscrimination,
     Real,
     Recipe,
     affine_r2,
@@ -33,10 +28,10 @@ def few_labels(size: int, *, generator: torch.Generator) -> Labelled:
     return Labelled(x, x, labels, labels)
 
 
-def rows_after_each_step(lazy: bool, **options: object) -> tuple[list[torch.Tensor], list[set]]:
+def rows_after_each_step() -> tuple[list[torch.Tensor], list[set]]:
     """Return the table before and after each step, and which prototypes took part in it."""
     torch.manual_seed(0)
-    objective = Classification(ROWS, 2, sampled=DRAWN, **options)
+    objective = Classification(ROWS, 2, sampled=DRAWN)
     objective.draws.manual_seed(0)
     draws = torch.Generator().manual_seed(0)
     tables, parts = [objective.weight.detach().clone()], []
@@ -48,7 +43,7 @@ def rows_after_each_step(lazy: bool, **options: object) -> tuple[list[torch.Tens
         return batch
 
     # The table is kept as it is, so that its steps can be compared with it.
-    recipe = Recipe(steps=STEPS, batch=4, lazy_prototypes=lazy, whiten=False, initialise=False)
+    recipe = Recipe(steps=STEPS, batch=4, whiten=False, initialise=False)
     train(
         Encoder(2, Real(2), hidden=(8,)),
         sample,
@@ -63,57 +58,15 @@ def moved(before: torch.Tensor, after: torch.Tensor) -> set[int]:
     return set((before != after).any(dim=1).nonzero()[:, 0].tolist())
 
 
-@pytest.mark.parametrize("options", [{}, {"unit_prototypes": True, "bias": True}])
-def test_lazily_only_prototypes_that_took_part_and_their_moments_are_touched(monkeypatch, options):
-    made = []
-
-    class Kept(torch.optim.SparseAdam):
-        def __init__(self, *args, **settings):
-            super().__init__(*args, **settings)
-            made.append(self)
-
-    monkeypatch.setattr(torch.optim, "SparseAdam", Kept)
-    tables, parts = rows_after_each_step(lazy=True, **options)
-    for (before, after), part in zip(pairwise(tables), parts, strict=True):
-        assert moved(before, after) == part
-    (optimizer,) = made
-    assert len(optimizer.state) == 1 + ("bias" in options)
-    for state in optimizer.state.values():
-        for moment in (state["exp_avg"], state["exp_avg_sq"]):
-            still = torch.zeros_like(moment).reshape(ROWS, -1)
-            assert moved(still, moment.reshape(ROWS, -1)) == set.union(*parts)
-
-
-def test_by_default_prototypes_move_on_after_the_step_they_took_part_in():
-    tables, parts = rows_after_each_step(lazy=False)
+def test_prototypes_move_on_after_the_step_they_took_part_in():
+    tables, parts = rows_after_each_step()
     assert moved(tables[1], tables[2]) == parts[0] | parts[1]
     assert moved(tables[2], tables[3]) == parts[0] | parts[1] | parts[2]
 
 
-@pytest.mark.parametrize("lazy", [False, True])
-def test_the_same_seed_gives_the_same_prototypes_to_the_bit(lazy):
-    first, again = (rows_after_each_step(lazy)[0][-1] for _ in range(2))
+def test_the_same_seed_gives_the_same_prototypes_to_the_bit():
+    first, again = (rows_after_each_step()[0][-1] for _ in range(2))
     assert torch.equal(first, again)
-
-
-@pytest.mark.parametrize("objective", [InfoNCE(), Classification(ROWS, 2)])
-def test_lazy_prototypes_without_sampled_ones_are_refused_before_anything_changes(objective):
-    encoder = Encoder(2, Real(2), hidden=(8,))
-    before = torch.nn.utils.parameters_to_vector(encoder.parameters()).clone()
-    with pytest.raises(
-        DemixError, match=f"needs sampled prototypes.*but got {type(objective).__name__} "
-    ):
-        train(encoder, few_labels, objective, Recipe(steps=1, batch=4, lazy_prototypes=True))
-    assert torch.equal(torch.nn.utils.parameters_to_vector(encoder.parameters()), before)
-
-
-def test_one_objective_can_be_trained_lazily_and_then_exactly():
-    objective = InstanceDiscrimination(ROWS, 2, sampled=DRAWN)
-    encoder = Encoder(2, Real(2), hidden=(8,))
-    for lazy in (True, False):
-        before = objective.weight.detach().clone()
-        train(encoder, few_labels, objective, Recipe(steps=1, batch=4, lazy_prototypes=lazy))
-        assert moved(before, objective.weight.detach())
 
 
 @pytest.fixture(scope="module")
@@ -121,11 +74,11 @@ def clusters() -> ClusterProcess:
     return sphere_labels(classes=100, draws=50)
 
 
-def score(clusters: ClusterProcess, *, sampled: int | None, lazy: bool = False) -> float:
+def score(clusters: ClusterProcess, *, sampled: int | None) -> float:
     torch.manual_seed(0)
     encoder = Encoder(2, Real(2), hidden=(32,) * 3)
     objective = Classification(100, 2, sampled=sampled)
-    train(encoder, clusters.sample, objective, Recipe(steps=300, batch=512, lazy_prototypes=lazy))
+    train(encoder, clusters.sample, objective, Recipe(steps=300, batch=512))
     batch = clusters.sample(8192, generator=torch.Generator().manual_seed(7))
     with torch.no_grad():
         return float(affine_r2(encoder(batch.x), batch.z))
@@ -135,7 +88,6 @@ def test_half_of_the_prototypes_invert_the_process_about_as_well_as_all(clusters
     exact = score(clusters, sampled=None)
     assert exact > 0.98
     assert score(clusters, sampled=50) > exact - 0.01
-    assert score(clusters, sampled=50, lazy=True) > exact - 0.01
 
 
 _MILLION = """

@@ -24,6 +24,8 @@ LOCK = ".demix.lock"
 _TORN = re.compile(r"\.demix-(?P<host>.*)-(?P<process>\d+)-[0-9a-f]{16}\.tmp")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a full disk and a limit on the size of files give."""
+# What tells each file that this process has written from others.
+_WRITTEN: set[tuple[int, int, int] | None] = set()
 # Some systems lack these: a pipe is then opened like a file, and a link is followed.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
@@ -63,11 +65,7 @@ def is_there(path: Path) -> bool:
 
 
 def open_own(path: Path, flags: int) -> int:
-    """Open a file that demix writes for reading and writing; refuse all but a regular file.
-
-    A link, which may point anywhere, is not followed. A file with a second hard link may belong to
-    somebody else.
-    """
+    """Open a file that demix writes; refuse links, and a file whose second name is another's."""
     try:
         opened = os.open(path, os.O_RDWR | os.O_CLOEXEC | _NO_FOLLOW | _NO_WAIT | flags, 0o666)
     except OSError as error:
@@ -112,9 +110,8 @@ def changed(source: str | Path) -> DemixError:
 def write_atomic(path: str | Path, data: str | bytes, *, before: Path | None = None) -> Path:
     """Write ``data`` to ``path``: afterwards there is the old file or the new one, never a mix.
 
-    Missing folders are made, text is written in UTF-8, and the data are on the disk when this
-    returns. The old file goes to ``before``, in the same folder; a crash in between leaves only
-    that one. Errors of the operating system become a :class:`DemixError`.
+    Missing folders are made, and the data are on the disk when this returns. The old file goes to
+    ``before``, in the same folder; a crash in between leaves only that one.
     """
     path = Path(path)
     # Names of files may hold bytes that are no letters; they are written as \\udc80 and the like.
@@ -126,10 +123,9 @@ def write_atomic(path: str | Path, data: str | bytes, *, before: Path | None = N
 
 @contextmanager
 def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
-    """Give an array of float32 to be filled, which may be larger than memory.
+    """Give an array of float32 to be filled, of any size, which is then the ``.npy`` file ``path``.
 
-    Afterwards ``path`` is an ``.npy`` file of it, or as it was if filling it failed. Disk space is
-    allocated at once: if a disk fills up under a memory map, the kernel kills the process.
+    Disk space is allocated at once: if a disk fills up under a map, the kernel kills the process.
     """
     about = {"descr": "<f4", "fortran_order": False, "shape": shape}
     with _replacing(Path(path), None) as file:
@@ -142,6 +138,25 @@ def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
         array = np.memmap(file, dtype="<f4", mode="r+", offset=start, shape=shape)
         yield array
         array.flush()
+
+
+def identity(path: Path) -> tuple[int, int, int] | None:
+    """Return what tells a file from another one of its name; None if there is none."""
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def is_own(path: Path) -> bool:
+    """Whether this process has written a file, to which nobody has written since."""
+    return identity(path) in _WRITTEN
+
+
+def came_meanwhile(path: Path) -> DemixError:
+    """Return the error of a file that somebody else has put where demix writes."""
+    return _in_the_way(path, "a file that was written meanwhile")
 
 
 def refused(path: Path, error: OSError) -> DemixError:
@@ -194,32 +209,24 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
         for place in filter(None, (path, before)):
             with suppress(FileNotFoundError):
                 check_own(place.lstat(), place)
-        there = _identity(path)
+        there = identity(path)
         opened = open_own(temporary, os.O_CREAT | os.O_EXCL)
         try:
             with os.fdopen(opened, "w+b") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            if _identity(path) != there:
-                raise _in_the_way(path, "a file that was written meanwhile")
+            if identity(path) != there:
+                raise came_meanwhile(path)
             if before is not None and path.exists():
                 path.replace(before)
             temporary.replace(path)
+            _WRITTEN.add(identity(path))
             _sync_folder(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise refused(path, error) from error
-
-
-def _identity(path: Path) -> tuple[int, int, int] | None:
-    """Return what tells a file from another one of its name; None if there is none."""
-    try:
-        found = path.lstat()
-    except FileNotFoundError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _sync_folder(folder: Path) -> None:
@@ -240,7 +247,7 @@ def _runs(process: str) -> bool:
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):  # it is another user's, or no number of a process
-        return True
+        pass
     return True
 
 

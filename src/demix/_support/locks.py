@@ -18,10 +18,9 @@ _START = b'{"process": '
 
 @contextmanager
 def lock_folder(folder: str | Path) -> Iterator[Path]:
-    """Lock an existing folder for this run; raise with the name of the holder if it is locked.
+    """Lock a folder until this process ends in any way; raise with who holds it if it is locked.
 
-    The kernel releases the lock when the process ends in any way, even by kill -9. Temporary files
-    of killed runs are removed first.
+    Temporary files of killed runs are removed first.
     """
     folder = Path(folder)
     locked = _lock(folder)

@@ -20,11 +20,9 @@ _UNREADABLE = (OSError, LookupError, ValueError)
 
 
 def check_memory(needed: float, what: str, advice: str) -> None:
-    """Raise :class:`DemixError` if something, ``what``, will not fit into memory.
+    """Raise :class:`DemixError` if ``what`` will not fit into memory; ``advice`` says what helps.
 
-    ``needed`` are roughly the bytes that it will take on top of what this process has already. A
-    third is added for the error of the estimate, and 100 MiB for libraries. ``advice`` says how to
-    take less.
+    ``needed`` are roughly the bytes that it takes on top of what this process has already.
     """
     enough = _SAFETY * needed + _BASE
     room, limit = min(_limits())

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, reason
 from demix._support.files import is_temporary, kind_of, open_regular
 
 # The largest marker that is read; a stranger's file may have any size.
@@ -28,9 +28,8 @@ def claim_folder(
 ) -> Path:
     """Return ``path`` as a folder to write to: new, empty, or one that was written to before.
 
-    A folder was written to before if it holds the file ``marker``; its JSON names ``command`` in
-    its provenance, if that is given. Any other folder is refused, and one in which some of
-    ``inputs`` lie: nothing of the user's is overwritten. Missing folders are made.
+    The latter holds the file ``marker``, whose provenance names ``command``, and none of
+    ``inputs``. Any other folder is refused. Missing folders are made.
     """
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
@@ -38,14 +37,13 @@ def claim_folder(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         present = any(not is_temporary(file) for file in folder.iterdir())
-        writable = os.access(folder, os.W_OK | os.X_OK)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError("permission denied")
     except OSError as error:
-        reason = error.strerror or error
         raise DemixError(
-            f"Cannot use {folder} for the output: {reason}; choose a folder you may write to."
+            f"Cannot use {folder} for the output: {reason(error)}; choose a folder you may write "
+            "to."
         ) from error
-    if not writable:
-        raise DemixError(f"Cannot write to {folder}: permission denied; choose another folder.")
     if present and not _is_ours(folder / marker, command):
         source = f" of '{command}'" if command else ""
         raise DemixError(
@@ -84,9 +82,8 @@ def claim_file(
 ) -> None:
     """Raise :class:`DemixError` if a file, which users call ``option``, must not be written.
 
-    Its name must end in ``suffix``, in a folder that exists. ``inputs``, files and folders, are
-    never replaced. With ``overwrite`` an earlier result is, which has ``start`` among its first
-    bytes; nothing else is.
+    Its name must end in ``suffix``, in a folder that exists. ``inputs`` are never replaced; with
+    ``overwrite`` an earlier result is, which has ``start`` among its first bytes.
     """
     if file.suffix.lower() != suffix or not file.parent.is_dir():
         raise DemixError(

@@ -1,18 +1,13 @@
 """Where a result comes from: versions, machine and commit."""
 
-import hashlib
 import os
 import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 _LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
@@ -44,20 +39,6 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def digest_of(parts: Iterable[Any]) -> str:
-    """Return the SHA-256 of arrays or lists of words, with their types and shapes.
-
-    >>> digest_of([[1, 2], ["a"]]) == digest_of([[1, 2], ["b"]])
-    False
-    """
-    digest = hashlib.sha256()
-    for part in parts:
-        array = np.ascontiguousarray(part)
-        digest.update(f"{array.dtype.str} {array.shape}".encode())
-        digest.update(array.reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
 
 
 def _commit() -> str | None:

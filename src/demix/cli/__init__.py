@@ -9,11 +9,11 @@ from importlib import import_module
 
 from demix._support.errors import DemixError
 
-# In the order in which the help lists them.
-COMMANDS = (
-    *("demo", "fit", "consensus", "transform", "report", "checkup", "compare"),
-    *("evaluate", "probe", "export", "list", "reproduce", "download", "render"),
-)
+# In the order in which the help lists them, with the room that adds them.
+_OWN = "demo fit consensus transform report checkup compare evaluate probe export"
+_OF_PAPERS = "list reproduce download render"
+COMMANDS = {name: "cli" for name in _OWN.split()}
+COMMANDS |= {name: "papers.commands" for name in _OF_PAPERS.split()}
 # Environment variables that are whole numbers, with the least value and the most digits.
 _SETTINGS = (
     *(("COLUMNS", 20, 4), ("LINES", 1, 4), ("TERMINAL_WIDTH", 20, 4), ("SOURCE_DATE_EPOCH", 0, 11)),
@@ -37,9 +37,8 @@ def _command() -> None:
     from demix.cli.options import app
 
     # The help lists all commands; any other use needs one.
-    asked = [argument for argument in sys.argv[1:2] if argument in COMMANDS]
-    for command in asked or COMMANDS:
-        import_module(f"demix.cli.{command}")
+    for command in [name for name in sys.argv[1:2] if name in COMMANDS] or COMMANDS:
+        import_module(f"demix.{COMMANDS[command]}.{command}")
     app()
 
 

@@ -7,50 +7,37 @@ from typing import Annotated, Any
 import typer
 
 from demix._support.errors import DemixError
-from demix.cli.options import (
-    AsJson,
-    Columns,
-    FitFolder,
-    Header,
-    Key,
-    LabelsFile,
-    Overwrite,
-    PairsFile,
-    app,
-    check_given,
-    column_names,
-)
+from demix.cli import options
 
 _COLOURS = {"pass": "green", "warn": "yellow", "fail": "red", "skipped": "dim"}
 
 
-@app.command(epilog="Example:  demix checkup model series.npy --out check")
+@options.app.command(epilog="Example:  demix checkup model series.npy --out check")
 def checkup(
-    model: FitFolder,
+    model: options.FitFolder,
     data: Annotated[Path, typer.Argument(help="The rows it was fitted to, or new ones.")],
     out: Annotated[Path, typer.Option(help="Folder for checkup.json and checkup.html.")],
-    pairs: PairsFile = None,
-    labels: LabelsFile = None,
-    key: Key = None,
-    columns: Columns = None,
-    header: Header = "auto",
+    pairs: options.PairsFile = None,
+    labels: options.LabelsFile = None,
+    key: options.Key = None,
+    columns: options.Columns = None,
+    header: options.Header = "auto",
     refits: Annotated[
         bool, typer.Option(help="Fit three times more, to check dimension and stability.")
     ] = True,
     seed: Annotated[int, typer.Option(help="Seed of the simulated nulls.")] = 0,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    overwrite: options.Overwrite = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Check the assumptions that a model relies on: pass, warn or fail for each.
 
     Ends with the equivalence class that is supported, by which theorem, and the sentence for a
     paper. Uses held-out rows only.
     """
-    check_given(model, data, pairs, labels)
+    options.check_given(model, data, pairs, labels)
     from rich.table import Table
     from rich.text import Text
 
-    from demix._support.provenance import provenance
     from demix.cli.claims import claimed
     from demix.cli.console import console, print_json, print_lines
     from demix.cli.models import open_fit, read_like
@@ -60,35 +47,27 @@ def checkup(
     from demix.estimators.models import load_model
 
     demixer = load_model(model)
-    rows = read_like(open_fit(model), data, key=key, columns=column_names(columns), header=header)
+    rows = read_like(open_fit(model), data, key=key, columns=columns, header=header)
     for kind, file in (("labels", labels), ("pairs", pairs)):
         if file is not None and demixer.supervision != kind:
             raise DemixError(f"{model} was not fitted to {kind}, but got --{kind}; leave it out.")
-    targets: dict[str, Any] = {}
-    if labels is not None:
-        targets["y"] = read_labels(labels).as_given()
-    elif demixer.supervision == "labels":
+    if labels is None and demixer.supervision == "labels":
         raise DemixError(f"{model} was fitted to labels; give those of {data} with --labels.")
-    if pairs is not None:
-        targets["positives"] = read_pairs(pairs, len(rows))
+    targets: dict[str, Any] = {}
+    targets |= {} if labels is None else {"y": read_labels(labels).as_given()}
+    targets |= {} if pairs is None else {"positives": read_pairs(pairs, len(rows))}
     inputs, about = [model, data, pairs, labels], {"data file": data.name, "data": rows.digest()}
     with (
         claimed("checkup", out, "checkup.json", inputs, overwrite=overwrite, about=about) as claim,
         counting_bar(console(errors=True)) as count,
     ):
         begun, total = itertools.count(), 4 if refits else 1
-        found = check_assumptions(
-            demixer,
-            rows,
-            refits=refits,
-            seed=seed,
-            callback=lambda what: count(next(begun), total, what),
-            **targets,
-        )
+        targets["callback"] = lambda what: count(next(begun), total, what)
+        found = check_assumptions(demixer, rows, refits=refits, seed=seed, **targets)
         claim.begin()
         title, page = f"Check-up of {model.name}", claim.folder / "checkup.html"
         found.report(page, title=title, provenance=claim.origin)
-        result = {**found.to_dict(), "provenance": {**claim.origin, **provenance()}}
+        result = {**found.to_dict(), "provenance": claim.provenance}
         claim.finish(result)
     if as_json:
         print_json(result)

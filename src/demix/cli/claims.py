@@ -13,13 +13,23 @@ from typing import Any
 from typer import Exit
 
 from demix._support.errors import DemixError
-from demix._support.files import is_os_error, is_temporary, stamp_of, write_atomic
+from demix._support.files import (
+    came_meanwhile,
+    identity,
+    is_os_error,
+    is_own,
+    is_temporary,
+    stamp_of,
+    write_atomic,
+)
 from demix._support.locks import lock_folder
 from demix._support.outputs import ARRAY, PAGE, claim_folder, read_marker, refuse_other, tidied
 from demix._support.process_group.group import LostRank
+from demix._support.provenance import provenance
 from demix.cli import ignore_interrupts
 from demix.cli.console import console
 from demix.encoders.files import refuse_other_model
+from demix.report.static import FIGURE_MARK
 
 _UNFINISHED = "unfinished"
 # Files that several commands write, and what is among their first bytes.
@@ -28,19 +38,36 @@ _MARKS = {
     "model.safetensors": b'"dtype"',
     "report.html": PAGE,
     "checkup.html": PAGE,
+    "figure.svg": FIGURE_MARK,
+    "figure.png": FIGURE_MARK,
 }
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A folder that is locked for one result, the JSON file that marks it, and its origin."""
+    """A folder that is locked for one result, the JSON file that marks it, and its origin.
+
+    ``there`` tells which files of results it held before.
+    """
 
     folder: Path
     marker: str
     origin: Mapping[str, str]
+    there: frozenset[object]
+
+    @property
+    def provenance(self) -> dict[str, str | int]:
+        """The origin, versions and machine."""
+        return {**self.origin, **provenance()}
 
     def begin(self) -> None:
-        """Mark the result as unfinished; an earlier one keeps its numbers until it is finished."""
+        """Mark the result as unfinished; an earlier one keeps its numbers until it is finished.
+
+        What somebody else has put in the place of a result since it was claimed is refused.
+        """
+        for file in _results(self.folder, self.marker):
+            if identity(file) not in self.there and not is_own(file):
+                raise came_meanwhile(file)
         before = read_marker(self.folder / self.marker)
         self.finish({"provenance": self.origin, **(before or {}), _UNFINISHED: True})
 
@@ -61,13 +88,12 @@ def claimed(
     leftovers: Sequence[str] = (),
     resumes: bool = False,
 ) -> Iterator[Claim]:
-    """Lock a folder for the result of a command.
+    """Lock a folder for the result of a command; ``about`` is what else its origin tells.
 
     A finished result is replaced only with ``overwrite``, and never if an input lies in the folder.
-    Refused input leaves everything unchanged, without ``leftovers`` that may exist by then; if some
-    other file was written already, the result stays marked as unfinished. Ctrl-C, a lost rank and a
-    full disk leave files from which a second try continues; after Ctrl-C only that of a command
-    that ``resumes``. ``about`` is what the origin tells besides the command.
+    Refused input leaves everything unchanged, without ``leftovers`` that may exist by then, unless
+    some other file was written already. A lost rank, a full disk and, of a command that
+    ``resumes``, Ctrl-C leave files from which a second try continues.
     """
     command = f"demix {command}"
     given = [place for place in inputs if place is not None]
@@ -75,12 +101,13 @@ def claimed(
         folder = claim_folder(out, marker, command=command, inputs=given)
         with lock_folder(folder):
             before = _before(folder, marker, command, overwrite)
-            for place in (folder, *folder.glob("seed-*"), folder / "model"):
+            there = frozenset({None, *map(identity, _results(folder, marker))})
+            for place in _places(folder):
                 for name, mark in _MARKS.items():
                     refuse_other(place / name, mark)
                 refuse_other_model(place)
             new = [name for name in (marker, *leftovers) if not os.path.lexists(folder / name)]
-            claim = Claim(folder, marker, origin_of(about or {}))
+            claim = Claim(folder, marker, origin_of(about or {}), there)
             stamp = _stamp(folder, marker, *new)
             if before is None:
                 claim.begin()
@@ -134,8 +161,20 @@ def _stamp(folder: Path, *but: str) -> str:
 
 
 def _restore(folder: Path, marker: str, before: bytes | None, new: Sequence[str]) -> None:
-    """Undo what was written."""
-    if before is not None:
+    """Undo what this process has written; what others have put in its place stays."""
+    if before is not None and is_own(folder / marker):
         write_atomic(folder / marker, before)
-    for name in new:
-        (folder / name).unlink(missing_ok=True)
+    for file in filter(is_own, (folder / name for name in new)):
+        file.unlink()
+
+
+def _places(folder: Path) -> tuple[Path, ...]:
+    """Return the folders in which files of a result may lie."""
+    return folder, *folder.glob("seed-*"), folder / "model"
+
+
+def _results(folder: Path, marker: str) -> Iterator[Path]:
+    """Yield the places of all files of a result."""
+    yield folder / marker
+    for place in _places(folder):
+        yield from (place / name for name in ("model.json", *_MARKS))

@@ -19,7 +19,6 @@ def compare(
     check_given(*runs)
     if len(runs) < 2:
         raise DemixError("A comparison needs at least 2 runs; name several folders of 'demix fit'.")
-    from demix._support.provenance import provenance
     from demix.cli.claims import claimed
     from demix.cli.console import print_lines
     from demix.cli.models import latents_of, open_fit
@@ -32,19 +31,15 @@ def compare(
     names = [run.name if [r.name for r in runs].count(run.name) == 1 else str(run) for run in runs]
     # Marked by another file than report.html: the page of a fit must not be lost.
     with claimed("compare", out, "compare.json", runs, overwrite=overwrite) as claim:
-        page = compare_page(
-            [
-                {
-                    "name": name,
-                    "gain": model.about["gain"],
-                    "facts": facts_in_words(model.encoder, model.about),
-                    "history": model.about["history"],
-                }
-                for name, model in zip(names, models, strict=True)
-            ],
-            agreement=agreement,
-            provenance={**claim.origin, **provenance()},
-        )
+        told = [
+            {
+                "name": name,
+                "facts": facts_in_words(model.encoder, model.about),
+                **{key: model.about[key] for key in ("gain", "history")},
+            }
+            for name, model in zip(names, models, strict=True)
+        ]
+        page = compare_page(told, agreement=agreement, provenance=claim.provenance)
         claim.begin()
         written = write_page(page, claim.folder / "report.html")
         claim.finish({"provenance": claim.origin})

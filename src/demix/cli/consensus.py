@@ -39,7 +39,6 @@ def consensus(
     if not 2 <= seeds <= _MOST_SEEDS:
         raise DemixError(f"--seeds must be from 2 to {_MOST_SEEDS}, but got {seeds}.")
     from demix._support.outputs import check_folder
-    from demix._support.provenance import provenance
     from demix.cli.claims import claimed
     from demix.cli.console import console, print_json, print_lines
     from demix.cli.models import LATENTS
@@ -58,7 +57,7 @@ def consensus(
         options.inputs,
         overwrite=overwrite,
         about={"data file": options.data.name},
-        leftovers=[*leftovers, LATENTS],
+        leftovers=leftovers,
         resumes=True,
     ) as claim:
         claim.begin()
@@ -66,9 +65,7 @@ def consensus(
         for run in range(first, first + seeds):
             check_folder(folder / f"seed-{run}")
         with training_bar(console(errors=True)) as progress:
-            bars: dict[int, TrainingTask] = {
-                run: TrainingTask(progress, f"run {run + 1} of {seeds}") for run in range(seeds)
-            }
+            bars = [TrainingTask(progress, f"run {run + 1} of {seeds}") for run in range(seeds)]
             agreed = fit_consensus(
                 demixer,
                 rows,
@@ -80,11 +77,12 @@ def consensus(
                 callback=lambda run, *step: bars[run].step(*step),
                 checkpoint=folder,
             )
+        claim.begin()
         facts = {"origin": origin, "rows": len(rows), "time_order": in_time}
         for number, model in zip(agreed.seeds, agreed.models, strict=True):
             model.save(folder / f"seed-{number}", about=facts)
         agreed.report(folder / "report.html", rows, time_order=in_time, provenance=origin)
-        found = {**agreed.to_dict(), "provenance": {**origin, **provenance()}}
+        found = {**agreed.to_dict(), "provenance": claim.provenance}
         claim.finish(found)
         for name in checkpoints:
             remove_checkpoint(folder / name)

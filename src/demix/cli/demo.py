@@ -57,10 +57,10 @@ def demo(
 
     def evaluate(encoder: Any) -> dict[str, float]:
         pair = encoder(batch.x), encoder(batch.x_tilde)
-        found = demix.contrast(*pair, similarity=_SIMILARITY, two_sided=True)
-        score = demix.affine_r2(encoder(test.x), test.z)
-        above = float(found) - best[0]  # on the same pairs, so that their noise cancels
-        return {"score": 100 * score, "nats_above_optimum": above, "optimum": optimum}
+        loss = demix.contrast(*pair, similarity=_SIMILARITY, two_sided=True)
+        score = 100 * demix.affine_r2(encoder(test.x), test.z)
+        # On the same pairs, so that their noise cancels.
+        return {"score": score, "nats_above_optimum": float(loss) - best[0], "optimum": optimum}
 
     with claimed("demo", out, "scores.json", [], overwrite=overwrite) as claim:
         check_folder(claim.folder / "model")
@@ -72,20 +72,19 @@ def demo(
         with training_bar(terminal) as progress:
             bar = TrainingTask(progress, "training", "R²")
             training = demix.train(
-                encoder,
-                process.sample,
-                demix.InfoNCE(_SIMILARITY),
-                recipe,
+                *(encoder, process.sample, demix.InfoNCE(_SIMILARITY), recipe),
                 seed=seed,
                 evaluate=evaluate,
                 callback=lambda step, last: bar.step(step, recipe.steps, last),
             )
         pairs = process.sample(_SAMPLES, generator=held_out)
         with torch.no_grad():
-            latents = encoder(pairs.x).numpy()
-        factors = pairs.z.numpy()
+            latents, factors = encoder(pairs.x).numpy(), pairs.z.numpy()
         scores = demix.all_scores(latents, factors, categorical=[], only=RECOVERY)
-        identity = demix.affine_r2(pairs.x, pairs.z)
+        identity, names = (
+            demix.affine_r2(pairs.x, pairs.z),
+            [f"factor {i}" for i in range(1, _LATENTS + 1)],
+        )
         facts: dict[str, Any] = {
             "r2": float(scores["affine_r2"]),
             "mcc": float(scores["mean_correlation"]),
@@ -94,23 +93,21 @@ def demo(
             "interrupted": training.interrupted,
             "identity_r2": float(identity),
             "nats_above_optimum": (training.history or [{}])[-1].get("nats_above_optimum"),
-            "scores": scores_as_data(
-                scores, [f"factor {i + 1}" for i in range(_LATENTS)], np.zeros(_LATENTS, dtype=bool)
-            ),
+            "scores": scores_as_data(scores, names, np.zeros(_LATENTS, dtype=bool)),
             "provenance": {"command": f"demix demo --seed {seed}", **provenance()},
         }
-        page = recovery_page(
-            "demix demo: factors recovered from a nonlinear mixture",
+        lead = (
             f"{_LATENTS} independent factors, uniform in a box, were mixed by an invertible "
             "network of random leaky layers. The encoder was trained only on pairs of observations "
             "whose factors differ by Laplace noise, with the contrastive loss of Zimmermann et al. "
             f"(2021, Eq. 6, p = 1). {promise.theorem} guarantees recovery up to {promise.words}. A "
             f"linear read-out of the raw observations explains {100 * identity:.1f} % of the "
             f"factors; of the recovered latents {100 * scores['affine_r2']:.2f} %. All scores are "
-            "held out.",
-            latents,
-            factors,
-            scores,
+            "held out."
+        )
+        title = "demix demo: factors recovered from a nonlinear mixture"
+        page = recovery_page(
+            *(title, lead, latents, factors, scores),
             history=training.history,
             seconds=training.seconds,
             provenance=facts["provenance"] | {"seed": seed, "recipe": repr(recipe)},

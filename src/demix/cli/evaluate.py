@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from demix._support.errors import DemixError
-from demix.cli.options import AsJson, BlocksOption, Header, Overwrite, app, check_given, read_blocks
+from demix.cli import options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +22,7 @@ _HEADLINE = {"r2": "affine_r2", "mcc": "mean_correlation", "accuracy": "linear_a
 _ARRAYS = ("per_factor", "per_latent", "assignment")
 
 
-@app.command(
+@options.app.command(
     epilog="Example:  demix evaluate --latents Z.npy --factors F.npy --out scores\n\n"
     "Example:  demix evaluate --latents Z.npy --factors F.npy --blocks auto"
 )
@@ -36,18 +36,18 @@ def evaluate(
             "Default: text, and whole numbers of at most 20 values."
         ),
     ] = None,
-    blocks: BlocksOption = None,
-    header: Header = "auto",
+    blocks: options.BlocksOption = None,
+    header: options.Header = "auto",
     out: Annotated[Path | None, typer.Option(help="Folder of scores.json and report.html.")] = None,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    overwrite: options.Overwrite = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Score the representation of any model against known factors.
 
     R², MCC, DCI, MIG, SAP, modularity, explicitness, InfoMEC, beta-VAE and FactorVAE scores, and
     linear accuracy for categories; each with an interval, its chance level and what it certifies.
     """
-    check_given(latents, factors)
+    options.check_given(latents, factors)
     import numpy as np
     from rich.table import Table
 
@@ -66,16 +66,12 @@ def evaluate(
     known = read_factors(factors, header=header)
     width = known.values.shape[1] if known.values.ndim == 2 else 0
     names = list(known.names or [f"factor {i + 1}" for i in range(width)])
-    alike, read = read_blocks(blocks)
+    alike, read = options.read_blocks(blocks)
     data = read_data(latents, header=header)
     check_enough_rows(len(data), math.prod(data.shape[1:]))  # before they take memory
     # Blocks that are too long or too few are refused before anything is written.
-    found, true, sampling = check_factors(
-        data.array(),
-        known.values,
-        _columns(categorical, known.names, width),
-        alike,
-    )
+    chosen = _columns(categorical, names)
+    found, true, sampling = check_factors(data.array(), known.values, chosen, alike)
     effective = sampling.effective
     worth = "" if blocks is None else f"About {effective:.0f} independent rows of {len(found)}."
     categories = np.flatnonzero(true.categorical).tolist()
@@ -91,9 +87,8 @@ def evaluate(
         ) as claim,
         counting_bar(console(errors=True)) as count,
     ):
-        scores = all_scores(
-            found, true.values, categorical=categories, blocks=alike, callback=count
-        )
+        rules = {"categorical": categories, "blocks": alike, "callback": count}
+        scores = all_scores(found, true.values, **rules)
         result: dict[str, Any] = {
             **{key: float(scores[x]) if x in scores else None for key, x in _HEADLINE.items()},
             "samples": len(found),
@@ -152,19 +147,15 @@ def scores_as_data(
     }
 
 
-def _columns(text: str | None, names: tuple[str, ...] | None, width: int) -> list[int] | None:
+def _columns(text: str | None, names: Sequence[str]) -> list[int] | None:
     """Read which columns are categories: names or numbers, or none of them."""
     if text is None or text.strip() == "none":
         return None if text is None else []
-    columns = []
-    for part in (part.strip() for part in text.split(",")):
-        if names is not None and names.count(part) == 1:
-            columns.append(names.index(part))
-        elif part.isdecimal() and len(part) < 10 and int(part) < width:
-            columns.append(int(part))
-        else:
-            listed = ", ".join(names or [f"0 to {width - 1}"])
+    places = {part.strip(): options.place_of(part, names) for part in text.split(",")}
+    for part, place in places.items():
+        if place is None:
             raise DemixError(
-                f"--categorical takes columns of the factors, {listed}, or none, but got {part!r}."
+                f"--categorical takes columns of the factors, {', '.join(names)}, or their numbers "
+                f"from 0, or none, but got {part!r}."
             )
-    return columns
+    return [place for place in places.values() if place is not None]

@@ -29,16 +29,15 @@ def export(
     encoder = load_encoder(model)
     export_onnx(encoder, onnx)
     dim_in, n = encoder.settings["dim_in"], encoder.space.dim
+    about = {
+        "file": str(onnx),
+        "bytes": onnx.stat().st_size,
+        "input": {"name": "x", "type": "float32", "shape": ["batch", dim_in]},
+        "output": {"name": "z", "type": "float32", "shape": ["batch", n]},
+        "space": encoder.space.to_dict(),
+    }
     if as_json:
-        print_json(
-            {
-                "file": str(onnx),
-                "bytes": onnx.stat().st_size,
-                "input": {"name": "x", "type": "float32", "shape": ["batch", dim_in]},
-                "output": {"name": "z", "type": "float32", "shape": ["batch", n]},
-                "space": encoder.space.to_dict(),
-            }
-        )
+        print_json(about)
         return
     print_lines(
         f"Wrote {onnx}: x (batch, {dim_in}) to z (batch, {n}) in {encoder.space!r}, in float32, "

@@ -41,7 +41,6 @@ def fit(
                 demixer.fit(rows, **targets)
             return
         from demix._support.files import new_array
-        from demix._support.outputs import ARRAY, refuse_other
         from demix.cli.claims import claimed
         from demix.cli.console import console, print_json, print_lines
         from demix.cli.models import LATENTS, open_fit, write_fit_page
@@ -64,7 +63,6 @@ def fit(
                 bar = TrainingTask(progress, "training")
                 demixer.fit(rows, **targets, callback=bar.step, checkpoint=checkpoint)
             claim.begin()
-            refuse_other(folder / LATENTS, ARRAY)  # it may have come while training went on
             with new_array(folder / LATENTS, (len(rows), options.n_latents)) as latents:
                 encode(demixer.encoder_, rows, latents)
                 facts = {"origin": claim.origin, "rows": len(rows), "time_order": in_time}

@@ -1,12 +1,13 @@
 """Model folders that ``demix fit`` wrote, and rows and latents that belong to them."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from demix import __version__
 from demix._support.errors import DemixError
+from demix.cli.options import column_names
 from demix.data.data import Data
 from demix.data.names import table_names
 from demix.data.npy_files import read_npy
@@ -39,14 +40,14 @@ def read_like(
     file: Path,
     *,
     key: str | None = None,
-    columns: Sequence[str] | None = None,
+    columns: str | None = None,
     header: str = "auto",
 ) -> Data:
     """Open rows of the kind that a model was fitted to; columns of a table are matched by name."""
-    names = model.about.get("feature_names")
+    names, chosen = model.about.get("feature_names"), column_names(columns)
     if names is not None and columns is None and table_names(file, header=header) is not None:
-        columns = names
-    return read_data(file, key=key, columns=columns, header=header).matching(names)
+        chosen = names
+    return read_data(file, key=key, columns=chosen, header=header).matching(names)
 
 
 def latents_of(folder: Path, model: SavedModel) -> np.ndarray:
@@ -65,23 +66,9 @@ def latents_of(folder: Path, model: SavedModel) -> np.ndarray:
     return latents
 
 
-def write_fit_page(
-    folder: Path,
-    out: Path,
-    *,
-    data: Data | None = None,
-    factors: np.ndarray | None = None,
-    factor_names: Sequence[str] | None = None,
-    unfinished: bool = False,
-) -> Path:
+def write_fit_page(folder: Path, out: Path, *, unfinished: bool = False, **shown: Any) -> Path:
     """Write ``report.html`` of the fit in ``folder`` to ``out``; see :func:`fit_page`."""
     model = open_fit(folder, unfinished=unfinished)
-    page = fit_page(
-        model.about,
-        facts_in_words(model.encoder, model.about),
-        latents_of(folder, model),
-        data=data,
-        factors=factors,
-        factor_names=factor_names,
-    )
+    facts = facts_in_words(model.encoder, model.about)
+    page = fit_page(model.about, facts, latents_of(folder, model), **shown)
     return write_page(page, out / "report.html")

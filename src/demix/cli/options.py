@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -52,8 +52,6 @@ BlocksOption = Annotated[
 
 # Commands that the ranks of torchrun run together.
 _ON_RANKS = ("fit", "reproduce")
-# Rows or seeds that may be asked for at once; each takes some seconds at least.
-_MOST = 10_000
 
 
 def _version(asked: bool) -> None:
@@ -170,6 +168,14 @@ def column_names(text: str | None) -> list[str] | None:
     return None if text is None else text.split(",")
 
 
+def place_of(text: str, names: Sequence[str]) -> int | None:
+    """Return the place of a column, given by name or by number from 0; None if there is none."""
+    text = text.strip()
+    if text in names:
+        return names.index(text) if names.count(text) == 1 else None
+    return int(text) if text.isdecimal() and len(text) < 10 and int(text) < len(names) else None
+
+
 def read_blocks(text: str | None) -> tuple[Any, list[Path]]:
     """Return what ``--blocks`` says, and the file that it was read from."""
     if text is None or text == "auto":
@@ -182,25 +188,3 @@ def read_blocks(text: str | None) -> tuple[Any, list[Path]]:
 
     check_given(Path(text))
     return np.array(read_names(Path(text))), [Path(text)]
-
-
-def numbers(text: str, option: str) -> list[int]:
-    """Read ``1,2,5-7``.
-
-    >>> numbers("1,5-7", "--rows")
-    [1, 5, 6, 7]
-    """
-    found: list[int] = []
-    try:
-        for part in text.split(","):
-            first, dash, last = part.strip().partition("-")
-            span = range(int(first), int(last if dash else first) + 1)
-            if not span or span[-1] - span[0] + len(found) >= _MOST:
-                raise ValueError(part)
-            found += span
-    except ValueError:
-        raise DemixError(
-            f"{option} takes whole numbers such as 1,2,5-7, at most {_MOST} of them, but got "
-            f"{text!r}."
-        ) from None
-    return found

@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from demix._support.errors import DemixError
-from demix.cli.options import (
-    AsJson,
-    BlocksOption,
-    Header,
-    Key,
-    Overwrite,
-    app,
-    check_given,
-    read_blocks,
-)
+from demix._support.errors import DemixError, demix_errors
+from demix.cli import options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +19,7 @@ _WIDE = 200
 _COLOURS = {"surely": "green", "mostly": "yellow", "no": "dim"}
 
 
-@app.command(
+@options.app.command(
     epilog="Example:  demix probe features.npy factors.csv --out probed\n\n"
     "Example:  demix probe features.parquet factors.csv --join file --kind angle=periodic:360\n\n"
     "Example:  demix probe features.npy factors.csv --blocks subjects.txt"
@@ -59,20 +50,22 @@ def probe(
         Path | None,
         typer.Option(help="Names of the rows of FEATURES, .txt, .csv or .npy, if it has none."),
     ] = None,
-    blocks: BlocksOption = None,
-    key: Key = None,
-    header: Header = "auto",
+    blocks: options.BlocksOption = None,
+    key: options.Key = None,
+    header: options.Header = "auto",
     out: Annotated[Path | None, typer.Option(help="Folder for numbers, figure and report.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of parts, null and intervals.")] = 0,
-    overwrite: Overwrite = False,
-    as_json: AsJson = False,
+    overwrite: options.Overwrite = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Find which factors a linear map predicts from any representation better than by chance.
 
     Numbers by ridge regression, categories by logistic regression, on held-out rows; each with an
     interval, an exact permutation null, and Bonferroni and Benjamini-Hochberg control.
     """
-    check_given(features, factors, names)
+    options.check_given(features, factors, names)
+    import torch
+
     from demix._support.provenance import provenance
     from demix.cli.claims import claimed_if, origin_of
     from demix.cli.console import console, print_json, print_lines, print_warning
@@ -80,17 +73,20 @@ def probe(
     from demix.data.reading import input_digest
     from demix.metrics.probes.probe import LEVEL
     from demix.metrics.probes.probe import probe as probe_rows
-    from demix.report.bars import write_bars
     from demix.report.page import write_page
-    from demix.report.probe import probe_page
+    from demix.report.probe import probe_page, write_bars
 
     terminal = console(errors=True)
     data, columns, unmatched, matched = _joined(features, factors, join, names, key, header)
-    alike, read = read_blocks(blocks)
-    if read and matched is not None:
-        if len(alike) <= matched.max():
-            raise DemixError(f"{blocks} must have a block for each row of {features}.")
-        alike = alike[matched]
+    alike, read = options.read_blocks(blocks)
+    if matched is not None:
+        if read and len(alike) != len(data):
+            raise DemixError(
+                f"{blocks} must have a block for each of the {len(data)} rows of {features}, but "
+                f"has {len(alike)}."
+            )
+        alike = alike[matched] if read else alike
+        data = data.only(torch.from_numpy(matched))
     known = list(columns)
     given_kinds, periods = _kinds(kinds or [], known)
     rows = data.array().reshape(len(data), -1)  # those of images are their pixels
@@ -142,12 +138,11 @@ def _joined(
     key: str | None,
     header: str,
 ) -> tuple[Data, dict[str, np.ndarray], list[str], np.ndarray | None]:
-    """Return features and factors, matched by number or name, and what is to be said of others.
+    """Return features, the factors of some of them, and what is to be said of other rows.
 
-    The last are the numbers of the rows of features that were matched by name.
+    The last are the numbers of the rows of features that were matched by name; None if all were
+    by number.
     """
-    import torch
-
     from demix._support.errors import listed
     from demix.data.factors import read_factors
     from demix.data.names import match_rows, read_names, table_names
@@ -201,7 +196,7 @@ def _joined(
     columns = {
         name: column[both.second] for name, column in columns_of(table).items() if name != join
     }
-    return data.only(torch.from_numpy(both.first)), columns, unmatched, both.first
+    return data, columns, unmatched, both.first
 
 
 def _kinds(texts: list[str], known: list[str]) -> tuple[dict[str, str], dict[str, float]]:
@@ -220,19 +215,15 @@ def _kinds(texts: list[str], known: list[str]) -> tuple[dict[str, str], dict[str
             raise DemixError(f"--kind gives the kind of {name!r} twice; give it once.")
         kinds[name] = kind
         if colon:
-            try:
+            problem = f"A period is a number, such as 360, but got {text!r}"
+            with demix_errors(problem, "write one"):
                 periods[name] = float(period)
-            except ValueError:
-                raise DemixError(f"A period is a number, such as 360, but got {text!r}.") from None
     return kinds, periods
 
 
 def _name(text: str, known: list[str]) -> str:
-    """Return the name of a factor that is given by name, or by number from 0 if that is no name."""
-    text = text.strip()
-    if text not in known and text.isdecimal() and len(text) < 10 and int(text) < len(known):
-        return known[int(text)]
-    return text
+    place = options.place_of(text, known)
+    return text.strip() if place is None else known[place]
 
 
 def _print(found: dict[str, Any]) -> None:
@@ -240,17 +231,14 @@ def _print(found: dict[str, Any]) -> None:
     from rich.text import Text
 
     from demix.cli.console import print_lines, print_table
-    from demix.report.bars import found_at
-    from demix.report.probe import numbers_of, tested_of, verdict_of
+    from demix.report.probe import found_at, numbers_of, tested_of, verdict_of
 
     tested = tested_of(found)
     shown = numbers_of(tested)
     table = Table(*shown.header[:-1])
-    for factor, (*names, value, ends, chance, p, bonferroni, hochberg, _) in zip(
-        tested, shown.rows, strict=True
-    ):
-        shaded = Text(value, style=_COLOURS[found_at(factor, found["level"])])
-        table.add_row(*names, shaded, ends, chance, p, bonferroni, hochberg)
+    for factor, (*cells, _) in zip(tested, shown.rows, strict=True):
+        style = _COLOURS[found_at(factor, found["level"])]
+        table.add_row(*cells[:-6], Text(cells[-6], style=style), *cells[-5:])
     print_table(table, _WIDE)
     for factor in found["factors"]:
         if not factor["testable"]:

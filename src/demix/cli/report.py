@@ -1,7 +1,7 @@
 """``demix report``: the page of a fit, compared with known factors if they are given."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -48,11 +48,7 @@ def report(
         raise DemixError(
             f"{model} was fitted to {count} rows, but {data} has {len(images)}; give the same data."
         )
-    written = write_fit_page(
-        model,
-        folder,
-        data=images,
-        factors=None if known is None else check_matrix(known.array(), "factors"),
-        factor_names=None if known is None else known.names,
-    )
-    print_lines(f"Wrote {written}")
+    shown: dict[str, Any] = {"data": images}
+    if known is not None:
+        shown |= {"factors": check_matrix(known.array(), "factors"), "factor_names": known.names}
+    print_lines(f"Wrote {write_fit_page(model, folder, **shown)}")

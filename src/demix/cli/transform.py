@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from demix._support.errors import DemixError
-from demix.cli.options import Columns, Header, Key, Overwrite, app, check_given, column_names
+from demix.cli.options import Columns, Header, Key, Overwrite, app, check_given
 
 
 @app.command(epilog="Example:  demix transform model new.npy --out Z.npy")
@@ -34,11 +34,10 @@ def transform(
     from demix.estimators.facts import check_facts
     from demix.training.memory import encoding_bytes
 
-    claim_file(out, "--out", suffix=".npy", start=ARRAY, inputs=[model, data], overwrite=overwrite)
     opened = open_model(model)
     check_facts(opened.about, model, complete=False)
     encoder = opened.encoder
-    rows = read_like(opened, data, key=key, columns=column_names(columns), header=header)
+    rows = read_like(opened, data, key=key, columns=columns, header=header)
     dim_in = encoder.settings["dim_in"]
     features, expected = int(np.prod(rows.shape[1:])), int(np.prod(dim_in))
     if features != expected:
@@ -47,11 +46,10 @@ def transform(
             f"{expected}; give data of the same kind."
         )
     block = min(len(rows), block_rows(rows))
-    check_memory(
-        encoding_bytes(encoder, block),
-        f"Encoding {block} rows at a time",
-        "take a machine with more",
-    )
+    what, advice = f"Encoding {block} rows at a time", "take a machine with more"
+    check_memory(encoding_bytes(encoder, block), what, advice)
+    # Last: what came while rows were read stays.
+    claim_file(out, "--out", suffix=".npy", start=ARRAY, inputs=[model, data], overwrite=overwrite)
     with (
         new_array(out, (len(rows), encoder.space.dim)) as latents,
         counting_bar(console(errors=True)) as count,

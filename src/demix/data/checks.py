@@ -17,11 +17,9 @@ _SCALES = 1e4
 class Findings:
     """What :func:`check_data` found in usable data; a column of images is a channel.
 
-    The columns of ``source`` are called ``names``, by default their numbers from 0, and have
-    ``mean`` and ``std`` ``(d,)`` over all rows, which divides by their number. ``constant`` columns
-    never change, ``duplicated`` rows repeat an earlier one exactly, and ``ratio`` is the largest
-    ``std`` over the smallest among columns that change. It is ``precise`` to keep float64 if some
-    column lies so far from zero that float32 is too coarse.
+    The columns ``names`` have ``mean`` and ``std`` ``(d,)``; ``constant`` ones never change, and
+    ``ratio`` is the largest ``std`` over the smallest of others. ``duplicated`` rows repeat an
+    earlier one. If ``precise``, float32 is too coarse for some column.
     """
 
     source: str
@@ -35,12 +33,12 @@ class Findings:
     precise: bool
 
     def warn(self) -> None:
-        """Issue a :class:`DemixWarning` for each thing that makes results worse than they look."""
+        """Issue each of :meth:`sentences` as a :class:`DemixWarning`."""
         for sentence in self.sentences():
             warn(sentence)
 
     def sentences(self) -> list[str]:
-        """Return the warnings as plain sentences; there may be none."""
+        """Return what makes results worse than they look."""
         found = []
         if self.constant:
             some = ", ".join(self.constant[:5]) + (", ..." if len(self.constant) > 5 else "")
@@ -71,17 +69,8 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
     """Check all rows in one pass, in the memory of a block and 8 bytes for each row.
 
     Raise :class:`DemixError` over data from which nothing can be learnt: fewer than 2 rows, or than
-    a batch; NaN, infinity, or numbers beyond float32; columns that are all constant. What makes
-    results worse is returned, and :meth:`Findings.warn` warns of it. Findings and digest are kept
-    with the data, so that rows are scanned once.
-
-    Means and variances of blocks are merged as in Chan, Golub & LeVeque (1983), "Algorithms for
-    computing the sample variance", The American Statistician 37: with ``n_a, m_a, S_a`` rows, mean
-    and sum of squares so far, and ``d = m_b - m_a``,
-
-    ``m = m_a + d n_b / (n_a + n_b)``,  ``S = S_a + S_b + d^2 n_a n_b / (n_a + n_b)``.
-
-    Of images ``(N, C, H, W)`` the C channels are the columns.
+    a batch; NaN, infinity, or numbers beyond float32; columns that are all constant. Findings and
+    digest are kept with the data, so that rows are scanned once.
 
     Examples
     --------
@@ -99,9 +88,8 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
             f"A batch of {batch} needs as many rows, but {data.source} has {rows}; choose a batch "
             f"of at most {rows}."
         )
-    if "findings" not in data.known:
-        data.known["findings"] = _scan(data)
-    found: Findings = data.known["findings"]
+    found: Findings = data.known.get("findings") or _scan(data)
+    data.known["findings"] = found
     return found
 
 
@@ -129,6 +117,8 @@ def _scan(data: Data) -> Findings:
         hashes[start : start + len(block)] = _hashes(block)
         low = np.minimum(low, block.min(axis=(0, 2)))
         high = np.maximum(high, block.max(axis=(0, 2)))
+        # Merged as in Chan, Golub & LeVeque (1983), "Algorithms for computing the sample variance".
+        # Merged as in Chan, Golub & LeVeque (1983), "Algorithms for computing the sample variance".
         new = block.shape[0] * block.shape[2]
         block_mean = block.mean(axis=(0, 2), dtype=np.float64)
         step = block_mean - mean

@@ -18,12 +18,10 @@ import numpy as np
 from demix._support.errors import DemixError, reason, shortened, warn
 from demix._support.files import open_regular
 from demix._support.memory import check_memory
-from demix.data.formats import check_kind, find_column, unreadable
+from demix.data.formats import LONGEST_CELL, check_kind, check_names, find_column, unreadable
 
 Line = tuple[int, list[str]]
 """The number of a line, from 1, and its cells."""
-LONGEST_CELL = 1000
-"""The most letters of a name, label or category."""
 
 # A cell takes up to 200 bytes while its line is read.
 _MOST_CELLS = 250_000
@@ -39,16 +37,13 @@ def read_csv(
     header: str = "auto",
     whole: bool = False,
 ) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """Return the numbers ``(N, d)`` of a csv file and the names of their columns.
+    """Return numbers ``(N, d)`` and names of columns, by name or number; see :func:`read_data`.
 
-    Columns are chosen by name, or by number from 0 where there is no header; see
-    :func:`read_data`. If ``whole``, numbers are read as int64, otherwise as float64.
+    If ``whole``, numbers are read as int64, otherwise as float64.
     """
-    check_header(header)
     numbers = array("q" if whole else "d")
     number: Callable[[str], Any] = _int64 if whole else float
-    with _opened(path) as (file, delimiter, count):
-        lines = _cells(file, path, delimiter, strict=True)
+    with _opened(path) as (lines, count):
         start = list(itertools.islice(lines, 2))
         names = _header(path, header, start)
         chosen = _chosen(path, names, len(start[0][1]), columns)
@@ -71,7 +66,6 @@ def read_csv(
 
 def csv_names(path: Path, header: str = "auto") -> tuple[str, ...] | None:
     """Return the names of the columns of a csv file; None if its first line names none."""
-    check_header(header)
     return _header(path, header, list(itertools.islice(csv_lines(path), 2)))
 
 
@@ -103,25 +97,21 @@ def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
 
 
 def csv_lines(path: Path) -> Iterator[Line]:
-    """Yield all lines that are not blank, each of as many cells."""
-    with _opened(path) as (file, delimiter, _):
-        yield from _cells(file, path, delimiter)
+    """Yield all lines that are not blank, each of as many cells, none of them a long text."""
+    with _opened(path) as (lines, _):
+        for line, cells in lines:
+            if max(map(len, cells)) > LONGEST_CELL:
+                raise DemixError(
+                    f"Expected cells of at most {LONGEST_CELL} letters, but line {line} of {path} "
+                    "has a longer one; shorten it."
+                )
+            yield line, cells
 
 
 def check_header(header: str) -> None:
     """Raise :class:`DemixError` unless ``header`` is ``"auto"``, ``"yes"`` or ``"no"``."""
     if header not in ("auto", "yes", "no"):
         raise DemixError(f"Expected header to be 'auto', 'yes' or 'no', but got {header!r}.")
-
-
-def check_names(names: Sequence[str], path: Path) -> None:
-    """Raise :class:`DemixError` if a column has a name too long for a model to keep."""
-    longest = max(names, key=len, default="")
-    if len(longest) > LONGEST_CELL:
-        raise DemixError(
-            f"Expected names of columns of at most {LONGEST_CELL} letters, but {path} has one of "
-            f"{len(longest)}; shorten it."
-        )
 
 
 def reads_as(number: Callable[[str], Any], cell: str) -> bool:
@@ -134,8 +124,8 @@ def reads_as(number: Callable[[str], Any], cell: str) -> bool:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[TextIOWrapper, str, float]]:
-    """Give an open file of text, what separates its cells, and roughly how many lines it has."""
+def _opened(path: Path) -> Iterator[tuple[Iterator[Line], float]]:
+    """Give the lines of a file, and roughly how many there are."""
     try:
         with (
             open_regular(path) as raw,
@@ -146,7 +136,8 @@ def _opened(path: Path) -> Iterator[tuple[TextIOWrapper, str, float]]:
             raw.seek(0)
             count = path.stat().st_size * (beginning.count(b"\n") + 1) / len(beginning)
             first = beginning.strip(b"\r\n").partition(b"\n")[0]
-            yield file, next((mark for mark in "\t;" if mark.encode() in first), ","), count
+            delimiter = next((mark for mark in "\t;" if mark.encode() in first), ",")
+            yield _lines(file, path, delimiter), count
     except UnicodeDecodeError as error:
         raise DemixError(
             f"Expected a csv file in UTF-8, but {path} is written otherwise ({error.reason}); "
@@ -156,30 +147,29 @@ def _opened(path: Path) -> Iterator[tuple[TextIOWrapper, str, float]]:
         raise unreadable(path, error) from error
 
 
-def _cells(
-    file: TextIOWrapper, path: Path, delimiter: str, *, strict: bool = False
-) -> Iterator[Line]:
+def _bounded(file: TextIOWrapper, path: Path, delimiter: str) -> Iterator[str]:
+    """Yield lines of text; raise before one takes the memory."""
+    while text := file.readline(_LONGEST_LINE):
+        if len(text) == _LONGEST_LINE or text.count(delimiter) >= _MOST_CELLS:
+            raise DemixError(
+                f"Expected at most {_MOST_CELLS} cells in a line and less than {_LONGEST_LINE} "
+                f"letters, but {path} has a line of more; write a row in each line, or save it as "
+                ".npy."
+            )
+        yield text
+
+
+def _lines(file: TextIOWrapper, path: Path, delimiter: str) -> Iterator[Line]:
     """Yield all lines that are not blank, each of as many cells.
 
-    If ``strict``, quotes around only a part of a cell, and around more than one line, are refused:
-    one that is not closed would take in all lines up to the next one.
+    Quotes around only a part of a cell, and around more than one line, are refused: one that is not
+    closed would take in all lines up to the next one.
     """
-
-    def bounded() -> Iterator[str]:
-        while text := file.readline(_LONGEST_LINE):
-            if len(text) == _LONGEST_LINE or text.count(delimiter) >= _MOST_CELLS:
-                raise DemixError(
-                    f"Expected at most {_MOST_CELLS} cells in a line and less than {_LONGEST_LINE} "
-                    f"letters, but {path} has a line of more; write a row in each line, or save it "
-                    "as .npy."
-                )
-            yield text
-
-    reader = csv.reader(bounded(), delimiter=delimiter, strict=strict)
+    reader = csv.reader(_bounded(file, path, delimiter), delimiter=delimiter, strict=True)
     width, blank, line = 0, 0, 1
     try:
         for cells in reader:
-            if strict and reader.line_num > line:
+            if reader.line_num > line:
                 raise csv.Error("they are around several lines")
             width = width or len(cells)
             if not cells:
@@ -194,14 +184,9 @@ def _cells(
                     f"Expected {width} cells in every line of {path}, but line {line} has "
                     f"{len(cells)}."
                 )
-            elif not strict and max(map(len, cells)) > LONGEST_CELL:
-                raise DemixError(
-                    f"Expected cells of at most {LONGEST_CELL} letters, but line {line} of {path} "
-                    "has a longer one; shorten it."
-                )
             else:
-                yield reader.line_num, cells
-            line = reader.line_num + 1
+                yield line, cells
+            line += 1
     except csv.Error as error:
         raise DemixError(
             f"Expected a csv file, but in {path} line {line} has quotes that do not fit, or a cell "
@@ -213,18 +198,18 @@ def _cells(
 
 def _header(path: Path, header: str, start: Sequence[Line]) -> tuple[str, ...] | None:
     """Return the names in the first of two lines, None if it has none."""
-    first = [cell.strip() for cell in start[0][1]]
-    second = start[1][1] if len(start) > 1 else None
-    if header == "no" or (header == "auto" and not _is_header(first, second)):
+    check_header(header)
+    first, *others = ([cell.strip() for cell in cells] for _, cells in start)
+    if header == "no" or (header == "auto" and not _is_header(first, others)):
         return None
-    if second is None:
+    if not others:
         raise DemixError(f"Expected lines of numbers, but {path} has only a header.")
     check_names(first, path)
     # numpy.savetxt marks its header so.
     return (first[0].removeprefix("#").strip(), *first[1:])
 
 
-def _is_header(first: Sequence[str], second: Sequence[str] | None) -> bool:
+def _is_header(first: list[str], others: Sequence[Sequence[str]]) -> bool:
     # Numbers and marks of missing ones are no names: such a line is refused as numbers.
     numbers = sum(
         reads_as(float, cell)
@@ -235,17 +220,20 @@ def _is_header(first: Sequence[str], second: Sequence[str] | None) -> bool:
     if 2 * numbers < len(first):
         return True
     # One or two columns of data may well begin at 0 and 1, as time and a cosine do.
-    counted = len(first) > 2 and list(first) == [str(column) for column in range(len(first))]
-    return counted and second is not None and not all(reads_as(int, cell) for cell in second)
+    counted = len(first) > 2 and first == [str(column) for column in range(len(first))]
+    return counted and any(not _all_whole(cells) for cells in others)
+
+
+def _all_whole(cells: Sequence[str]) -> bool:
+    return all(reads_as(int, cell) for cell in cells)
 
 
 def _warn_of_header(path: Path, first: Sequence[str], second: Sequence[str] = ()) -> None:
     """Warn of a line of numbers that may be names, such as years: they go up, or stand out."""
-    if len(first) < 2 or not all(reads_as(int, cell) for cell in first):
+    if len(first) < 2 or not _all_whole(first):
         return
     steps = {int(right) - int(left) for left, right in itertools.pairwise(first)}
-    stands_out = not all(reads_as(int, cell) for cell in second)
-    if len(set(map(int, first))) == len(first) and (steps == {1} or stands_out):
+    if len(set(map(int, first))) == len(first) and (steps == {1} or not _all_whole(second)):
         shown = ", ".join(shortened(cell.strip()) for cell in first[:3])
         more = ", ..." if len(first) > 3 else ""
         warn(
@@ -259,7 +247,7 @@ def _chosen(
 ) -> list[int]:
     """Return the numbers of the columns to read."""
     if columns is not None:
-        known = [str(column) for column in range(width)] if names is None else list(names)
+        known = list(map(str, range(width))) if names is None else list(names)
         return [find_column(str(column), known, path) for column in columns]
     if names is not None and "" in names:
         raise DemixError(

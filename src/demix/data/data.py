@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from demix._support.errors import DemixError, demix_errors, listed, warn
+from demix._support.memory import check_memory
 from demix._support.validation import as_numpy, refuse_masked
 from demix.data.rows import PickedRows, Rows, array_rows
 
@@ -26,20 +28,17 @@ _ADVICE = {
 }
 # Steps of float32 above this share of the standard deviation show in what is learnt.
 _SHARE = 1e-3
-LARGEST = float(np.finfo(np.float32).max)
-"""The largest number of float32."""
+LARGEST = np.finfo(np.float32).max
+"""The largest number of float32; as a Python float it would be infinite beside float16."""
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Rows ``(N, ...)`` of a user, in memory or on disk; made by ``read_data`` and ``as_data``.
+    """Rows ``(N, d)`` or images ``(N, C, H, W)`` of a user, in memory or on disk.
 
-    Rows are read when they are asked for. They come as float32, or as float64 if ``precise``: a
-    matrix as ``(N, d)``, images as ``(N, C, H, W)``.
-
-    ``source`` is the path they were read from, or what they are, for messages; ``names`` are those
-    of the columns. Columns may lie so far from zero that float32 is too coarse. What a scan of all
-    rows has found is ``known``, so that one scan is enough.
+    They are made by ``read_data`` and ``as_data``, read when they are asked for, and come as
+    float32, or as float64 if ``precise``. Messages call them ``source``; ``names`` are those of the
+    columns. What a scan of all rows has found is ``known``, so that one scan is enough.
 
     Examples
     --------
@@ -124,8 +123,7 @@ class Data:
 
     def raw_blocks(self, size: int | None = None) -> Iterator[tuple[int, np.ndarray]]:
         """Yield all rows as :meth:`blocks` does, in the type in which they are kept."""
-        if size is None:
-            size = max(1, BLOCK // max(1, int(np.prod(self.shape[1:]))))
+        size = max(1, BLOCK // max(1, math.prod(self.shape[1:]))) if size is None else size
         if size < 1:
             raise DemixError(f"A block must have at least 1 row, but size is {size}.")
         for start in range(0, len(self), size):
@@ -133,18 +131,16 @@ class Data:
 
     def array(self) -> np.ndarray:
         """Return all rows in memory: float32, or float64 where float32 is too coarse."""
+        size = math.prod(self.shape) * max(4, self.rows.dtype.itemsize)
+        check_memory(size, f"Reading all of {self.source}", "take fewer rows")
         return narrowed(self.rows[:])
 
     def digest(self) -> str:
-        """Return the SHA-256 of shape, type and content.
-
-        An array, and the same array in an ``.npy`` file, have the same digest.
-        """
+        """Return the SHA-256 of shape, type and content, the same for an array and its file."""
         if "digest" not in self.known:
             for _ in self.digested_blocks():
                 pass
-        digest: str = self.known["digest"]
-        return digest
+        return str(self.known["digest"])
 
     def digested_blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield all rows as :meth:`raw_blocks` does, and keep their digest."""
@@ -166,17 +162,15 @@ class Data:
             )
 
     def _floats(self, rows: np.ndarray, *, copy: bool) -> Tensor:
-        if self.precise:
-            return torch.from_numpy(rows.astype(np.float64, order="C", copy=copy))
-        return torch.from_numpy(_as_float32(rows, copy=copy))
+        dtype = np.float64 if self.precise else np.float32
+        return torch.from_numpy(_as_floats(rows, dtype, copy=copy))
 
 
 def as_data(x: Any) -> Data:
     """Return an array, memory map, tensor, frame, series, zarr array or list of lists as `Data`.
 
-    It holds rows ``(N, d)`` or images ``(N, C, H, W)`` of real numbers. Names of a frame's columns
-    are kept. What is on disk stays there. Arrays in memory are not copied (frames are), so they
-    must not be changed while in use.
+    Names of a frame's columns are kept. What is on disk stays there. Arrays in memory are not
+    copied (frames are), so they must not be changed while in use.
 
     Examples
     --------
@@ -243,17 +237,16 @@ def _from_frame(x: Any, pandas: Any) -> Data:
     return checked_data(array_rows(array), source, tuple(map(str, frame.columns)))
 
 
-def _as_float32(array: np.ndarray, *, copy: bool = True) -> np.ndarray:
-    """Return float32 numbers; what is too large becomes infinite, which the checks then find."""
+def _as_floats(array: np.ndarray, dtype: type[np.floating], *, copy: bool) -> np.ndarray:
+    """Return numbers of a type; what is too large becomes infinite, which the checks then find."""
     with np.errstate(over="ignore"):
-        return array.astype(np.float32, order="C", copy=copy)
+        return array.astype(dtype, order="C", copy=copy)
 
 
 def narrowed(array: np.ndarray) -> np.ndarray:
     """Return numbers ``(N, ...)`` as float32, or as float64 if that is too coarse for a column."""
-    if np.can_cast(array.dtype, np.float32) or not _loses(array):
-        return _as_float32(array, copy=False)
-    return array.astype(np.float64, copy=False)
+    enough = np.can_cast(array.dtype, np.float32) or not _loses(array)
+    return _as_floats(array, np.float32 if enough else np.float64, copy=False)
 
 
 def loses_precision(largest: np.ndarray, std: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from demix._support.errors import DemixError, shortened
+from demix._support.memory import check_memory
 from demix.data.csv_files import check_header, csv_lines, reads_as
 from demix.data.npy_files import read_npy
 from demix.data.reading import read_data
@@ -17,10 +18,7 @@ _BEGIN = 1000
 
 @dataclass(frozen=True, eq=False)
 class KnownFactors:
-    """Factors that are known, and the names of their columns if the file has any.
-
-    ``values`` ``(N, n)`` are numbers; or objects, each column of which is numbers or text.
-    """
+    """Factors ``(N, n)``, numbers or columns of numbers or text, and names if there are any."""
 
     values: np.ndarray
     names: tuple[str, ...] | None = None
@@ -42,7 +40,7 @@ def read_factors(path: str | Path, *, header: str = "auto") -> KnownFactors:
     Returns
     -------
     KnownFactors
-        To be scored, e.g. by :func:`mutual_information_gap`.
+        To be scored.
 
     Examples
     --------
@@ -93,6 +91,10 @@ def _csv_with_text(path: Path, header: str) -> KnownFactors | None:
     begin = [cells for _, cells in itertools.islice(csv_lines(path), 1, _BEGIN)]
     if all(reads_as(float, cell) for cells in begin for cell in cells):
         return None
+    # A short cell takes about 250 bytes, as a string and in lists.
+    width = sum(len(cell) + 1 for cells in begin for cell in cells) / sum(map(len, begin))
+    needed = path.stat().st_size * (2 + 250 / width)
+    check_memory(needed, f"Reading text of {path}", "take fewer rows")
     lines, rows = zip(*csv_lines(path), strict=True)
     columns = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)]
     is_number = [[reads_as(float, cell) for cell in column] for column in columns]
@@ -102,9 +104,7 @@ def _csv_with_text(path: Path, header: str) -> KnownFactors | None:
     if header != "auto":
         named = header == "yes"
     elif any(numeric):
-        named = any(
-            below and not number[0] for below, number in zip(numeric, is_number, strict=True)
-        )
+        named = any(all(number[1:]) and not number[0] for number in is_number)
     else:
         named = not any(column[0] in column[1:] for column in columns)
     start, values = 1 if named else 0, []

@@ -18,6 +18,8 @@ _BEGINNINGS = {
 }
 _EMPTY = "an empty file"
 _LOOKED_AT = 4096
+LONGEST_CELL = 1000
+"""The most letters of a name, label or category."""
 # Control characters that no text holds, in any encoding.
 _UNWRITTEN = set(range(32)) - set(b"\t\n\f\r")
 
@@ -73,6 +75,16 @@ def choose_array(names: Sequence[str], key: str | None, path: Path) -> str:
     found = ", ".join(map(shortened, names[:10])) or "none"
     wanted = "one array, or a key that says which" if key is None else f"an array {key!r}"
     raise DemixError(f"Expected {wanted}, but the arrays in {path} are: {found}.")
+
+
+def check_names(names: Sequence[str], path: Path) -> None:
+    """Raise :class:`DemixError` if a column has a name too long for a model to keep."""
+    longest = max(map(len, names), default=0)
+    if longest > LONGEST_CELL:
+        raise DemixError(
+            f"Expected names of columns of at most {LONGEST_CELL} letters, but {path} has one of "
+            f"{longest}; shorten it."
+        )
 
 
 def find_column(column: str, known: Sequence[str], path: Path) -> int:

@@ -11,19 +11,17 @@ from demix._support.errors import DemixError, demix_errors, listed
 from demix._support.memory import check_memory
 from demix.data.csv_files import csv_cells, csv_names
 from demix.data.formats import check_kind, known_suffix
-from demix.data.npy_files import read_npy
+from demix.data.npy_files import read_whole
 
 
 def table_names(path: Path, header: str = "auto") -> list[str] | None:
     """Return the names of the columns of a table; None if it has none, or is no table."""
-    suffix = path.suffix.lower()
-    if not os.path.isfile(path) or suffix not in (".csv", ".tsv", ".parquet"):
-        return None
+    suffix = path.suffix.lower() if os.path.isfile(path) else None
     if suffix == ".parquet":
         from demix.data.parquet_files import parquet_names
 
         return parquet_names(path)
-    names = csv_names(path, header)
+    names = csv_names(path, header) if suffix in (".csv", ".tsv") else None
     return None if names is None else list(names)
 
 
@@ -42,7 +40,7 @@ def read_names(path: Path, column: str | None = None) -> list[str]:
         return parquet_cells(path, column)
     if suffix == ".txt":
         return _lines(path)
-    array = read_npy(path)
+    array = read_whole(path)
     if array.ndim != 1 or array.dtype.kind not in "iuU":
         raise DemixError(
             f"Expected a name for each row, (N,) of text, but {path} is {array.dtype} of shape "
@@ -71,14 +69,11 @@ def match_rows(
     for names, words in zip((first, second), called, strict=True):
         _check_names(names, words)
     found = _matched(first, second)
-    if len(found.first) == 0:
-        short = [
-            [PurePosixPath(name.replace("\\", "/")).name for name in names]
-            for names in (first, second)
-        ]
+    if not len(found.first):
+        short = [[_file_name(name) for name in names] for names in (first, second)]
         if all(len(set(names)) == len(names) for names in short):
             found = _matched(*short)
-    if len(found.first) == 0:
+    if not len(found.first):
         raise DemixError(
             f"Expected rows of the same names, but {called[0]} and {called[1]} share none: theirs "
             f"are {listed(first)} and {listed(second)}."
@@ -99,6 +94,10 @@ def _lines(path: Path) -> list[str]:
         where = f"line {names.index('') + 1} is empty" if names else "it is empty"
         raise DemixError(f"Expected a name in every line of {path}, but {where}.")
     return names
+
+
+def _file_name(path: str) -> str:
+    return PurePosixPath(path.replace("\\", "/")).name
 
 
 def _matched(first: Sequence[str], second: Sequence[str]) -> Matched:

@@ -46,17 +46,23 @@ def read_npy(path: Path) -> np.ndarray:
                     f"Expected an .npy file of numbers, but {path} holds pickled objects, which "
                     "demix never opens; save an array of numbers with numpy.save."
                 )
+            if header.dtype.kind == "U":  # all of it is looked at
+                check_memory(header.size, f"Reading {path}", "take fewer rows")
             after = os.fstat(file.fileno()).st_size - file.tell() - header.size
         if after > 0:
             raise ValueError(f"{after} bytes follow its numbers")
         return _checked_text(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def read_npz(path: Path, key: str | None) -> np.ndarray:
-    """Read one array of an ``.npz`` archive: the only one, or that named ``key``.
+def read_whole(path: Path) -> np.ndarray:
+    """Map the array of an ``.npy`` file, if there is memory for what is made of all its entries."""
+    array = read_npy(path)
+    check_memory(40 * array.size, f"Reading {path}", "give what belongs to fewer rows")
+    return array
 
-    The size that its header claims is compared with the archive before memory is taken for it.
-    """
+
+def read_npz(path: Path, key: str | None) -> np.ndarray:
+    """Read one array of an ``.npz`` archive, if it is as large as its header claims."""
     check_kind(path, "a zip archive (.npz)")
     problem = f"Expected a whole .npz archive of numbers, but {path} cannot be read as one"
     advice = "save it again with numpy.savez"
@@ -95,9 +101,9 @@ def read_header(file: IO[bytes]) -> Header:
         raise ValueError(f"its header claims {claimed} bytes")
     raw = BytesIO(start + length + file.read(claimed))
     np.lib.format.read_magic(raw)
-    read = np.lib.format.read_array_header_1_0
+    read = "read_array_header_1_0" if first_version else "read_array_header_2_0"
     try:
-        header = Header(*(read if first_version else np.lib.format.read_array_header_2_0)(raw))
+        header = Header(*getattr(np.lib.format, read)(raw))
     except Exception as error:  # numpy parses it as Python, which fails in many ways
         raise ValueError(f"its header is damaged ({reason(error)})") from error
     if min(header.shape, default=0) < 0:

@@ -12,8 +12,7 @@ import numpy as np
 
 from demix._support.errors import DemixError, demix_errors, need, shortened
 from demix._support.memory import check_memory
-from demix.data.csv_files import LONGEST_CELL, check_names
-from demix.data.formats import check_kind, find_column
+from demix.data.formats import LONGEST_CELL, check_kind, check_names, find_column
 
 
 def read_parquet(
@@ -22,10 +21,9 @@ def read_parquet(
     """Return the numbers ``(N, d)`` of a parquet file, NaN where they are missing, and names."""
     with _opened(path) as (arrow, file):
         names = _number_columns(path, file.schema_arrow, arrow.types, columns)
-        rows = file.metadata.num_rows
+        rows, start = file.metadata.num_rows, 0
         check_memory(2 * 8 * rows * len(names), f"Reading {path}", "choose fewer columns")
         numbers = np.empty((rows, len(names)), dtype=np.float64)
-        start = 0
         for batch in file.iter_batches(columns=names):
             found = dict(zip(batch.schema.names, batch.columns, strict=True))
             for place, name in enumerate(names):
@@ -46,22 +44,20 @@ def parquet_names(path: Path) -> list[str]:
 def parquet_text(path: Path) -> dict[str, bool]:
     """Return the columns of a parquet file except an index, and whether each is text."""
     with _opened(path) as (arrow, file):
-        schema = file.schema_arrow
+        schema, text = file.schema_arrow, (arrow.string(), arrow.large_string())
         kinds = dict(zip(schema.names, schema.types, strict=True))
-        types = {name: kinds[name] for name in _columns(schema)}
-    text = (arrow.types.is_string, arrow.types.is_large_string)
-    values = {
-        name: kind.value_type if arrow.types.is_dictionary(kind) else kind
-        for name, kind in types.items()
-    }
-    return {name: any(test(kind) for test in text) for name, kind in values.items()}
+        # Text that is kept as a dictionary says so.
+        return {
+            name: kinds[name] in text or getattr(kinds[name], "value_type", None) in text
+            for name in _columns(schema)
+        }
 
 
 def parquet_cells(path: Path, column: str | None) -> list[str]:
     """Return one column of a parquet file, by default the first, as text, whatever its type."""
     names = parquet_names(path)
-    wanted = (names or [""])[0] if column is None else column
-    name = names[find_column(wanted, names, path)]
+    name = (names or [""])[0] if column is None else column
+    find_column(name, names, path)
     compute = need("pyarrow.compute", "Reading a .parquet file", "files")
     cells: list[str | None] = []
     # As a dictionary, a long text that is repeated in thousands of rows takes its room once.
@@ -129,10 +125,9 @@ def _number_columns(
         )
     is_number = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
     for name in names:
-        kind = kinds[name]
-        if not any(test(kind) for test in is_number):
+        if not any(test(kinds[name]) for test in is_number):
             raise DemixError(
                 f"Expected columns of numbers, but column {shortened(name)!r} of {path} is of type "
-                f"{shortened(str(kind))}; convert it or choose other columns."
+                f"{shortened(str(kinds[name]))}; convert it or choose other columns."
             )
     return names

@@ -96,8 +96,7 @@ class FileRows(StoredRows):
     """Rows of an array whose numbers lie in a file without gaps, row by row or column by column.
 
     They are read, not mapped: if a mapped file is truncated, the kernel kills the process, and
-    mapped pages count as memory. A file that was changed since it was opened is refused. Only
-    shape, type and order of ``array`` are used; its first number lies at ``start``.
+    mapped pages count as memory. Only shape, type and order of ``array`` are used.
     """
 
     def __init__(self, path: Path, array: np.ndarray, start: int) -> None:

@@ -12,17 +12,12 @@ from demix._support.errors import DemixError, demix_errors, shortened, warn
 from demix._support.validation import as_numpy
 from demix.data.csv_files import csv_cells, read_csv, reads_as
 from demix.data.formats import known_suffix
-from demix.data.npy_files import read_npy
-
-_MOST = 2**63
+from demix.data.npy_files import read_whole
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """The class of each row, ``values`` ``(N,)`` of int64.
-
-    Text is numbered from 0 in alphabetical order; ``names`` are the text behind each number.
-    """
+    """The class of each row, ``values`` ``(N,)`` of int64; text as its place among ``names``."""
 
     values: np.ndarray
     names: tuple[str, ...] | None = None
@@ -37,16 +32,13 @@ class Labels:
 def read_pairs(path: str | Path, rows: int) -> Tensor:
     """Read pairs of row numbers from an ``.npy`` or ``.csv`` file; see :func:`check_pairs`."""
     path = Path(path)
-    return check_pairs(read_csv(path, whole=True)[0] if _is_csv(path) else read_npy(path), rows)
+    return check_pairs(read_csv(path, whole=True)[0] if _is_csv(path) else read_whole(path), rows)
 
 
 def read_time(path: str | Path) -> np.ndarray:
-    """Read the time ``(N,)`` of each row from an ``.npy`` or ``.csv`` file; see `check_time`.
-
-    It stays float64: seconds of a clock do not fit into float32.
-    """
+    """Read the time ``(N,)`` of each row from an ``.npy`` or ``.csv`` file; see `check_time`."""
     path = Path(path)
-    time = read_csv(path)[0] if _is_csv(path) else read_npy(path)
+    time = read_csv(path)[0] if _is_csv(path) else read_whole(path)
     if time.ndim == 2 and time.shape[1] == 1:
         time = time[:, 0]
     check_time(time)
@@ -67,7 +59,7 @@ def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
     Returns
     -------
     Labels
-        Numbers, and names if the labels were text.
+        Numbers, and names in alphabetical order if the labels were text.
 
     Examples
     --------
@@ -86,7 +78,7 @@ def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
         return _from_cells(csv_cells(path, column, "label"), path)
     if column is not None:
         raise DemixError(f"A column is chosen from a .csv file, but {path} is an .npy file.")
-    array = read_npy(path)
+    array = read_whole(path)
     if array.ndim != 1 or len(array) == 0:
         raise DemixError(
             f"Expected one label for each row, (N,), but {path} has shape {array.shape}."
@@ -101,18 +93,10 @@ def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
 
 
 def check_pairs(pairs: Any, rows: int) -> Tensor:
-    """Return pairs of row numbers from 0 as an int64 Tensor ``(P, 2)``; raise if one is of no use.
+    """Return pairs of numbers of so many ``rows``, from 0, as an int64 Tensor ``(P, 2)``.
 
     A :class:`DemixWarning` says when more than 1 % of the pairs are a row with itself, from which
-    nothing can be learnt about the differences of positives; more than half are refused. ``rows``
-    is how many the data have.
-
-    Examples
-    --------
-    >>> from demix.data.supervision import check_pairs
-    >>> check_pairs([[0, 1], [2, 3]], 4)
-    tensor([[0, 1],
-            [2, 3]])
+    nothing can be learnt about the differences of positives; more than half are refused.
     """
     array = _array(pairs, "pairs")
     if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
@@ -149,11 +133,6 @@ def check_time(time: Any) -> None:
     """Raise :class:`DemixError` unless time ``(N,)`` is a finite moment for each row, in order.
 
     Moments are numbers or ``numpy.datetime64``; equal ones may follow each other.
-
-    Examples
-    --------
-    >>> from demix.data.supervision import check_time
-    >>> check_time([0.0, 0.5, 0.5, 2.0])
     """
     array = _array(time, "time")
     if array.ndim != 1 or len(array) == 0:
@@ -190,14 +169,9 @@ def _array(values: Any, name: str) -> np.ndarray:
 
 def _from_cells(cells: list[str], path: Path) -> Labels:
     if all(reads_as(int, cell) for cell in cells):
-        numbers = [int(cell) for cell in cells]
-        beyond = next((number for number in numbers if not -_MOST <= number < _MOST), None)
-        if beyond is not None:
-            raise DemixError(
-                f"Expected labels of at most 64 bits, but {path} holds {shortened(str(beyond))}; "
-                "write them as text."
-            )
-        return Labels(np.array(numbers, dtype=np.int64))
+        problem = f"Expected labels of at most 64 bits, but {path} holds others"
+        with demix_errors(problem, "write them as text"):
+            return Labels(np.array([int(cell) for cell in cells], dtype=np.int64))
     broken = next((c for c in cells if reads_as(float, c) and not reads_as(int, c)), None)
     if broken is not None:
         raise DemixError(

@@ -61,18 +61,16 @@ def open_zarr(path: Path, key: str | None) -> ZarrRows:
 
 
 class ZarrRows(StoredRows):
-    """Rows of a zarr array; each access reads and decodes only the chunks that it needs.
+    """Rows of a zarr array, which is refused if it is unsafe to decode or a local chunk is missing.
 
-    An array that cannot be decoded safely, or of which a part is missing, is refused before any
-    chunk is read. Chunks that are not on a local disk are not counted.
+    Each access reads only the chunks that it needs.
     """
 
     def __init__(self, array: Any, source: str) -> None:
         self._array, self.source = array, source
-        self.shape: tuple[int, ...] = array.shape
-        self.dtype: np.dtype[Any] = array.dtype
+        self.shape, self.dtype = array.shape, array.dtype
         root = getattr(array.store, "root", None)
-        self._folder = Path(root) / array.path if isinstance(root, str | Path) else None
+        self._folder = root / array.path if isinstance(root, Path) else None
         _check_codecs(array.metadata.to_dict(), source)
         if 0 in array.chunks:
             raise DemixError(
@@ -84,9 +82,8 @@ class ZarrRows(StoredRows):
             size += _INDEX * math.prod(array.shards) // math.prod(array.chunks)
         advice = "write the store again in smaller chunks"
         check_memory(size, f"Reading a chunk of {source}", advice)
-        storage = need("zarr.storage", "Reading a zarr array", "files")
-        if isinstance(array.store, storage.LocalStore):
-            _check_chunks(array, array.store.root / array.path, source)
+        if self._folder is not None:
+            _check_chunks(array, self._folder, source)
         self.stamp = self.now()
 
     def now(self) -> object:

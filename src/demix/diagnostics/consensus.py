@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 from demix._support.errors import DemixError, DemixWarning
 from demix._support.files import new_array
+from demix._support.outputs import ARRAY, refuse_other
 from demix._support.validation import check_seed
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
@@ -77,7 +78,7 @@ def consensus(
         ``"orthogonal"``, ``"permutation"``, ``"affine"`` or ``"linear"``; by default that of the
         theorem (:func:`demix.theory.setting.identified`), or affine where there is none.
     out : path of an .npy file, or array (N, n) of float32, optional
-        Where to put the latents.
+        Where to put the latents; an earlier file of them is replaced, any other one is refused.
     callback : callable, optional
         ``callback(run, step, steps, record)`` after every step; runs are counted from 0.
     checkpoint : path, optional
@@ -211,6 +212,7 @@ def _check_output(out: Any, shape: tuple[int, int]) -> None:
     if isinstance(out, str | Path):
         if Path(out).suffix != ".npy" or not Path(out).parent.is_dir():
             raise DemixError(f"out must name an .npy file in an existing folder, but got {out}.")
+        refuse_other(Path(out), ARRAY)
     elif out is not None and (
         not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != np.float32
     ):
@@ -224,5 +226,6 @@ def _check_output(out: Any, shape: tuple[int, int]) -> None:
 def _output(out: Any, shape: tuple[int, int]) -> AbstractContextManager[np.ndarray]:
     """Return the place for latents: memory, the array that was given, or a new ``.npy`` file."""
     if isinstance(out, str | Path):
+        _check_output(out, shape)  # another file may have come meanwhile
         return new_array(out, shape)
     return nullcontext(np.empty(shape, dtype=np.float32) if out is None else out)

@@ -96,7 +96,7 @@ def _rotation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _matching(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     size = np.square(x).sum(axis=0)
-    targets, sources = linear_sum_assignment(np.abs(correlate(x, y, "pearson")), maximize=True)
+    targets, sources = linear_sum_assignment(np.abs(correlate(x, y)), maximize=True)
     matrix = np.zeros((x.shape[1], y.shape[1]))
     shared = (x[:, sources] * y[:, targets]).sum(axis=0)
     matrix[sources, targets] = shared / np.where(size[sources] > 0, size[sources], 1.0)
@@ -183,7 +183,7 @@ def _matched(runs: Sequence[np.ndarray]) -> list[Map]:
     likeness = np.zeros(count)
     for r in range(count):
         for s in range(r):
-            matched = np.abs(correlate(standard[r], standard[s], "pearson"))
+            matched = np.abs(correlate(standard[r], standard[s]))
             likeness[[r, s]] += matched[linear_sum_assignment(matched, maximize=True)].sum()
     mean = standard[int(likeness.argmax())]
     moves = [np.zeros((n, n)) for _ in runs]
@@ -202,7 +202,7 @@ def _matched(runs: Sequence[np.ndarray]) -> list[Map]:
 
 def _signed_order(run: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return the matrix that assigns the most similar dimension of a run to each target."""
-    likeness = correlate(run, target, "pearson")  # (targets, dimensions of the run)
+    likeness = correlate(run, target)  # (targets, dimensions of the run)
     targets, own = linear_sum_assignment(np.abs(likeness), maximize=True)
     move = np.zeros_like(likeness)
     move[own, targets] = np.where(likeness[targets, own] < 0, -1.0, 1.0)

@@ -191,18 +191,15 @@ class NoiseModel(Conditional):
         return at(optimize.minimize(loss, start, method="Nelder-Mead", options=options).x)
 
 
-def rand(shape: Sequence[int], like: Tensor, generator: Generator | None) -> Tensor:
-    """Return uniform numbers in [0, 1), of the type and on the device of ``like``."""
+def rand(
+    shape: Sequence[int], like: Tensor, generator: Generator | None, *, normal: bool = False
+) -> Tensor:
+    """Return numbers in [0, 1), or normal ones, of the type and on the device of ``like``."""
     if isinstance(generator, np.random.Generator):
-        return torch.from_numpy(generator.random(tuple(shape))).to(like)
-    return torch.rand(shape, dtype=like.dtype, device=like.device, generator=generator)
-
-
-def randn(shape: Sequence[int], like: Tensor, generator: Generator | None) -> Tensor:
-    """Return normal numbers, of the type and on the device of ``like``."""
-    if isinstance(generator, np.random.Generator):
-        return torch.from_numpy(generator.normal(size=tuple(shape))).to(like)
-    return torch.randn(shape, dtype=like.dtype, device=like.device, generator=generator)
+        draw = generator.normal if normal else generator.random
+        return torch.from_numpy(draw(size=tuple(shape))).to(like)
+    made = torch.randn if normal else torch.rand
+    return made(shape, dtype=like.dtype, device=like.device, generator=generator)
 
 
 def check_positive(value: float, name: str) -> float:
@@ -213,14 +210,11 @@ def check_positive(value: float, name: str) -> float:
 
 
 def check_conditional(conditional: Conditional, *, samples: int = 4096, seed: int = 0) -> None:
-    """Verify that ``conditional`` keeps the contract of :class:`demix.Conditional`.
+    """Verify that ``conditional``, on a bounded space, keeps :class:`demix.Conditional`'s contract.
 
-    Checked are: that samples lie in the space and follow the generator; that the mode is at the
-    anchor; that ``log_prob`` differs from the implied similarity by a constant for each anchor;
-    and that the mean of ``-log_prob`` over samples agrees with ``mean_entropy`` (four standard
-    errors), which fails unless density and sampler agree and the density is normalised.
-
-    Raises a :class:`demix.DemixError` that names the law that is broken. The space must be bounded.
+    Raises a :class:`demix.DemixError` that names the law that is broken. The mean of ``-log_prob``
+    must agree with ``mean_entropy`` (four standard errors), which fails unless density and sampler
+    agree and the density is normalised.
 
     Examples
     --------

@@ -23,26 +23,23 @@ class Encoder(nn.Module):
     space : Space
         The space assumed for the latents; its dimension is the number of latents.
     body : str
-        ``"mlp"``, to which the settings below belong, or one for images: ``"compact"`` (narrow and
-        without norms, for a CPU), ``"kitti"`` (of Klindt et al. 2021), ``"resnet18"`` (of
-        Zimmermann et al. 2021), ``"resnet18_linear"`` or ``"perceptron"`` (of Reizinger et al.
-        2024, an MLP over all pixels). Images are scaled channel by channel instead of whitened.
+        ``"mlp"``, to which the settings below belong, or one for images, which are scaled channel
+        by channel instead of whitened: ``"compact"`` (for a CPU), ``"kitti"`` (Klindt et al. 2021),
+        ``"resnet18"`` (Zimmermann et al. 2021), ``"resnet18_linear"`` or ``"perceptron"``
+        (Reizinger et al. 2024).
     hidden : sequence of int
-        Widths of the hidden layers. The default is narrow, with skips: it finds the inverse of
-        the paper's mixings in fewer and cheaper steps than the paper's own body.
+        Widths of the hidden layers.
     activation : str
-        ``"silu"``, ``"gelu"`` (three times slower on a CPU) or ``"leaky_relu"`` (slope 0.01,
-        the paper's).
+        ``"silu"``, ``"gelu"`` (three times slower on a CPU) or ``"leaky_relu"`` (slope 0.01).
     residual : bool
         Whether each layer after the first adds to its input; needs equal widths.
     batch_norm : bool
-        Whether plain layers are normalised over the batch, as in Reizinger et al. (2024).
+        Whether plain layers are normalised over the batch.
     components : int, optional
-        How many directions of the input the whitening keeps, for images and other inputs with
-        very many dimensions; by default all.
+        How many directions of the input the whitening keeps; by default all.
     scale : float
-        Where the learnable size of the output space starts (a radius, or the sides of a box
-        relative to the given one); positive by parameterisation. In ``R^n`` it scales the output.
+        Where the learnable size of the output space starts: a radius, the sides of a box relative
+        to the given one, or a factor in ``R^n``.
 
     Examples
     --------
@@ -95,10 +92,7 @@ class Encoder(nn.Module):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator | None = None) -> "Encoder":
-        """Draw Kaiming weights with zero biases, which suit whitened inputs.
-
-        Layers with a skip start at zero, so that training of an MLP starts from a linear map.
-        """
+        """Draw Kaiming weights with zero biases; layers with a skip start at zero."""
         if self.settings["body"] != "mlp":
             initialise_images(self.body, generator)
             return self
@@ -109,6 +103,29 @@ class Encoder(nn.Module):
             layer.weight.normal_(0, gain / math.sqrt(layer.in_features), generator=generator)
             layer.bias.zero_()
         return self
+
+    @torch.no_grad()
+    def start_linear(self, x: Tensor, partners: Tensor) -> None:
+        """Let an MLP with skips start as the linear map that partners ``(N, ...)`` agree most in.
+
+        Of whitened inputs these are the leading eigenvectors of the covariance between partners:
+        slow directions of a series (TICA), discriminant directions of classes, principal ones of
+        copies with noise. Other bodies start as they are.
+
+        References
+        ----------
+        Molgedey and Schuster (1994), Separation of a mixture of independent signals using time
+        delayed correlations.
+        """
+        if self.settings["body"] != "mlp" or not self.settings["residual"]:
+            return
+        first, second = (self.whitening(side.flatten(1)).double() for side in (x, partners))
+        shared = first.T @ second
+        axes = torch.linalg.eigh(shared + shared.T)[1].flip(1).T[: self.space.dim]
+        into, *_, out = (layer for layer in self.body.modules() if isinstance(layer, nn.Linear))
+        rows = min(len(axes), len(into.weight))
+        into.weight[:rows] = axes[:rows].to(into.weight)
+        out.weight[: len(axes)] = (axes @ torch.linalg.pinv(into.weight.double())).to(out.weight)
 
     @property
     def scale(self) -> Tensor:

@@ -79,7 +79,7 @@ def save_encoder(
     folder : path
         Made if it is missing. An earlier model of demix is replaced, other files are refused.
     head : mapping of Tensor, optional
-        Parameters of the objective that are worth keeping, e.g. the prototypes of a classifier.
+        Parameters of the objective, e.g. the prototypes of a classifier.
     about : dict, optional
         Further facts to keep in ``model.json``, as plain data of less than 16 MiB.
 
@@ -142,9 +142,8 @@ def load_encoder(folder: str | Path) -> Encoder:
 def open_model(folder: str | Path, *, unfinished: bool = False) -> SavedModel:
     """Open a model folder with all that it holds, on the CPU, in evaluation mode.
 
-    Nothing in it is executed. With ``unfinished``, it is opened even if the fit that writes to it
-    is not finished. A folder that is missing, holds a pickle, or has files that are truncated,
-    edited, larger than the model they describe, or of another schema raises a DemixError. Sizes are
+    Nothing in it is executed. With ``unfinished``, the fit that writes to it may not have ended.
+    Files that are damaged, edited, or larger than what they describe raise a DemixError. Sizes are
     compared before memory is taken, so that a small file cannot claim much of it.
     """
     folder = Path(folder)
@@ -258,18 +257,17 @@ def _check_weights(weights: dict[str, Tensor], expected: dict[str, Tensor]) -> N
         raise DemixError(f"model.safetensors has no {missing[0]}")
     if unknown := sorted(set(weights) - set(expected)):
         raise DemixError(f"model.safetensors has {_shown(unknown[0])}, which no model has")
-    for name, value in expected.items():
-        came, wanted = tuple(weights[name].shape), tuple(value.shape)
-        if came != wanted:
-            raise DemixError(
-                f"{name} has shape {came} in model.safetensors, but {wanted} by model.json"
-            )
     precision = weights["log_scale"].dtype
     for name, value in expected.items():
-        wanted_type = precision if value.is_floating_point() else value.dtype
-        precise = name == "whitening.mean" and weights[name].dtype == torch.float64
-        if (weights[name].dtype != wanted_type and not precise) or precision not in _PRECISIONS:
-            raise DemixError(f"{name} has numbers of type {weights[name].dtype}, unlike a model")
+        came, shapes = weights[name].dtype, (tuple(weights[name].shape), tuple(value.shape))
+        if shapes[0] != shapes[1]:
+            raise DemixError(
+                f"{name} has shape {shapes[0]} in model.safetensors, but {shapes[1]} by model.json"
+            )
+        right = came == (precision if value.is_floating_point() else value.dtype)
+        precise = name == "whitening.mean" and came == torch.float64
+        if not (right or precise) or precision not in _PRECISIONS:
+            raise DemixError(f"{name} has numbers of type {came}, unlike a model")
     check_finite(weights)
 
 

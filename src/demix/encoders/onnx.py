@@ -38,16 +38,14 @@ MARK = b"\x12\x05demix"
 def export_onnx(encoder: Encoder, path: str | Path) -> Path:
     """Write an encoder as one ONNX graph, from raw observations to latents.
 
-    The graph holds everything: whitening, body, the map to the space and the learnt size. It takes
-    ``x`` ``(batch, dim_in)``, or images ``(batch, C, H, W)``, to ``z`` ``(batch, n)``, all
-    float32, for a batch of any size. The same encoder gives the same bytes. Needs the extra
-    ``onnx``. A body, a space or an encoder class of your own has no ONNX form here.
+    It takes ``x`` ``(batch, dim_in)``, or images ``(batch, C, H, W)``, to ``z`` ``(batch, n)``, all
+    float32. The same encoder gives the same bytes. Needs the extra ``onnx``. A body, a space or an
+    encoder class of your own has no ONNX form here.
 
     Parameters
     ----------
     encoder : Encoder
-        The model, of any precision; the graph computes in float32. Batch normalisation is that of
-        evaluation mode, whatever mode the encoder is in.
+        The model, of any precision; batch normalisation is that of evaluation mode.
     path : path
         The file. An earlier export is replaced, any other file is refused.
 

@@ -9,11 +9,7 @@ from demix._support.errors import DemixError
 
 
 class Whitening(nn.Module):
-    """Centre the input and give it unit covariance; part of the encoder, not trained.
-
-    For inputs with very many dimensions, only the ``components`` directions of the largest variance
-    may be kept.
-    """
+    """Centre the input and give it unit covariance; keep ``components`` of the largest variance."""
 
     mean: Tensor
     matrix: Tensor
@@ -49,9 +45,8 @@ class Whitening(nn.Module):
     def fit(self, x: Tensor, *, scales: Tensor | None = None) -> "Whitening":
         """Fit mean and covariance to ``x`` ``(N, dim)``; directions without variance become 0.
 
-        With ``scales`` ``(dim,)``, the known standard deviations of the columns, these are divided
-        by them first, so that columns in very different units count alike; a column of scale 0
-        becomes 0. The mean keeps the precision of ``x``: in float64, columns may lie far from zero.
+        Columns are divided by their ``scales`` ``(dim,)`` first, so that all units count alike. The
+        mean keeps the precision of ``x``: in float64, columns may lie far from zero.
         """
         if x.dtype == torch.float64:
             self.mean = self.mean.double()
@@ -107,10 +102,7 @@ class Whitening(nn.Module):
 
 
 class ChannelScaling(nn.Module):
-    """Centre each channel of images ``(C, H, W)`` and give it unit variance; not trained.
-
-    Whitening for images: a covariance of all pixels would be larger than the model.
-    """
+    """Centre each channel of images ``(C, H, W)`` and give it unit variance."""
 
     samples = 1024  # that a fit should see
     mean: Tensor
@@ -136,10 +128,7 @@ class ChannelScaling(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor, *, scales: Tensor | None = None) -> "ChannelScaling":
-        """Fit mean and deviation of each channel to ``x`` ``(N, ...)``; ``scales`` are not needed.
-
-        A constant channel becomes 0.
-        """
+        """Fit mean and deviation of each channel to ``x`` ``(N, ...)``; constant ones become 0."""
         deviation, mean = torch.std_mean(
             x.reshape(-1, *self.shape).double(), dim=(0, 2, 3), correction=0
         )

@@ -188,7 +188,10 @@ class ContrastiveDemixer(Demixer):
                 f"positives must be row numbers (P, 2), or a positive for each row, of shape "
                 f"{data.shape}, but got {array.dtype} of shape {tuple(array.shape)}."
             )
-        both = np.concatenate([data.rows[:], np.asarray(array)])
+        given = as_data(positives)
+        if given.names is not None:
+            given = given.matching(self._names)
+        both = np.concatenate([data.rows[:], given.rows[:]])
         rows = torch.arange(len(data))
         return as_data(both), torch.stack([rows, rows + len(data)], dim=1)
 

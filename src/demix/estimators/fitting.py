@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import numpy as np
 import torch
@@ -16,17 +16,22 @@ from demix._support.validation import seed_apart
 from demix.encoders.encoder import Encoder
 from demix.estimators.gain import Gain, Prediction, fitted_sharpness, held_out_gain, mean_loss
 from demix.estimators.sources import Batch, Part, Source
+from demix.losses.objective import Objective
+from demix.training.checkpoints import checkpoint_files
 from demix.training.loop import Record, Training, train
 from demix.training.memory import check_training_memory
 from demix.training.recipe import Recipe
+from demix.training.state import State
 
 # How many held-out samples choose the weights, and how many test them; with very many classes
 # fewer, so that their probabilities are about so many numbers.
 _HELD_OUT, _LEAST, _NUMBERS = 4096, 64, 2**25
 # Evaluations without a better held-out loss before training ends.
 _PATIENCE = 8
+# A training that is not very short is tried from so many starts, for an eighth of its steps.
+_STARTS, _SHORTEST, _LONGEST = 3, 15, 200
 # Whitening and held-out samples have random numbers of their own.
-_HELD_OUT_STREAM, _TEST_SEED = 1, 2**31
+_HELD_OUT_STREAM, _START_STREAM, _TEST_SEED = 1, 2, 2**31
 
 Callback = Callable[[int, int, Record], None]
 """``callback(step, steps, record)`` after every step."""
@@ -40,6 +45,9 @@ class Likelihood(Protocol[Scored]):
     def __call__(self, encoder: Encoder, batch: Scored, /) -> Tensor:
         """Return the loss ``()``."""
 
+    def initialise(self, generator: torch.Generator | None = None) -> None:
+        """Draw the parameters anew."""
+
     def log_probabilities(self, encoder: Encoder, batch: Scored, /) -> Tensor:
         """Return the log-probability ``(N, K)`` of each key or class."""
 
@@ -49,7 +57,8 @@ def default_recipe(units: int, *, steps: int = 3000) -> Recipe:
     # Each is seen about 128 times, of very many 64 times: more often, small data are learnt by
     # heart before the rates have come down.
     enough = max(150, min(units // 8, 600), units // 16)
-    return Recipe(steps=min(steps, enough), batch=max(2, min(1024, units)))
+    batch = max(2, min(1024, units))
+    return Recipe(steps=min(steps, enough), batch=batch, average=0.95, weight_decay=0.3)
 
 
 def fit_encoder(
@@ -78,32 +87,49 @@ def fit_encoder(
     extra = 4 * 2 * 2 * _HELD_OUT * dim + encoder.whitening.fit_bytes
     saves = checkpoint is not None
     check_training_memory(encoder, objective, recipe, checkpoint=saves, extra=extra)
-    if warm_start:
-        recipe = replace(recipe, initialise=False)
-    elif recipe.whiten:
+    if recipe.whiten and not warm_start:
         first = source.sample(encoder.whitening.samples, generator=held_out)
         encoder.whitening.fit(first.x.flatten(1), scales=scales)
     held = HeldOut(source, ("validation",), recipe.batch, generator=held_out)
+    tries = min(recipe.steps // 8, _LONGEST)
+    fresh = recipe.initialise and not warm_start
+    before = _STARTS * tries if fresh and tries >= _SHORTEST else 0
+    steps, recipe = recipe.steps, replace(recipe, initialise=False, whiten=False)
 
-    def after_step(step: int, last: Record) -> None:
-        if callback is not None:
-            callback(step, recipe.steps, last)
+    def trained(recipe: Recipe, seed: int, done: int, **options: Any) -> Training:
+        def after_step(step: int, last: Record) -> None:
+            if callback is not None:
+                callback(done + step, before + steps, last)
 
-    training = train(
-        encoder,
-        source.sample,
-        objective,
-        replace(recipe, whiten=False),
-        seed=seed,
-        callback=after_step,
-        validate=lambda f: mean_loss(held.predictions(f, objective)),
-        patience=_PATIENCE,
-        checkpoint=checkpoint,
-        about=about,
-    )
-    if training.interrupted:
-        # A search over many fits must end, too; a checkpoint keeps what was learnt.
-        raise KeyboardInterrupt
+        found = train(
+            encoder,
+            source.sample,
+            objective,
+            recipe,
+            seed=seed,
+            callback=after_step,
+            validate=lambda f: mean_loss(held.predictions(f, objective)),
+            **options,
+        )
+        if found.interrupted:
+            # A search over many fits must end, too; a checkpoint keeps what was learnt.
+            raise KeyboardInterrupt
+        return found
+
+    short = replace(recipe, steps=max(tries, 1), decay=False)
+    kept = State(encoder, cast(Objective[Any], objective), [], {})
+    generator = torch.Generator(device).manual_seed(seed_apart(seed, _START_STREAM))
+    begun = checkpoint is not None and any(f.exists() for f in checkpoint_files(checkpoint))
+    for done in range(0, before or 1, max(tries, 1)) if fresh and not begun else ():
+        encoder.initialise(generator)
+        objective.initialise(generator)
+        if done == 0:
+            encoder.start_linear(*source.partners(encoder.whitening.samples, generator=generator))
+        if before:
+            tried = trained(short, seed, done, eval_every=tries)
+            kept.keep_best(float(tried.history[-1]["validation"] or 0.0))
+    kept.return_to_best()
+    training = trained(recipe, seed, before, patience=_PATIENCE, checkpoint=checkpoint, about=about)
     sharpness = fitted_sharpness(held.predictions(encoder, objective))
     test = HeldOut(source, ("test",), recipe.batch)
     return training, held_out_gain(test.predictions(encoder, objective), sharpness)

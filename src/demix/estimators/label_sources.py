@@ -9,7 +9,15 @@ import torch
 from torch import Tensor
 
 from demix.data.data import Data
-from demix.estimators.sources import PARTS, Augmentation, DrawnLabels, Source, augmented, units_of
+from demix.estimators.sources import (
+    PARTS,
+    Augmentation,
+    DrawnLabels,
+    Source,
+    augmented,
+    pick,
+    units_of,
+)
 
 
 class LabelledRows(Source[DrawnLabels]):
@@ -55,6 +63,12 @@ class InstanceRows(Source[DrawnLabels]):
     def __init__(self, data: Data, augmentation: Augmentation) -> None:
         self.data, self.augmentation = data, augmentation
         self.units = dict.fromkeys(PARTS, torch.arange(len(data)))
+
+    def partners(self, size: int, *, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Draw two views each of some rows."""
+        units = pick(self.units["train"], size, generator)
+        first, second = (self._batch(units, generator).x for _ in range(2))
+        return first, second
 
     def guess(self) -> Tensor:
         """Return the same for all rows."""

@@ -39,6 +39,10 @@ class DrawnPairs(NamedTuple):
         """Return which of the keys, all positives, is each sample's ``(B,)``."""
         return torch.arange(len(self.x))
 
+    def partners(self) -> tuple[Tensor, Tensor]:
+        """Return observations that share what is looked for, one by one."""
+        return self.x, self.x_tilde
+
 
 class DrawnLabels(NamedTuple):
     """Samples ``x`` ``(B, ...)`` and a label ``(B,)`` for each."""
@@ -49,6 +53,12 @@ class DrawnLabels(NamedTuple):
     def targets(self) -> Tensor:
         """Return which of the classes is each sample's ``(B,)``."""
         return self.labels
+
+    def partners(self) -> tuple[Tensor, Tensor]:
+        """Return observations that share what is looked for, one by one."""
+        labels, order = self.labels.sort(stable=True)
+        same = labels[:-1] == labels[1:]
+        return self.x[order[:-1][same]], self.x[order[1:][same]]
 
 
 Batch = TypeVar("Batch", DrawnPairs, DrawnLabels)
@@ -67,6 +77,10 @@ class Source(ABC, Generic[Batch]):
     def sample(self, size: int, *, generator: torch.Generator) -> Batch:
         """Draw a batch to train on, to the generator's device."""
         return self._batch(pick(self.units["train"], size, generator), generator)
+
+    def partners(self, size: int, *, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Draw observations to train on that share what is looked for, one by one."""
+        return self.sample(size, generator=generator).partners()
 
     def held_out(
         self, part: Part, most: int, *, generator: torch.Generator

@@ -27,17 +27,15 @@ class TimeContrastive(Classification):
     .. math:: -\log \frac{e^{\langle w_t, q(f(x)) \rangle + b_t}}
               {\sum_s e^{\langle w_s, q(f(x)) \rangle + b_s}}
 
-    The latents follow an exponential family with statistics :math:`q` whose parameters change from
-    segment to segment; :math:`q(f(x))` recovers the statistics up to a linear map. With the
-    identity and no bias it is DIET with free prototypes on segment labels.
+    If the latents follow an exponential family with statistics :math:`q` whose parameters change
+    from segment to segment, :math:`q(f(x))` recovers the statistics up to a linear map.
 
     Parameters
     ----------
     segments, dim : int
         Number of segments, the labels of the batches, and of latents.
     statistics : sequence of str
-        Of ``"identity"``, ``"absolute"`` and ``"square"``: the statistics :math:`q` of the family,
-        e.g. ``("absolute",)`` for Laplace latents whose scale changes.
+        The statistics :math:`q`, of ``"identity"``, ``"absolute"`` and ``"square"``.
     bias : bool
         Learn :math:`b_t`, which carries the normaliser of the family.
 

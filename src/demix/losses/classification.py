@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 from torch.nn import functional
-from torch.utils.checkpoint import checkpoint
 
 from demix._support.errors import DemixError
 from demix._support.process_group.sharding import (
@@ -19,7 +18,6 @@ from demix._support.process_group.sharding import (
     even_sharding,
     shardings,
     shared_gradient,
-    summed,
 )
 from demix._support.validation import check_share
 from demix.encoders.encoder import Encoder
@@ -37,8 +35,6 @@ from demix.losses.prototypes import (
     sampled_log_likelihood,
 )
 
-# Numbers of the matrix that are held at once where it cannot be streamed.
-_BLOCK = 2**22
 Sampled = int | Literal["batch"] | None
 
 
@@ -56,28 +52,18 @@ class Classification(PrototypeObjective):
     Parameters
     ----------
     classes, dim : int
-        Number of prototypes and of latents. A :class:`DemixWarning` says if fewer than ``dim + 1``
-        prototypes identify only a part of the latents.
+        Number of prototypes, which should exceed ``dim``, and of latents.
     unit_prototypes : bool
         Keep the prototypes on the unit sphere.
     bias : bool
         Learn :math:`b_c`; it absorbs the frequencies of unbalanced classes.
-    prior : Tensor (classes,), optional
-        Known frequencies of the classes: their logarithms are added to the logits, so that the
-        features need not bend to explain them.
     noise : float
-        Known share of labels that were replaced by one drawn uniformly from all. The loss compares
-        labels with :math:`(1 - e) p + e / N` (forward correction), whose optimum is the clean one.
-    smoothing : float
-        Share of every target that is spread over all classes. It bends the features as noise does;
-        with ``noise`` of the same share the optimum is the clean one again, at the cost of a second
-        pass over all prototypes.
+        Known share of labels that were replaced by one drawn uniformly from all; the loss then
+        compares labels with :math:`(1 - e) p + e / N` (forward correction).
     sampled : int or "batch", optional
-        For very many prototypes: draw this many of them anew at every call, uniformly, and estimate
-        the sum over all from them. The estimate of the sum is unbiased, that of the loss too low by
-        ``O(1 / sampled)``; with ``sampled=classes`` it is exact. By default all are summed.
-        ``"batch"`` takes the prototypes of the batch's own labels, for equally frequent labels,
-        as instances are; gradients are less noisy then.
+        Estimate the sum over all prototypes from so many, drawn anew at every call: without bias,
+        while the loss is too low by ``O(1 / sampled)``. ``"batch"`` takes those of the batch's own
+        labels, if labels are equally frequent; gradients are less noisy then. By default, all.
 
     Attributes
     ----------
@@ -97,7 +83,6 @@ class Classification(PrototypeObjective):
 
     draws: torch.Generator
     sharding: Sharding
-    log_prior: Tensor | None
 
     def __init__(
         self,
@@ -106,14 +91,11 @@ class Classification(PrototypeObjective):
         *,
         unit_prototypes: bool = False,
         bias: bool = False,
-        prior: Tensor | None = None,
         noise: float = 0.0,
-        smoothing: float = 0.0,
         sampled: Sampled = None,
     ) -> None:
         super().__init__(classes, dim, unit_prototypes=unit_prototypes, bias=bias)
-        for name, share in (("noise", noise), ("smoothing", smoothing)):
-            check_share(share, name)
+        check_share(noise, "noise")
         if sampled not in (None, "batch") and not (
             isinstance(sampled, int) and 2 <= sampled <= classes
         ):
@@ -121,21 +103,13 @@ class Classification(PrototypeObjective):
                 f'sampled must be between 2 and the number of prototypes, {classes}, "batch" for '
                 f"those of the batch, or None for all of them, but got {sampled!r}."
             )
-        if sampled is not None and smoothing:
-            raise DemixError("smoothing needs the mean of all prototypes; choose it or sampled.")
         self.sharding = Sharding((classes,))
-        self.noise, self.smoothing = noise, smoothing
-        self.sampled, self.sparse_gradient = sampled, False
+        self.noise, self.sampled = noise, sampled
         self.draws = torch.Generator()
-        self.register_buffer("log_prior", _log_prior(prior, classes))
         self.initialise()
 
     def across(self, group: dist.ProcessGroup | None) -> Self:
-        """Divide the prototypes over the ranks of a group, in place; None gathers them again.
-
-        The part on a rank receives the whole gradient of the mean loss: there is nothing to average
-        over ranks.
-        """
+        """Divide the prototypes over the ranks of a group, in place; None gathers them again."""
         if self.sharding.group is not None:
             self._hold([self.sharding.gathered(p.detach()) for p in self.parameters()], None)
         super().across(group)
@@ -165,13 +139,6 @@ class Classification(PrototypeObjective):
             parameter.data, parameter.grad = part, None
         self.group, self.sharding = group, even_sharding(self.classes, group)
 
-    def optimizers(self, rate: float, *, lazy: bool = False) -> list[torch.optim.Optimizer]:
-        """Return Adam, in its sparse form if it is to be lazy."""
-        self.sparse_gradient = lazy and self.sampled is not None
-        if self.sparse_gradient:
-            return [torch.optim.SparseAdam(self.parameters(), lr=rate)]
-        return super().optimizers(rate, lazy=lazy)
-
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` of features ``(B, dim)``."""
         check_features(features, self.weight.shape[1], self.group)
@@ -188,7 +155,7 @@ class Classification(PrototypeObjective):
         return super().prototypes()
 
     def logits(self, features: Tensor) -> Tensor:
-        """Return the logits ``(N, classes)`` of features ``(N, dim)``, offsets included."""
+        """Return the logits ``(N, classes)`` of features ``(N, dim)``, bias included."""
         self._check_whole()
         return self._queries(full(features)) @ self._keys().T
 
@@ -206,11 +173,7 @@ class Classification(PrototypeObjective):
         own = keys[labels[here] - self.sharding.own.start]
         sums = log_sums(queries, keys, self.sharding)
         likelihood = own_similarities(queries, own, here, self.sharding) - sums
-        loss = -(1 - self.smoothing) * split.mean(self._mixed(likelihood[split.own]))
-        if self.smoothing:
-            of_all = self._mean_of_all(queries, keys, sums)
-            loss = loss - self.smoothing * split.mean(of_all[split.own])
-        return loss
+        return -split.mean(self._mixed(likelihood[split.own]))
 
     def _check_whole(self) -> None:
         if self.sharding.group is not None:
@@ -225,22 +188,6 @@ class Classification(PrototypeObjective):
             return likelihood
         spread = torch.full_like(likelihood, math.log(self.noise / self.classes))
         return torch.logaddexp(likelihood + math.log1p(-self.noise), spread)
-
-    def _mean_of_all(self, queries: Tensor, keys: Tensor, log_sum: Tensor) -> Tensor:
-        """Return the log-likelihood of each sample ``(B,)``, averaged over all labels."""
-        group = self.sharding.group
-        if not self.noise:
-            # The mean logit needs the mean prototype only.
-            return queries @ summed(keys.sum(dim=0), group) / self.classes - log_sum
-
-        def block(q: Tensor, log_sum: Tensor) -> Tensor:
-            return self._mixed(q @ keys.T - log_sum[:, None]).sum(dim=1)
-
-        # Logarithms of sums do not sum up: make the matrix block by block, backward again.
-        size = max(1, _BLOCK // max(1, len(keys)))
-        parts = zip(queries.split(size), log_sum.split(size), strict=True)
-        sums = torch.cat([checkpoint(block, q, part, use_reentrant=False) for q, part in parts])
-        return summed(sums, group) / self.classes
 
     def _estimated(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the log-likelihoods ``(B,)``, estimated from a few prototypes."""
@@ -270,32 +217,27 @@ class Classification(PrototypeObjective):
         return drawn
 
     def _queries(self, features: Tensor) -> Tensor:
-        """Return features with one more coordinate that is one, if there are offsets."""
-        if self.bias is None and self.log_prior is None:
+        """Return features with one more coordinate that is one, if there is a bias."""
+        if self.bias is None:
             return features
         return torch.cat([features, features.new_ones(len(features), 1)], dim=1)
 
     def _keys(self, which: Tensor | None = None) -> Tensor:
-        """Return the prototypes held, or those at ``which``; the last coordinate is the offset."""
-        keys: Tensor = self.weight
-        prior = None if self.log_prior is None else self.log_prior[self.sharding.own]
-        offsets: list[Tensor] = [x for x in (self.bias, prior) if x is not None]
-        if which is not None:
-            sparse = self.sparse_gradient
-            keys = functional.embedding(which, keys, sparse=sparse)
-            offsets = [torch.gather(x, 0, which, sparse_grad=sparse) for x in offsets]
-        keys = self._sized(keys)
-        if offsets:
-            keys = torch.cat([keys, torch.stack(offsets).sum(dim=0)[:, None].to(keys)], dim=1)
+        """Return the prototypes held, or those at ``which``; the last coordinate is the bias."""
+        keys = self._sized(
+            self.weight if which is None else functional.embedding(which, self.weight)
+        )
+        if self.bias is not None:
+            bias = self.bias if which is None else self.bias.gather(0, which)
+            keys = torch.cat([keys, bias[:, None]], dim=1)
         return shared_gradient(keys, self.sharding.group)
 
 
 class InstanceDiscrimination(Classification):
     r"""DIET: every sample is a class of its own (Eq. 3 of Reizinger et al. 2024).
 
-    The plain classification loss over instance labels, without bias; prototypes of instances of
-    one class coincide at the optimum. Parameters are those of :class:`Classification`, with
-    ``instances`` in place of classes.
+    :class:`Classification` with instances as classes, and with its parameters; prototypes of
+    instances of one class coincide at the optimum.
 
     References
     ----------
@@ -307,32 +249,3 @@ class InstanceDiscrimination(Classification):
     >>> InstanceDiscrimination(1000, 5).weight.shape
     torch.Size([1000, 5])
     """
-
-    def __init__(
-        self,
-        instances: int,
-        dim: int,
-        *,
-        unit_prototypes: bool = False,
-        smoothing: float = 0.0,
-        sampled: Sampled = None,
-    ) -> None:
-        super().__init__(
-            instances, dim, unit_prototypes=unit_prototypes, smoothing=smoothing, sampled=sampled
-        )
-
-
-def _log_prior(prior: Tensor | None, classes: int) -> Tensor | None:
-    if prior is None:
-        return None
-    if not torch.is_tensor(prior):
-        raise DemixError(
-            f"prior must be a tensor of {classes} frequencies, but got {type(prior).__name__}; "
-            "convert it with torch.as_tensor."
-        )
-    if prior.shape != (classes,) or not bool(((prior > 0) & prior.isfinite()).all()):
-        raise DemixError(
-            f"prior must be {classes} positive frequencies, one per class, but got shape "
-            f"{tuple(prior.shape)} from {prior.min().item():g} to {prior.max().item():g}."
-        )
-    return (prior / prior.sum()).log()

@@ -20,7 +20,6 @@ def contrast(
     similarity: SimilarityName = "dot",
     temperature: float | Tensor = 1.0,
     two_sided: bool = False,
-    include_positive: bool = True,
     potential: tuple[Tensor, Tensor] | None = None,
     group: dist.ProcessGroup | None = None,
 ) -> Tensor:
@@ -34,12 +33,10 @@ def contrast(
     negatives. The self-pair of a sample with itself does not occur. Memory is that of one tile,
     never ``B x K``.
 
-    With a ``group`` of `torch.distributed`, queries and keys lie on its ranks, and every query is
-    contrasted with the keys of all. The loss on a rank is the mean over its own queries; with
-    unequal numbers of queries that mean is weighted by the rank's share,
-    :math:`R B_r / \sum_s B_s` on :math:`R` ranks. So the average over ranks, of losses and of
-    gradients as `DistributedDataParallel` takes it, is that of one process with all queries and
-    keys. Every rank has to take part, forward and backward, even without a query or a key.
+    With a ``group`` of `torch.distributed`, every query is contrasted with the keys of all ranks.
+    The loss on rank :math:`r` of :math:`R` is the mean over its own queries, weighted by
+    :math:`R B_r / \sum_s B_s`, so that the average over ranks, of losses and of gradients, is that
+    of one process with all queries and keys. Every rank has to take part, even without a row.
 
     Parameters
     ----------
@@ -54,8 +51,6 @@ def contrast(
         ``tau``; a tensor receives a gradient.
     two_sided : bool
         Average with the loss of telling each key's query from all other queries.
-    include_positive : bool
-        False leaves the positive out of the denominator, as in SimCLR.
     potential : pair of Tensors (B,) and (K,), optional
         A number for each query and each key that is added to all of its :math:`s / \tau`. Those of
         queries cancel unless ``two_sided``. A learnt potential takes up the density of the keys, so
@@ -77,13 +72,6 @@ def contrast(
     check_rows(queries, keys, group)
     own, every = shardings(group, queries, keys)
     which = _check_positives(queries, own, every, positives)
-    if not include_positive:
-        chosen = own.gathered(which) if two_sided else which
-        if every.total == 1 or (two_sided and bool((chosen == chosen[0]).all())):
-            raise DemixError(
-                "include_positive=False needs a negative for every positive, but got "
-                f"{own.total} queries and {every.total} keys that leave one without."
-            )
     queries, keys = tempered(queries, keys, pairs, temperature)
     if potential is not None:
         queries, keys = with_potential(queries, keys, pairs, potential, own, every)
@@ -93,8 +81,7 @@ def contrast(
         return x[: len(queries)] if positives is None else every.gathered(x)[which]
 
     matched = pairs.paired(queries, matching(keys))
-    skip = None if include_positive else which
-    rows, columns = sharded_logsumexp(queries, keys, pairs, every, skip=skip, columns=two_sided)
+    rows, columns = sharded_logsumexp(queries, keys, pairs, every, columns=two_sided)
     loss = own.mean(rows - matched)
     if columns is not None:
         loss = (loss + own.mean(matching(columns) - matched)) / 2

@@ -46,9 +46,8 @@ class LabelBatch(Observed, Protocol):
 class Objective(ABC, Generic[Batch]):
     """A loss of an encoder on a batch of pairs or of labelled samples.
 
-    The defaults suit a loss without state. A loss with parameters of its own derives from
-    ``torch.nn.Module`` first and from this class second: its ``forward`` is then the loss, and its
-    parameters are trained with the encoder.
+    The defaults suit a loss without state. One with parameters, which are trained with the encoder,
+    derives from ``torch.nn.Module`` first and from this class second; ``forward`` is the loss.
 
     Attributes
     ----------
@@ -96,17 +95,11 @@ class Objective(ABC, Generic[Batch]):
         """Return the generators that the loss draws from, by name."""
         return {} if self.draws is None else {"objective": self.draws}
 
-    def optimizers(self, rate: float, *, lazy: bool = False) -> list[torch.optim.Optimizer]:
+    def optimizers(self, rate: float) -> list[torch.optim.Optimizer]:
         """Return the optimisers of the parameters, for a peak rate.
 
-        Always Adam: prototypes are no map between layers, and gain nothing from the orthogonal
-        updates of Muon. With ``lazy`` only those parameters that took part in a step are updated.
+        Always Adam: prototypes are no map between layers, and gain nothing from Muon.
         """
-        if lazy:
-            raise DemixError(
-                "lazy_prototypes needs sampled prototypes, as of Classification(sampled=...), but "
-                f"got {type(self).__name__} without them; leave lazy_prototypes out."
-            )
         own = list(self.parameters())
         # Fused, because there may be many: the plain form makes two more copies of them.
         return [torch.optim.Adam(own, lr=rate, fused=True)] if own else []

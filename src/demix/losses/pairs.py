@@ -51,29 +51,24 @@ class InfoNCE(PairObjective[PairBatch]):
 
     Parameters
     ----------
-    similarity, temperature, two_sided, include_positive, group
+    similarity, temperature, two_sided, group
         As in :func:`demix.contrast`. The encoder's learnable scale makes a temperature redundant.
     within : int, optional
-        Contrast within groups of this many pairs. The optimal critic does not depend on the number
-        of negatives, so when pairs carry little information a large batch in small groups gives
-        a gradient almost as good as that of one large group at a fraction of its cost.
+        Contrast within groups of this many pairs, at a fraction of the cost of one large group. The
+        optimal critic does not depend on the number of negatives.
 
     Examples
     --------
     >>> import torch
-    >>> from demix import Encoder, InfoNCE, LeakyMixing, Process, Sphere, Uniform, VonMisesFisher
-    >>> sphere = Sphere(3)
-    >>> process = Process(
-    ...     Uniform(sphere), VonMisesFisher(sphere, 10.0), LeakyMixing(3, seed=0, draws=100)
-    ... )
-    >>> InfoNCE()(Encoder(3, sphere), process.sample(64)).shape
+    >>> from demix import Encoder, InfoNCE, Pairs, Sphere
+    >>> x = torch.randn(16, 3)
+    >>> InfoNCE()(Encoder(3, Sphere(3)), Pairs(x, x, x, x + 0.1)).shape
     torch.Size([])
     """
 
     similarity: SimilarityName = "dot"
     temperature: float = 1.0
     two_sided: bool = True
-    include_positive: bool = True
     within: int | None = None
 
     def __post_init__(self) -> None:
@@ -84,7 +79,7 @@ class InfoNCE(PairObjective[PairBatch]):
     def __call__(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
         """Encode both sides in one pass and contrast them."""
         queries, keys = both_sides(encoder, pairs)
-        names = ("similarity", "temperature", "two_sided", "include_positive")
+        names = ("similarity", "temperature", "two_sided")
         options = {name: getattr(self, name) for name in names}
         loss: Callable[..., Tensor] = partial(contrast, **options)
         if self.within is None:

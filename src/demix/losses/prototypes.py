@@ -55,12 +55,9 @@ class PrototypeObjective(nn.Module, Objective[LabelBatch]):
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator | None = None) -> None:
-        """Draw the prototypes anew: small, so that there is little to unlearn.
-
-        Prototypes of their final size pull the features to where chance has put them. Small ones
-        take their places from the data first, and the encoder folds the latents far less often.
-        Offsets start at zero.
-        """
+        """Draw the prototypes anew: small, so that they take their places from the data first."""
+        # Of their final size they would pull features to where chance has put them, and the encoder
+        # would fold the latents far more often.
         self.weight.normal_(0, _START / math.sqrt(self.weight.shape[1]), generator=generator)
         if self.bias is not None:
             self.bias.zero_()
@@ -168,11 +165,9 @@ def places(drawn: Tensor, wanted: Tensor) -> Tensor:
 def sampled_log_likelihood(matched: Tensor, others: Tensor, drawn: Tensor, total: int) -> Tensor:
     r"""Estimate :math:`\log p(+(i) | q_i)` under a softmax over ``total`` keys, ``(B,)``.
 
-    .. math:: e^{s_{i+}} + \frac{N - 1}{S_i} \sum_{j\ \mathrm{drawn},\ j \neq +(i)} e^{s_{ij}}
-
-    estimates the denominator without bias; its logarithm is too low by :math:`O(1 / S)` (Jensen).
-    ``matched`` are :math:`s_{i+}`, ``others`` the logarithms of the sums, and ``drawn`` the numbers
-    :math:`S_i` of their terms, ``(B,)`` each.
+    The denominator :math:`e^{s_{i+}} + \frac{N - 1}{S_i} \sum_{j \neq +(i)} e^{s_{ij}}` over drawn
+    keys is without bias. ``matched`` are :math:`s_{i+}`, ``others`` the logarithms of the sums, and
+    ``drawn`` the numbers :math:`S_i` of their terms.
     """
     # In the type of the logits: float32 would cost a float64 loss its digits.
     represented = drawn.to(others).log()

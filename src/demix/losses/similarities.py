@@ -37,12 +37,8 @@ class PairSimilarity(ABC):
         """Return the gradients ``(r, d)`` and ``(K, d)`` of ``sum(weight * tile)``."""
 
     def coordinates(self, potential: Tensor, highest: Tensor) -> tuple[Tensor, float]:
-        """Return a coordinate ``(K,)`` that adds a potential to the similarity, and its partner.
-
-        Against ``partner`` on the other side it adds ``potential - highest - 1``, or the same
-        without a constant. The power of a distance cannot add anything above zero.
-        """
-        # One more than needed, since roots have no slope at zero.
+        """Return a coordinate ``(K,)`` that adds a potential, up to a constant, and its partner."""
+        # A power of a distance adds nothing above zero; one more, since roots have no slope there.
         return (highest + 1 - potential).pow(1 / self.degree), 0.0
 
 

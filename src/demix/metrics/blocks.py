@@ -1,16 +1,13 @@
 """Rows that depend on each other: how they are split, redrawn and exchanged.
 
-Rows of one recording, film or subject are alike. If random halves of them fit and score, what was
-fitted is scored on its own neighbours; if they are redrawn or shuffled one by one, intervals are
-too narrow and chance looks too weak. Blocks of rows keep what belongs together together.
+Rows of one recording are alike: if one of them fits and its neighbour scores, or if they are
+redrawn or shuffled one by one, scores look too good and intervals too narrow.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -20,11 +17,7 @@ from demix._support.errors import DemixError, warn
 from demix._support.validation import as_numpy
 
 Blocks = Any
-"""``None``, the length of blocks in time order, ``"auto"``, or the block of each row ``(N,)``.
-
-``None`` takes rows as exchangeable. ``"auto"`` takes the length from the autocorrelation of latents
-and factors.
-"""
+"""``None``, the length of blocks in time order, ``"auto"``, or the block of each row ``(N,)``."""
 
 _DRAWS = 200
 # Weights that are held in memory at a time, whatever the number of samples.
@@ -63,10 +56,9 @@ class Sampling:
         return self.parts([0.5], self.seed)
 
     def parts(self, cuts: Sequence[float], seed: Any) -> list[np.ndarray]:
-        """Split the row numbers at shares of all rows, ``cuts``.
+        """Split the row numbers at shares of all rows, ``cuts``: whole blocks, or rows, at random.
 
-        Blocks in time order: contiguous parts with a gap of one block between them. Other blocks:
-        whole ones at random. No blocks: rows at random.
+        Blocks in time order make contiguous parts with a gap of one block between them.
         """
         rows, random = len(self), np.random.default_rng(seed)
         ends = [int(cut * rows) for cut in cuts]
@@ -102,9 +94,8 @@ class Sampling:
     def orders(self, number: int, *, folded: bool = True) -> Iterator[np.ndarray]:
         """Yield orders ``(N,)`` of the latents that untie them from factors, not from each other.
 
-        Rows without blocks are shuffled. Rows that are sorted by block are shifted in a circle, by
-        steps that are spread evenly. ``folded`` rows in time order are followed by themselves in
-        reverse before they are shifted: no shift makes a jump, but some rows occur twice.
+        Rows without blocks are shuffled, others sorted by block and shifted in a circle. ``folded``
+        rows in time order are first followed by themselves in reverse, so that no shift jumps.
         """
         if self.members is None:
             random = np.random.default_rng([self.seed, 1])
@@ -117,7 +108,7 @@ class Sampling:
             order[line] = np.roll(circle, step)[: len(line)]
             yield order
 
-    def only(self, rows: np.ndarray) -> Sampling:
+    def only(self, rows: np.ndarray) -> Self:
         """Return the sampling of some of the rows."""
         members = None if self.members is None else self.members[rows]
         return replace(self, factors=self.factors[rows], members=members)
@@ -158,10 +149,7 @@ def blocks_of(sampling: Sampling, rows: np.ndarray) -> Blocks:
 
 
 def warn_if_alike(latents: np.ndarray, sampling: Sampling) -> None:
-    """Warn if neighbouring rows of both latents and factors are alike, but are in no blocks.
-
-    Scores of independent latents and factors rise above chance only where both depend on time.
-    """
+    """Warn if neighbouring rows of both latents and factors are alike, but are in no blocks."""
     if sampling.members is not None:
         return
     largest = []
@@ -232,8 +220,7 @@ def _autocorrelation(columns: np.ndarray) -> np.ndarray:
 def _likeness(latents: np.ndarray, factors: np.ndarray, members: np.ndarray) -> float:
     """Return how many rows are worth an independent one, if those of a block are alike.
 
-    By as much the variance of a correlation grows with the product of both correlations of rows
-    within blocks (Moulton 1990).
+    By as much the variance of a correlation grows with that of rows within blocks (Moulton 1990).
     """
     sizes = np.bincount(members)
     pairs = np.square(sizes).sum() - len(members)

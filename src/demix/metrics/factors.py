@@ -1,7 +1,5 @@
 """Factors of both kinds: numbers, and categories."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +10,7 @@ from scipy.stats import rankdata
 
 from demix._support.errors import DemixError
 from demix._support.memory import check_memory
-from demix._support.validation import as_numpy, check_matrix, check_pair
+from demix._support.validation import as_numpy, check_pair
 from demix.metrics.blocks import Blocks, Sampling, sampling_of
 
 Columns = Sequence[int] | None
@@ -28,6 +26,8 @@ class Factors:
 
     values: np.ndarray  # (N, n); categories are numbered from 0
     categorical: np.ndarray  # (n,) of bool
+    fit: np.ndarray  # numbers of the rows that fit
+    test: np.ndarray  # and of those that score
 
     @cached_property
     def classes(self) -> np.ndarray:
@@ -56,8 +56,8 @@ def check_factors(
 ) -> tuple[np.ndarray, Factors, Sampling]:
     """Return latents ``(N, m)``, factors ``(N, n)`` to score them against, and how rows are drawn.
 
-    Columns of factors hold numbers or text; text is always categories, and the other categorical
-    columns are by default those of :func:`categorical_columns`.
+    Columns of factors hold numbers or text; text is always categories. By default so are truth
+    values, and whole numbers of at most 20 different values.
     """
     numbers, text = _numbers(factors)
     found, values = check_pair(latents, numbers)
@@ -71,24 +71,8 @@ def check_factors(
                 f"{column} of factors (counted from 0) has {len(kinds)} of them in {len(values)} "
                 "rows; drop it, or make it a number that is not listed as categorical."
             )
-    return found, Factors(values, chosen), sampling_of(found, values, blocks, seed)
-
-
-def categorical_columns(factors: Any) -> list[int]:
-    """Return the columns of factors ``(N, n)`` that are taken for categories by default.
-
-    Those that hold text or truth values, or whole numbers of at most 20 different values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.metrics.factors import categorical_columns
-    >>> position, shape = np.linspace(0, 1, 60), np.arange(60) % 3
-    >>> categorical_columns(np.stack([position, shape], axis=1))
-    [1]
-    """
-    numbers, text = _numbers(factors)
-    return np.flatnonzero(_chosen(check_matrix(numbers, "factors"), text, None)).tolist()
+    sampling = sampling_of(found, values, blocks, seed)
+    return found, Factors(values, chosen, *sampling.halves()), sampling
 
 
 def are_few_whole_numbers(column: np.ndarray) -> bool:
@@ -99,10 +83,9 @@ def are_few_whole_numbers(column: np.ndarray) -> bool:
 
 
 def binned(column: np.ndarray) -> np.ndarray:
-    """Return numbers ``(N,)`` as whole numbers from 0: bins that hold equally many samples.
+    """Return numbers ``(N,)`` as whole numbers from 0: up to 20 bins of equally many samples.
 
-    There are 20 bins, or fewer where a table of two binned columns would hold less than 5 samples
-    in a cell on average. Equal numbers share a bin. Columns with fewer values keep them apart.
+    A table of two binned columns holds 5 samples in a cell on average. Equal numbers share a bin.
     """
     kinds, numbered = np.unique(column, return_inverse=True)
     bins = int(np.clip((len(column) / 5) ** 0.5, 2, _FEW))

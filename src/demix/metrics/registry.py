@@ -1,7 +1,5 @@
 """Every score by name, and all of them at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,14 +12,16 @@ from demix.metrics.blocks import Blocks, blocks_of, warn_if_alike
 from demix.metrics.correlation import mean_correlation
 from demix.metrics.dci import DCI, dci
 from demix.metrics.factors import Columns, check_factors
-from demix.metrics.gaps import mutual_information_gap, separated_predictability
-from demix.metrics.infomec import InfoMEC, infomec
-from demix.metrics.information import modularity
-from demix.metrics.isometry import isometry_error
-from demix.metrics.readout import explicitness, linear_accuracy
-from demix.metrics.regression import affine_r2, orthogonal_r2
+from demix.metrics.information import InfoMEC, infomec, modularity, mutual_information_gap
+from demix.metrics.readout import (
+    beta_vae_score,
+    explicitness,
+    factor_vae_score,
+    linear_accuracy,
+    separated_predictability,
+)
+from demix.metrics.regression import affine_r2, isometry_error, orthogonal_r2
 from demix.metrics.score import Score
-from demix.metrics.votes import beta_vae_score, factor_vae_score
 
 # With more samples the slower scores gain no digit that matters, and take minutes.
 _ENOUGH = 20_000
@@ -42,14 +42,13 @@ class _Entry:
         return np.flatnonzero((categorical == (self.of == "categories")) | (self.of == "factors"))
 
 
-_ISOMETRY = partial(isometry_error, similarity=2)
 _SPEARMAN = partial(mean_correlation, method="spearman")
 ENTRIES = (
     _Entry({"affine_r2": "affine R²"}, affine_r2, "numbers"),
     _Entry({"orthogonal_r2": "orthogonal R²"}, orthogonal_r2, "numbers", square=True),
     _Entry({"mean_correlation": "MCC (Pearson)"}, mean_correlation, "numbers"),
     _Entry({"mean_correlation_spearman": "MCC (Spearman)"}, _SPEARMAN, "numbers"),
-    _Entry({"isometry_error": "isometry error (L2)"}, _ISOMETRY, "numbers"),
+    _Entry({"isometry_error": "isometry error (L2)"}, isometry_error, "numbers"),
     _Entry({"linear_accuracy": "linear accuracy"}, linear_accuracy, "categories", slow=True),
     _Entry({f"dci_{name}": f"DCI {name}" for name in DCI._fields}, dci, slow=True),
     _Entry({"mutual_information_gap": "MIG"}, mutual_information_gap, slow=True),
@@ -81,9 +80,9 @@ def all_scores(
     """Return every score that is defined for latents and factors, by name.
 
     Scores of numbers are taken of the continuous factors, linear accuracy of the categories, all
-    others of both together. Scores that take long are given at most 20 000 samples, drawn at
-    random. A :class:`DemixWarning` says if neighbouring rows are alike but ``blocks`` is None, and
-    another one which scores cannot be trusted here.
+    others of both together; those that take long, of at most 20 000 samples. A
+    :class:`DemixWarning` says if neighbouring rows are alike but ``blocks`` is None, and another
+    one which scores cannot be trusted here.
 
     Parameters
     ----------
@@ -97,17 +96,11 @@ def all_scores(
     only : iterable of str, optional
         Names of the scores that are wanted.
     callback : callable, optional
-        Called before each score with the number of finished calls, the number of all, and the
-        name of the next.
+        Called before each score with the number of finished calls, that of all, and the next name.
     blocks : None, int, "auto" or array (N,)
         Which rows are alike, as in :func:`demix.affine_r2`.
     seed : int
         Seed of the splits, of fits that draw, of the shuffled baselines and of the intervals.
-
-    Returns
-    -------
-    dict of str to Score
-        In one order, whatever ``only`` is.
 
     Examples
     --------
@@ -145,20 +138,14 @@ def all_scores(
         if entry.of != "numbers":
             given["categorical"] = np.flatnonzero(true.categorical[columns]).tolist()
         result = entry.call(found[rows], true.values[rows][:, columns], **given)
-        results = result if len(entry.names) > 1 else [result]
-        scores |= {
-            name: score for name, score in zip(entry.names, results, strict=True) if name in wanted
-        }
-    doubted: dict[str, list[str]] = {}
-    for name, score in scores.items():
-        if score.doubts:
-            doubted.setdefault(score.doubts, []).append(label(name))
-    if doubted:
-        each = "; ".join(
-            f"{'all' if len(names) == len(scores) else ', '.join(names)} ({doubt})"
-            for doubt, names in doubted.items()
-        )
-        warn(f"Scores that cannot be trusted here: {each}.")
+        named = zip(entry.names, result if len(entry.names) > 1 else [result], strict=True)
+        scores |= {name: score for name, score in named if name in wanted}
+    told = []
+    for doubt in dict.fromkeys(score.doubts for score in scores.values() if score.doubts):
+        names = [label(name) for name, score in scores.items() if score.doubts == doubt]
+        told.append(f"{'all' if len(names) == len(scores) else ', '.join(names)} ({doubt})")
+    if told:
+        warn(f"Scores that cannot be trusted here: {'; '.join(told)}.")
     return scores
 
 

@@ -1,10 +1,8 @@
 """A score that knows what it means, what chance gives, and when it can be trusted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -59,6 +57,8 @@ class Meaning(NamedTuple):
         return ", ".join(words for words, _ in needed), "; ".join(doubts)
 
 
+Chance = Callable[[], tuple[float, float, float]]
+"""Returns the chance level and the ends of the interval."""
 APART = ("rows", "factors apart")
 PICKED = (*APART, "few latents")
 ANY_MIXING = "which latent is which factor, and any mixing of them"
@@ -70,27 +70,17 @@ class Score(float):
     Attributes
     ----------
     baseline : float
-        The median of the same score for latents whose rows were shuffled, or shifted against the
-        factors in blocks: what chance gives. It keeps everything about the latents but their tie
-        to the factors, so it is the null of independence. An untrained network would be another
-        random representation, but no null: even a random linear map of the factors has an affine
-        :math:`R^2` of 1.
+        What chance gives: the median of the same score for latents whose rows were shuffled, or
+        shifted against the factors in blocks; computed on first use.
     low, high : float
-        Ends of a 95 % interval, each the farther of two. One is that of the bootstrap: samples that
-        score are drawn anew, fits and bins stay. The other is how much the score varies by chance,
-        times what it leaves unexplained. Like ``baseline`` they are computed on first use.
-    per_factor : ndarray (n,) or None
-        The score of each factor, where the score is a mean over factors.
-    per_latent : ndarray (m,) or None
-        The score of each latent, where the score is a mean over latents.
-    certifies, leaves_open : str
-        What the best value says of the factors, and what it leaves undecided.
-    best : 0 or 1
-        The best value.
-    trusted : str
-        When the score can be trusted.
-    doubts : str
-        What of that does not hold here; empty if all of it does.
+        Ends of a 95 % interval, the farther ones of a bootstrap over the samples that score and of
+        how much chance varies, times what the score leaves unexplained.
+    per_factor, per_latent : ndarray or None
+        The score of each factor or latent, where the score is a mean over them.
+    best, certifies, leaves_open : 0 or 1, str, str
+        The best value, what it says of the factors, and what it leaves undecided.
+    trusted, doubts : str
+        When the score can be trusted, and what of that does not hold here; empty if all does.
     assignment : ndarray (n,) of int or None
         For matching scores, the latent (column) of each factor, -1 for none.
 
@@ -102,22 +92,14 @@ class Score(float):
     >>> score = affine_r2(2 * z + 1, z)
     >>> round(score, 6), score.baseline < 0.2, score.certifies
     (1.0, True, 'the factors up to an affine map')
-    >>> noisy = affine_r2(z + np.random.default_rng(1).normal(size=(200, 3)), z)
-    >>> 0 < noisy.low < noisy < noisy.high < 1
-    True
     """
 
-    def __new__(cls, value: float, *rest: Any) -> Score:
+    def __new__(cls, value: float, *rest: Any) -> Self:
         """Make the number; copies and pickles take the rest from :meth:`__getstate__`."""
         return super().__new__(cls, value)
 
     def __init__(
-        self,
-        value: float,
-        parts: np.ndarray,
-        meaning: Meaning,
-        sampling: Sampling,
-        chance: Callable[[], tuple[float, float, float]],
+        self, _: float, parts: np.ndarray, meaning: Meaning, sampling: Sampling, chance: Chance
     ) -> None:
         self.certifies, self.leaves_open = meaning.certifies, meaning.leaves_open
         self.best, (self.trusted, self.doubts) = meaning.best, meaning.regime(sampling)
@@ -130,20 +112,9 @@ class Score(float):
     def _chance(self) -> tuple[float, float, float]:
         return self._compute()
 
-    @property
-    def baseline(self) -> float:
-        """What chance gives."""
-        return self._chance[0]
-
-    @property
-    def low(self) -> float:
-        """The lower end of the interval."""
-        return self._chance[1]
-
-    @property
-    def high(self) -> float:
-        """The upper end of the interval."""
-        return self._chance[2]
+    baseline = property(lambda self: self._chance[0], doc="What chance gives.")
+    low = property(lambda self: self._chance[1], doc="The lower end of the interval.")
+    high = property(lambda self: self._chance[2], doc="The upper end of the interval.")
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the meaning with everything computed, for copies and pickles."""
@@ -159,10 +130,7 @@ def scored(
     *,
     nulls: int = _NULLS,
 ) -> Score:
-    """Return the score of what ``measure`` returns for the latents.
-
-    Its chance level is measured on first use, on the latents in up to ``nulls`` other orders.
-    """
+    """Return the score of what ``measure`` returns; see :func:`scored_each`."""
     return scored_each(lambda z: [measure(z)], latents, [meaning], sampling, nulls=nulls)[0]
 
 
@@ -174,7 +142,10 @@ def scored_each(
     *,
     nulls: int = _NULLS,
 ) -> list[Score]:
-    """Return several scores of one measurement; chance is measured once for all of them."""
+    """Return several scores of one measurement.
+
+    Chance is measured on first use, once for all, on the latents in up to ``nulls`` other orders.
+    """
     number = int(np.clip(_NULL_ROWS // len(latents), min(nulls, SLOW), nulls))
 
     @cache
@@ -190,5 +161,4 @@ def scored_each(
         value, parts = statistic.unweighted()
         return Score(float(value), parts, meaning, sampling, chance)
 
-    both = zip(measure(latents), meanings, strict=True)
-    return [score(place, *each) for place, each in enumerate(both)]
+    return list(map(score, range(len(meanings)), measure(latents), meanings))

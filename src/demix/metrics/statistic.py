@@ -1,10 +1,4 @@
-"""Functions of weighted means over samples that no fit has seen.
-
-The value of a score is that of equal weights. The bootstrap draws samples with replacement, which
-is another weighting, and costs a product of matrices in place of a new fit.
-"""
-
-from __future__ import annotations
+"""Functions of weighted means over held-out samples: to bootstrap them is to weight them anew."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,6 +12,8 @@ from demix.metrics.blocks import Sampling
 # Quantiles of fewer draws are those of Student's distribution.
 _FEW = 40
 
+OfWeights = Callable[[np.ndarray], np.ndarray]
+"""From weights ``(B, N)`` of samples to ``(B,)`` or ``(B, k)`` numbers."""
 Values = tuple[np.ndarray, np.ndarray]
 """A score under B weightings, ``(B,)``, and its parts, ``(B, p)``."""
 
@@ -29,24 +25,23 @@ class Statistic(NamedTuple):
     of_weights: Callable[[np.ndarray], Values]  # of weights (B, samples), whose rows sum to 1
 
     def unweighted(self) -> Values:
-        """Return the value and its parts with all samples weighted equally."""
+        """Return the value and its parts under equal weights."""
         samples = len(self.rows)
         values, parts = self.of_weights(np.full((1, samples), 1 / samples))
         return values[0], parts[0]
 
     def bootstrap(self, sampling: Sampling) -> Values:
         """Return values and parts for blocks of samples that are drawn with replacement."""
-        drawn = [self.of_weights(weights) for weights in sampling.weights(self.rows)]
-        values, parts = zip(*drawn, strict=True)
-        return np.concatenate(values), np.concatenate(parts)
+        drawn = (self.of_weights(weights) for weights in sampling.weights(self.rows))
+        values, parts = map(np.concatenate, zip(*drawn, strict=True))
+        return values, parts
 
     def interval(self, sampling: Sampling, best: int, null: np.ndarray) -> tuple[float, float]:
         """Return the ends of a 95 % interval of the value.
 
-        Two things vary: the samples that score, which the bootstrap redraws, and what was fitted
-        to others. The latter shows in the null, and shrinks with what is left unexplained. Each
-        end is the farther of both. Where chance gives the value the null alone would do: there the
-        bootstrap counts by half, and in full from three times what chance reaches on.
+        Each end is the farther of two: of the bootstrap of the samples that score, and of what the
+        null says of fits to other samples, times what is left unexplained. Where chance gives the
+        value, the bootstrap counts by half, and in full from three times what chance reaches on.
         """
         value = float(self.unweighted()[0])
         middle, reach = np.quantile(null, [0.5, 0.975 if best else 0.025])
@@ -60,8 +55,7 @@ class Statistic(NamedTuple):
 def _null_ends(value: float, best: int, null: np.ndarray) -> list[float]:
     """Return between which chance levels a value is what chance gives in 95 % of cases.
 
-    What a score leaves to its best value is compared as a ratio: that of :math:`R^2` by chance has
-    no bound, and the noise of a map that is nearly right is as small as what it leaves.
+    What a score leaves to its best value is compared as a ratio, since its noise is as small.
     """
     left = np.abs(best - null)
     middle = float(np.median(left))
@@ -85,19 +79,13 @@ def mean_of(parts: np.ndarray) -> Values:
 
 
 def units_of(x: np.ndarray) -> np.ndarray:
-    """Return a power of 2 about as large as the range of each column; 1 for a constant one.
-
-    Dividing by it is exact, and keeps squares of the smallest and largest numbers from being lost.
-    """
+    """Return a power of 2 about as large as the range of each column: dividing by it is exact."""
     reach = x.max(axis=0).astype(np.float64) - x.min(axis=0)
     return np.asarray(np.ldexp(1.0, np.frexp(reach)[1]))
 
 
 def unit_columns(x: np.ndarray) -> np.ndarray:
-    """Return columns of mean 0 and of size about 1, for scores that ignore scale and shift.
-
-    Columns that vary by rounding only are zeros: what they correlate with means nothing.
-    """
+    """Return columns of mean 0 and of size about 1; those that vary by rounding only are zeros."""
     flat = np.ptp(x, axis=0) <= 8 * np.finfo(float).eps * np.abs(x).max(axis=0)
     return np.where(flat, 0.0, (x - x.mean(axis=0)) / units_of(x))
 
@@ -108,7 +96,7 @@ def over(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(denominator > 0, numerator / safe, 0.0))
 
 
-def r2_of(error: np.ndarray, target: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def r2_of(error: np.ndarray, target: np.ndarray) -> OfWeights:
     r"""Return the :math:`R^2` ``(B, k)`` of predictions as a function of weights ``(B, N)``.
 
     ``error`` ``(N, k)`` is what the predictions miss of ``target`` ``(N, k)``.

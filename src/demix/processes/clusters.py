@@ -51,8 +51,8 @@ class ClusterProcess:
     mixing : Mixing
         The injective map to observations.
     instances : int, optional
-        How many samples there are, each with a label of its own (DIET): instance ``i`` is of class
-        ``i mod C`` and gets fresh noise in every draw. By default the classes are the labels.
+        How many samples there are, each with a label of its own (DIET); instance ``i`` is of class
+        ``i mod C``. By default the classes are the labels.
     imbalance : float
         Ratio of the most to the least frequent class, geometric in between; 1 for equal.
     label_noise : float
@@ -60,17 +60,13 @@ class ClusterProcess:
 
     Examples
     --------
-    >>> from demix import ClusterProcess, LeakyMixing, Sphere, Uniform, VonMisesFisher
-    >>> from demix import cluster_vectors
-    >>> sphere = Sphere(5)
-    >>> process = ClusterProcess(
-    ...     cluster_vectors(Uniform(sphere), 100, seed=0),
-    ...     VonMisesFisher(sphere, kappa=10.0),
-    ...     LeakyMixing(5, seed=0, draws=100),
-    ... )
-    >>> batch = process.sample(8)
-    >>> batch.x.shape, batch.labels.shape
-    (torch.Size([8, 5]), torch.Size([8]))
+    >>> import demix
+    >>> sphere = demix.Sphere(5)
+    >>> vectors = demix.cluster_vectors(demix.Uniform(sphere), 100, seed=0)
+    >>> conditional = demix.VonMisesFisher(sphere, kappa=10.0)
+    >>> mixing = demix.LeakyMixing(5, seed=0, draws=100)
+    >>> demix.ClusterProcess(vectors, conditional, mixing).sample(8).labels.shape
+    torch.Size([8])
     """
 
     vectors: Tensor
@@ -171,36 +167,22 @@ class ClusterProcess:
         return torch.logaddexp(log_p + math.log1p(-self.label_noise), spread)
 
 
-def cluster_vectors(marginal: Marginal, count: int, *, seed: int, flat: bool = False) -> Tensor:
-    """Draw ``count`` cluster vectors from a distribution on the sphere.
+def cluster_vectors(marginal: Marginal, count: int, *, seed: int) -> Tensor:
+    """Draw ``count`` cluster vectors ``(count, d)`` from a distribution on the sphere.
 
-    The marginal is ``Uniform(sphere)``, or ``Normal(sphere, 1.0).at()`` and
-    ``Laplace(sphere, 1.0).at()`` for vectors around a pole (Table 5 of Reizinger et al. 2024). The
-    vectors ``(count, d)`` are an affine generator system if ``count > d``. With ``flat`` all of
-    them lie in one hyperplane, so that Theorem 1 does not apply.
+    They are an affine generator system (Def. 1 of Reizinger et al. 2024) if ``count > d``.
 
     Examples
     --------
     >>> from demix import Sphere, Uniform, cluster_vectors
     >>> from demix.processes.clusters import affine_generator_rank
-    >>> marginal = Uniform(Sphere(3))
-    >>> affine_generator_rank(cluster_vectors(marginal, 10, seed=0))
+    >>> affine_generator_rank(cluster_vectors(Uniform(Sphere(3)), 10, seed=0))
     3
-    >>> affine_generator_rank(cluster_vectors(marginal, 10, seed=0, flat=True))
-    2
     """
     space = marginal.space
     if count < 2:
         raise DemixError(f"There must be at least 2 clusters, but got {count!r}.")
     vectors = marginal.sample(count, generator=torch.Generator().manual_seed(seed))
-    if flat:
-        # One coordinate is the same for all, the others keep their direction.
-        size = vectors.norm(dim=1, keepdim=True)
-        height = size.mean() / (2 * space.dim**0.5)
-        left = (size.square() - height**2).clamp_min(0).sqrt()
-        rest = vectors[:, 1:]
-        rest = rest / rest.norm(dim=1, keepdim=True) * left
-        return torch.cat([height.expand(count, 1), rest], dim=1)
     rank = affine_generator_rank(vectors)
     if count > space.dim and rank < space.dim:
         raise DemixError(
@@ -222,13 +204,11 @@ def affine_generator_rank(vectors: Tensor) -> int:
 
 
 def diversity_rank(vectors: Tensor, *, sufficient: bool = True) -> tuple[int, int]:
-    r"""Return the rank of functions on the cluster vectors, and the rank that diversity needs.
+    r"""Return the rank of functions on the vectors ``(C, d)``, and the rank that diversity needs.
 
     Case C3 of Theorem 1 (free features, unit rows) needs cluster vectors that determine a quadratic
-    form. The paper asks that the rows :math:`[v \odot v, v]` have rank ``2 d``, which depends on
-    the axes and does not suffice; all products :math:`v_i v_j` and all :math:`v_i` do, with rank
-    ``d (d + 1) / 2 + d``. ``sufficient`` takes all products, or else the paper's squares alone. The
-    vectors ``(C, d)`` are diverse if both numbers are equal.
+    form. The paper asks that the rows :math:`[v \odot v, v]` have rank ``2 d``, which does not
+    suffice; all products :math:`v_i v_j` with all :math:`v_i` (``sufficient``) do.
     """
     v = _checked(vectors)
     d = v.shape[1]

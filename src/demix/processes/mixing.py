@@ -1,4 +1,4 @@
-"""The contract of a mixing, the leaky network of the paper, and a smooth one."""
+"""The contract of a mixing, and the leaky network of the paper."""
 
 from abc import ABC, abstractmethod
 from functools import lru_cache
@@ -33,13 +33,6 @@ class Mixing(ABC):
                 f"The mixing takes {self.dim_in} latents, but the space has {space.dim} dimensions."
             )
 
-    def _set_dim(self, dim: int, least: int) -> None:
-        if dim < least:
-            raise DemixError(
-                f"{type(self).__name__} needs a dimension of at least {least}, but got {dim}."
-            )
-        self.dim_in = self.dim_out = dim
-
 
 class LeakyMixing(Mixing):
     r"""The paper's generator: linear maps with LeakyReLU(0.2) between them (App. A.3).
@@ -64,10 +57,10 @@ class LeakyMixing(Mixing):
     ) -> None:
         if not 0 < slope <= 1:
             raise DemixError(f"An invertible LeakyReLU needs a slope in (0, 1], but got {slope!r}.")
-        if layers < 1:
-            raise DemixError(f"A leaky mixing needs at least 1 layer, but got {layers}.")
-        self._set_dim(dim, 1)
-        self.slope = slope
+        for name, size in (("layers", layers), ("dim", dim)):
+            if size < 1:
+                raise DemixError(f"{name} of a leaky mixing must be at least 1, but got {size}.")
+        self.dim_in, self.dim_out, self.slope = dim, dim, slope
         self.matrices = [torch.tensor(w) for w in _best_matrices(dim, seed, layers, draws)]
 
     def __call__(self, z: Tensor) -> Tensor:
@@ -82,36 +75,6 @@ class LeakyMixing(Mixing):
             x = torch.linalg.solve(weight.T.to(x), x, left=False)
             x = torch.where(x < 0, x / self.slope, x)
         return torch.linalg.solve(self.matrices[0].T.to(x), x, left=False)
-
-
-class SpiralMixing(Mixing):
-    r"""Rotate each pair of coordinates by an angle that grows with its radius.
-
-    :math:`(a, b) \mapsto R(\omega \sqrt{a^2 + b^2}) (a, b)`: smooth, volume preserving, and far
-    from linear. ``turns`` are full turns per unit of radius. With an odd dimension the last
-    coordinate stays as it is.
-    """
-
-    def __init__(self, dim: int, *, turns: float = 0.5) -> None:
-        self._set_dim(dim, 2)
-        self.turns = turns
-
-    def __call__(self, z: Tensor) -> Tensor:
-        """Turn points further the larger their radius."""
-        return self._turn(z, self.turns)
-
-    def inverse(self, x: Tensor) -> Tensor:
-        """Turn back; radii have not changed."""
-        return self._turn(x, -self.turns)
-
-    def _turn(self, z: Tensor, turns: float) -> Tensor:
-        paired = 2 * (self.dim_in // 2)
-        a, b = z[..., 0:paired:2], z[..., 1:paired:2]
-        angle = 2 * torch.pi * turns * torch.hypot(a, b)
-        turned = torch.stack(
-            [a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], dim=-1
-        )
-        return torch.cat([turned.flatten(-2), z[..., paired:]], dim=-1)
 
 
 @lru_cache(maxsize=64)

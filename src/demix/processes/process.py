@@ -30,11 +30,8 @@ class Process:
     Examples
     --------
     >>> from demix import LeakyMixing, Process, Sphere, Uniform, VonMisesFisher
-    >>> sphere = Sphere(4)
-    >>> process = Process(
-    ...     Uniform(sphere), VonMisesFisher(sphere, kappa=10.0), LeakyMixing(4, seed=0, draws=100)
-    ... )
-    >>> process.sample(8).x.shape
+    >>> space, mixing = Sphere(4), LeakyMixing(4, seed=0, draws=100)
+    >>> Process(Uniform(space), VonMisesFisher(space, kappa=10.0), mixing).sample(8).x.shape
     torch.Size([8, 4])
     """
 

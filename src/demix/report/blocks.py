@@ -7,17 +7,20 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import ClassVar, Literal
+from xml.etree import ElementTree
 
 import plotly.graph_objects as go
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from demix._support.errors import DemixError
-from demix.report.style import shown
-from demix.report.svg import inline_svg, parse_svg
+from demix.report.style import palette_variables, shown
 
 VerdictKind = Literal["good", "bad", "neutral"]
 
+# Of pictures left out: what nobody sees, and style sheets, which would reach the whole page.
+_DROPPED = {"metadata", "style", "title", "desc"}
+_COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 _NUMBER = re.compile(r"[+−-]?\d[\d,. ]*(e[+−-]?\d+)?( ?± ?\d[\d.]*)? ?%?|[–—-]?", re.IGNORECASE)
 
 
@@ -58,9 +61,8 @@ class Figure(Block):
 
 @dataclass(frozen=True)
 class Picture(Block):
-    """An SVG with a caption and a description for those who cannot see it.
+    """An SVG of ours with a caption and a description for those who cannot see it.
 
-    It is made of marks and text; one that holds scripts or refers to anything outside is refused.
     Palette colours follow the page into dark mode.
     """
 
@@ -68,9 +70,6 @@ class Picture(Block):
     caption: str
     alt: str
     counted_as: ClassVar[str] = "figure"
-
-    def __post_init__(self) -> None:
-        parse_svg(self.svg)
 
     def parts(self, number: int) -> tuple[str, Markup, int, int]:
         """Return viewBox, contents and the smallest and largest width in pixels."""
@@ -191,3 +190,32 @@ def templates() -> Environment:
 def script_json(text: str) -> Markup:
     """Return JSON for a ``script`` element; what could end it becomes a JSON escape."""
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def inline_svg(svg: str, prefix: str) -> tuple[str, str]:
+    """Return viewBox and contents of an SVG, for an ``svg`` element inside HTML.
+
+    Ids begin with ``prefix``, so that those of two pictures on one page differ. Colours of the
+    palette become its CSS variables, so that the picture follows the page into dark mode.
+    """
+    root = ElementTree.fromstring(svg)
+    variables = palette_variables()
+
+    def shade(match: re.Match[str]) -> str:
+        return f"var({variables[match[0]]})" if match[0] in variables else match[0]
+
+    for element in root.iter():
+        # HTML knows the elements of SVG without their namespace.
+        element.tag = element.tag.rpartition("}")[2]
+        for child in list(element):
+            if child.tag.rpartition("}")[2] in _DROPPED:
+                element.remove(child)
+        given = {name.rpartition("}")[2]: value for name, value in element.attrib.items()}
+        for name, start in (("id", 0), ("href", 1)):
+            if name in given:
+                given[name] = given[name][:start] + prefix + given[name][start:]
+        if "style" in given:
+            given["style"] = _COLOUR.sub(shade, given["style"])
+        element.attrib = {k: v.replace("url(#", f"url(#{prefix}") for k, v in given.items()}
+    contents = "".join(ElementTree.tostring(child, encoding="unicode") for child in root)
+    return root.attrib["viewBox"], contents

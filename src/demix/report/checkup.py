@@ -31,12 +31,9 @@ def checkup_page(
         ["Assumption", "Verdict", "Found", "Passes up to", "Finding", "Next step"],
         [
             [
-                check["name"],
-                _MARKS[check["verdict"]],
-                shown(check["statistic"], ".3f"),
-                shown(check["allowed"], ".3f"),
-                check["sentence"],
-                check["advice"],
+                *(check["name"], _MARKS[check["verdict"]]),
+                *(shown(check[key], ".3f") for key in ("statistic", "allowed")),
+                *(check["sentence"], check["advice"]),
             ]
             for check in checks
         ],

@@ -38,10 +38,9 @@ def compare_page(
         names,
         *([gain[key] for gain in gains] for key in ("bits", "low", "high")),
         title="information (bits per sample)",
+        line=0,
         unit=" bits",
     )
-    drawn.add_vline(x=0, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
-    drawn.update_layout(showlegend=False)
     dots = Figure(
         drawn,
         "Information of each run about held-out data with its interval; the dashed line is a "
@@ -92,17 +91,11 @@ def _numbers(
     differing = [key for key in keys if len(set(cells[key])) > 1]
     shared = [f"{key} {cells[key][0]}" for key in keys if key not in differing]
     header = ["Run", *differing, "information (bits)", "95 % interval", "at most", "loss (nats)"]
-    rows = [
-        [
-            name,
-            *(cells[key][index] for key in differing),
-            number(gain["bits"], 3),
-            interval(gain["low"], gain["high"]),
-            number(gain["ceiling"], 3),
-            number(gain["loss"], 3),
-        ]
-        for index, (name, gain) in enumerate(zip(names, gains, strict=True))
-    ]
+    rows = []
+    for index, (name, gain) in enumerate(zip(names, gains, strict=True)):
+        told = [number(gain["bits"], 3), interval(gain["low"], gain["high"])]
+        told += [number(gain["ceiling"], 3), number(gain["loss"], 3)]
+        rows.append([name, *(cells[key][index] for key in differing), *told])
     table = Table(header, rows, "Settings that differ, and information about held-out data.")
     if not shared:
         return [table]

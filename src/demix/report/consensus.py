@@ -4,25 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 
-from demix.report.blocks import (
-    Block,
-    Facts,
-    Figure,
-    Page,
-    Section,
-    Table,
-    Verdict,
-    VerdictKind,
-    noted,
-    settings,
-)
+from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Verdict, noted, settings
 from demix.report.figures import interval_dots, recovered_scatter
 from demix.report.fit import latent_sections
 from demix.report.records import gain_of, left_out, names_of
-from demix.report.style import LEGEND, colour, interval, number, plain
+from demix.report.style import interval, number
 
 # More panels of one dimension each would be too small to see anything in.
 MOST_COMPARED = 10
@@ -34,10 +22,10 @@ def consensus_page(
     facts: Mapping[str, object],
     *,
     threshold: float,
-    runs: ArrayLike | None = None,
-    in_time: bool = False,
-    notes: Sequence[str] = (),
-    provenance: Mapping[str, object] | None = None,
+    runs: ArrayLike | None,
+    in_time: bool,
+    notes: Sequence[str],
+    provenance: Mapping[str, object],
 ) -> Page:
     """Return the page of a consensus: stability of each dimension, two runs compared, latents.
 
@@ -65,54 +53,27 @@ def consensus_page(
         f"to that and compared on {found['held_out_rows']} rows that no run was fitted to. "
         "Agreement is necessary for a latent to be real, but no proof: all runs may share an error."
     )
-    return Page(title, summary, sections, provenance or {})
-
-
-def stability_dots(
-    names: Sequence[str],
-    values: ArrayLike,
-    low: ArrayLike,
-    high: ArrayLike,
-    null: ArrayLike,
-    *,
-    threshold: float,
-) -> go.Figure:
-    """Draw the R² of each dimension as a dot with its interval, and that of shuffled rows."""
-    figure = interval_dots(names, values, low, high, title="held-out R²", legend="runs")
-    figure.add_scatter(
-        x=np.asarray(null),
-        y=np.arange(len(names)),
-        name="shuffled rows",
-        mode="markers",
-        marker={"color": colour("second"), "size": 9, "symbol": "x-thin", "line": {"width": 2}},
-        marker_line_color=colour("second"),
-        customdata=[plain(name) for name in names],
-        hovertemplate="%{customdata}, shuffled rows<br>%{x:.3f}<extra></extra>",
-    )
-    figure.add_vline(x=threshold, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
-    # An R² has no lower end; values far below zero would squeeze everything else.
-    least = float(np.min([0.0, *np.ravel(low), *np.ravel(null)]))
-    figure.update_xaxes(range=[max(least, -1.0) - 0.04, 1.04])
-    figure.update_layout(showlegend=True, legend=LEGEND)
-    return figure
+    return Page(title, summary, sections, provenance)
 
 
 def _result(found: Mapping[str, Any], facts: Mapping[str, object]) -> list[Block]:
     stable = np.asarray(found["stable"], dtype=bool)
-    kind: VerdictKind = "good" if stable.all() else "neutral" if stable.any() else "bad"
     tiles = {
         "stable dimensions": f"{int(stable.sum())} of {len(stable)}",
         "mean held-out R²": number(float(np.mean(found["stability"])), 3),
         "largest R² of shuffled rows": number(float(np.max(found["null"])), 3),
         "R² of untrained encoders": number(float(found["untrained"]), 3),
     }
-    return [Verdict(kind, found["verdict"]), Facts(tiles), *settings(facts)]
+    verdict = Verdict(
+        "good" if stable.all() else "neutral" if stable.any() else "bad", found["verdict"]
+    )
+    return [verdict, Facts(tiles), *settings(facts)]
 
 
 def _stability(found: Mapping[str, Any], labels: list[str], threshold: float) -> list[Block]:
-    ends = [found[key] for key in ("stability", "low", "high", "null")]
+    *ends, null = (found[key] for key in ("stability", "low", "high", "null"))
     figure = Figure(
-        stability_dots(labels, *ends, threshold=threshold),
+        interval_dots(labels, *ends, title="held-out R²", line=threshold, null=null),
         "How well each run predicts the consensus of the others, on rows used neither for the runs "
         "nor for their alignment: the mean R² over runs with its 95 % interval over rows and runs. "
         "Crosses are the same with shuffled rows, the largest of ten. A dimension is stable if its "
@@ -122,7 +83,7 @@ def _stability(found: Mapping[str, Any], labels: list[str], threshold: float) ->
     words = ["stable" if stable else "not stable" for stable in found["stable"]]
     lines = [
         [label, number(r2, 3), interval(low, high), number(null, 3), word]
-        for label, r2, low, high, null, word in zip(labels, *ends, words, strict=True)
+        for label, r2, low, high, null, word in zip(labels, *ends, null, words, strict=True)
     ]
     header = ["Dimension", "R²", "95 % interval", "shuffled", "verdict"]
     gains = [gain_of(gain) for gain in found["gains"]]
@@ -130,10 +91,8 @@ def _stability(found: Mapping[str, Any], labels: list[str], threshold: float) ->
         ["Run", "mean R²", "information (bits)", "95 % interval"],
         [
             [
-                f"seed {seed}",
-                number(float(np.mean(r2)), 3),
-                number(gain["bits"], 3),
-                interval(gain["low"], gain["high"]),
+                *(f"seed {seed}", number(float(np.mean(r2)), 3)),
+                *(number(gain["bits"], 3), interval(gain["low"], gain["high"])),
             ]
             for seed, r2, gain in zip(found["seeds"], found["per_run"], gains, strict=True)
         ],

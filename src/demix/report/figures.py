@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from plotly.subplots import make_subplots
 
 from demix.report.records import correlation_of, thinned
-from demix.report.style import axis, base_layout, colour, interval, number, plain
+from demix.report.style import LEGEND, axis, base_layout, colour, interval, number, plain
 
 # Browsers draw each point as one SVG element; beyond this many in one figure scrolling stutters.
 _MOST_POINTS = 9_000
@@ -134,12 +134,14 @@ def interval_dots(
     high: ArrayLike,
     *,
     title: str,
+    line: float,
     unit: str = "",
-    legend: str | None = None,
+    null: ArrayLike | None = None,
 ) -> go.Figure:
-    """Draw a dot with an interval for each name, the first on top; ends may be infinite.
+    """Draw a dot with an interval for each name, the first on top, and a dashed line.
 
-    ``title`` names the axis, ``unit`` follows a number on hovering, ``legend`` names the dots.
+    ``title`` names the axis, ``unit`` follows a number on hovering. Ends may be infinite. Scores of
+    shuffled rows, ``null``, are crosses.
     """
     dots, lower, upper = (np.asarray(x, dtype=float) for x in (values, low, high))
     labels = [plain(name) for name in names]
@@ -148,7 +150,7 @@ def interval_dots(
         go.Scatter(
             x=dots,
             y=np.arange(len(dots)),
-            name=legend,
+            name="runs",
             mode="markers",
             marker={"color": colour("accent"), "size": 10},
             error_x={
@@ -166,7 +168,23 @@ def interval_dots(
     )
     figure.update_xaxes(axis(title))
     figure.update_yaxes(names_axis(labels))
-    figure.update_layout(**base_layout(height=100 + 42 * len(dots), min_width=480))
+    shape = base_layout(100 + 42 * len(dots), 480, showlegend=null is not None, legend=LEGEND)
+    figure.update_layout(**shape)
+    if null is not None:
+        figure.add_scatter(
+            x=np.asarray(null),
+            y=np.arange(len(dots)),
+            name="shuffled rows",
+            mode="markers",
+            marker={"color": colour("second"), "size": 9, "symbol": "x-thin", "line": {"width": 2}},
+            marker_line_color=colour("second"),
+            customdata=labels,
+            hovertemplate="%{customdata}, shuffled rows<br>%{x:.3f}<extra></extra>",
+        )
+        # An R² has no lower end; values far below zero would squeeze everything else.
+        least = float(np.min([0.0, *lower, *np.ravel(null)]))
+        figure.update_xaxes(range=[max(least, -1.0) - 0.04, 1.04])
+    figure.add_vline(x=line, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
     return figure
 
 

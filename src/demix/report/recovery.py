@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from demix.metrics.correlation import correlation_matrix
+from demix._support.validation import check_pair
+from demix.metrics.correlation import correlate
 from demix.metrics.registry import label
 from demix.metrics.score import Score
 from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Text
@@ -32,7 +33,7 @@ def recovery_page(
 
     Recovered latents ``(N, m)`` and true continuous factors ``(N, n)``, called ``names``, have
     ``scores``, see :func:`demix.all_scores`; there may be no factors. For the ``history`` of
-    training, which took ``seconds``, see `training_curve`.
+    training, which took ``seconds``, see `training_sections`.
     """
     headline: dict[str, str] = {}
     if "affine_r2" in scores:
@@ -72,7 +73,7 @@ def recovery_sections(
         matching = np.asarray(scores["mean_correlation"].assignment)
         drawn = np.flatnonzero(matching >= 0)
         order = matching[drawn]
-        correlation = correlation_matrix(found, true)[drawn]
+        correlation = correlate(*check_pair(found, true))[drawn]
         signs = np.sign(correlation[np.arange(len(drawn)), order])
         called = names_of(names, true.shape[1], "factor")
         rows = [called[i] for i in drawn.tolist()]
@@ -156,12 +157,10 @@ def certified(scores: Mapping[str, Score]) -> Table:
         ["Score", "Value", "95 % interval", "Chance", "Certifies", "Leaves open", "Trusted"],
         [
             [
-                label(name),
-                shown(float(score), ".4f"),
+                *(label(name), shown(float(score), ".4f")),
                 f"{shown(score.low, '.4f')} to {shown(score.high, '.4f')}",
                 shown(score.baseline, ".4f"),
-                f"{score.best}: {score.certifies}",
-                score.leaves_open,
+                *(f"{score.best}: {score.certifies}", score.leaves_open),
                 f"no: {score.doubts}" if score.doubts else f"with {score.trusted}",
             ]
             for name, score in scores.items()

@@ -15,26 +15,56 @@ from demix.report.style import LEGEND, axis, base_layout, colour
 MOST_STEPS = 1000
 
 
-def training_curve(
+def training_sections(
     history: Sequence[Mapping[str, Any]],
     best_step: int | None = None,
     *,
     guess: float | None = None,
-) -> go.Figure:
-    """Draw loss, held-out loss and score over the steps of training, where they were measured.
+) -> list[Section]:
+    """Return loss, held-out loss and score over the steps of training, where they were measured.
 
     Entries of ``history`` have ``step``, ``seconds`` and ``loss``, and possibly ``validation`` (the
     held-out loss), ``score`` (R² in percent) and ``optimum`` (the lowest possible loss); a value
     that is missing, None or not finite is left out. A vertical line marks ``best_step``, whose
     encoder was kept, a horizontal one the loss of a ``guess``.
     """
+    steps, given = column(history, "step"), ("loss", "validation", "optimum", "score")
+    measured = {key for key in given if np.isfinite(steps + column(history, key)).any()}
+    if not measured & {"loss", "validation"}:
+        return []
+    caption = "Contrastive loss over the steps of training"
+    if "validation" in measured:
+        caption += ", on training rows and on held-out rows"
+    if "optimum" in measured:
+        caption += ", with the lowest loss that any encoder can reach (dotted)"
+    if "score" in measured:
+        caption += "; below it the score of the encoder at that step"
+    caption += "."
+    if guess is not None:
+        caption += " The dashed line is the loss of a guess; below it something was learnt."
+    if best_step is not None:
+        caption += (
+            f" The vertical line marks step {best_step:,}, whose encoder was kept because its "
+            "held-out loss was lowest."
+        )
+    curve = _training_curve(history, best_step, guess, held_out="validation" in measured)
+    alt = "Line plot of the loss, and of the score where measured, over training steps."
+    return [Section("Training", [Figure(curve, caption, alt=alt)])]
+
+
+def _training_curve(
+    history: Sequence[Mapping[str, Any]],
+    best_step: int | None,
+    guess: float | None,
+    *,
+    held_out: bool,
+) -> go.Figure:
     steps, seconds = column(history, "step"), column(history, "seconds")
     loss, validation = column(history, "loss"), column(history, "validation")
     score, guessed = (
         column(history, "score"),
         np.full(len(steps), np.nan if guess is None else guess),
     )
-    held_out = bool(np.isfinite(validation).any())
     panels = 2 if np.isfinite(score).any() else 1
     figure = make_subplots(rows=panels, cols=1, shared_xaxes=True, vertical_spacing=0.09)
     # The training loss is of less interest than a held-out one.
@@ -86,36 +116,3 @@ def training_curve(
     several = len(figure.data) > panels  # one line needs no legend
     figure.update_layout(**base_layout(height, 320, showlegend=several, legend=LEGEND))
     return figure
-
-
-def training_sections(
-    history: Sequence[Mapping[str, Any]],
-    best_step: int | None = None,
-    *,
-    guess: float | None = None,
-) -> list[Section]:
-    """Return training over its steps, if it is known; see `training_curve` for the arguments."""
-
-    def measured(key: str) -> bool:
-        return bool(np.isfinite(column(history, "step") + column(history, key)).any())
-
-    if not measured("loss") and not measured("validation"):
-        return []
-    caption = "Contrastive loss over the steps of training"
-    if measured("validation"):
-        caption += ", on training rows and on held-out rows"
-    if measured("optimum"):
-        caption += ", with the lowest loss that any encoder can reach (dotted)"
-    if measured("score"):
-        caption += "; below it the score of the encoder at that step"
-    caption += "."
-    if guess is not None:
-        caption += " The dashed line is the loss of a guess; below it something was learnt."
-    if best_step is not None:
-        caption += (
-            f" The vertical line marks step {best_step:,}, whose encoder was kept because its "
-            "held-out loss was lowest."
-        )
-    curve = training_curve(history, best_step, guess=guess)
-    alt = "Line plot of the loss, and of the score where measured, over training steps."
-    return [Section("Training", [Figure(curve, caption, alt=alt)])]

@@ -25,8 +25,7 @@ class Space(ABC):
     log_volume : float
         ``log |Z|`` (area for a sphere), ``inf`` for an unbounded space; used by Theorems 1 and 3.
     scale_size : int
-        How many learnable numbers set the size of an encoder's output: 1 (a radius) or ``n``
-        (a bound per dimension).
+        How many learnable numbers set the size of an encoder's output: a radius, or ``n`` sides.
     convex : bool
         Whether Theorems 5 and 6 of Zimmermann et al. (2021), for convex bodies, may apply.
     spherical : bool
@@ -134,21 +133,11 @@ def check_radius(radius: float, name: str) -> float:
     return float(radius)
 
 
-def device_of(generator: torch.Generator | None) -> torch.device:
-    """Return the device that samples of this generator live on."""
-    return torch.device("cpu") if generator is None else generator.device
-
-
 def check_space(space: Space, *, samples: int = 512, seed: int = 0) -> None:
     """Verify that ``space`` keeps the contract of :class:`demix.Space`.
 
-    Checked are: the shapes; that projection and squashing land in the space; that projection is
-    idempotent and leaves uniform samples where they are; that no uniform sample is nearer to a
-    free point than its projection; that squashing is differentiable; that the space can be rebuilt
-    from its data.
-
     Raises a :class:`demix.DemixError` that names the law that is broken for one of ``samples``
-    random points.
+    random points: of shapes, projection, squashing, uniform samples, and rebuilding from data.
 
     Examples
     --------
@@ -163,10 +152,12 @@ def check_space(space: Space, *, samples: int = 512, seed: int = 0) -> None:
         if not holds:
             raise DemixError(f"{space!r} breaks the contract of a space: {law}.")
 
+    def still(points: Tensor) -> bool:
+        return torch.allclose(space.project(points), points, atol=1e-5)
+
     demand(projected.shape == free.shape, "project must keep the shape (N, n)")
     demand(bool(space.contains(projected).all()), "projected points must lie in the space")
-    again = space.project(projected)
-    demand(torch.allclose(again, projected, atol=1e-5), "project must be idempotent")
+    demand(still(projected), "project must be idempotent")
     raw = free.clone().requires_grad_()
     squashed = space.squash(raw)
     demand(squashed.shape == free.shape, "squash must keep the shape (N, n)")
@@ -184,8 +175,7 @@ def check_space(space: Space, *, samples: int = 512, seed: int = 0) -> None:
     uniform = space.uniform(samples, generator=generator)
     demand(uniform.shape == free.shape, "uniform must return (size, n)")
     demand(bool(space.contains(uniform).all()), "uniform samples must lie in the space")
-    again = space.project(uniform)
-    demand(torch.allclose(again, uniform, atol=1e-5), "project must not move points of the space")
+    demand(still(uniform), "project must not move points of the space")
     nearest = torch.cdist(free, uniform).min(dim=1).values
     reached = (free - projected).norm(dim=1)
     demand(bool((reached <= nearest + 1e-4).all()), "project must return the nearest point")

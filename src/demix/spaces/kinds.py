@@ -8,9 +8,13 @@ import torch
 from torch import Tensor
 
 from demix._support.errors import DemixError
-from demix.spaces.base import Space, check_dim, check_radius, device_of
+from demix.spaces.base import Space, check_dim, check_radius
 
 Bound = float | Sequence[float]
+
+
+def _device(generator: torch.Generator | None) -> str | torch.device:
+    return "cpu" if generator is None else generator.device
 
 
 class Sphere(Space):
@@ -41,7 +45,7 @@ class Sphere(Space):
     def uniform(self, size: int, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw normals and normalise them: the Normal is rotation invariant."""
         shape = (size, self.dim)
-        return self.project(torch.randn(shape, generator=generator, device=device_of(generator)))
+        return self.project(torch.randn(shape, generator=generator, device=_device(generator)))
 
     def contains(self, z: Tensor, atol: float = 1e-5) -> Tensor:
         """Compare the norm with the radius."""
@@ -101,7 +105,7 @@ class Box(Space):
 
     def uniform(self, size: int, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw each coordinate uniformly between its bounds."""
-        unit = torch.rand((size, self.dim), generator=generator, device=device_of(generator))
+        unit = torch.rand((size, self.dim), generator=generator, device=_device(generator))
         low, high = self.bounds(unit)
         return low + (high - low) * unit
 
@@ -152,7 +156,7 @@ class L1Ball(Space):
 
     def uniform(self, size: int, *, generator: torch.Generator | None = None) -> Tensor:
         """Share the radius out by ``n + 1`` exponentials (uniform on a simplex), sign at random."""
-        unit = torch.rand((size, self.dim + 1), generator=generator, device=device_of(generator))
+        unit = torch.rand((size, self.dim + 1), generator=generator, device=_device(generator))
         shares = -torch.log1p(-unit)
         shares = shares / shares.sum(dim=-1, keepdim=True)
         sign = torch.rand((size, self.dim), generator=generator, device=unit.device) < 0.5

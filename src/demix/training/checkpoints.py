@@ -35,9 +35,8 @@ _SHARE = 0.015
 class Checkpoints:
     """The checkpoint of one training, in a file if there is a ``path``, and the previous one.
 
-    ``about`` are plain facts that identify the training. A checkpoint is written at the first
-    evaluation, because its cost is not known before, and then whenever all of them together take at
-    most 2 % of the time of training.
+    ``about`` are facts that identify the training. The first evaluation is saved, because the cost
+    is not known before, and then whatever keeps the cost below 2 % of the time of training.
     """
 
     def __init__(self, path: str | Path | None, about: Mapping[str, Any]) -> None:

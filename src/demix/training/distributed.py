@@ -22,9 +22,8 @@ from demix.training.state import State
 class DistributedTraining:
     """A training on several ranks, each of which works on its part of every batch.
 
-    All ranks begin with the state of rank 0. `DistributedDataParallel` averages gradients, except
-    of parameters that the objective divides over ranks. Rank 0 evaluates and writes, and the others
-    take over what it found. A process alone is the trivial case.
+    `DistributedDataParallel` averages gradients, except of parameters that the objective divides
+    over ranks. Rank 0 evaluates and writes. A process alone is the trivial case.
     """
 
     def __init__(self, state: State, model: nn.Module, ranks: Ranks) -> None:

@@ -37,19 +37,11 @@ class Sampler(Protocol[Drawn]):
 
 @dataclass
 class Training:
-    """The result of a training.
+    """The result of a training: steps taken, seconds spent in them, and the history.
 
-    Attributes
-    ----------
-    history : list of dict
-        One record per evaluation: ``step``, ``seconds`` (of training alone), ``loss`` (mean since
-        the last evaluation) and what ``evaluate`` returned.
-    steps, seconds : int, float
-        Steps taken, and the time spent in them.
-    interrupted : bool
-        Whether Ctrl-C ended it early; the encoder keeps what it has learnt.
-    best_step : int or None
-        With ``validate``: the step whose weights were kept.
+    The history has one record per evaluation: ``step``, ``seconds``, ``loss`` (mean since the last
+    evaluation) and what ``evaluate`` returned. ``interrupted`` says whether Ctrl-C ended it early;
+    with ``validate``, the weights of ``best_step`` were kept.
     """
 
     history: list[Record] = field(default_factory=list)
@@ -76,12 +68,9 @@ def train(
 ) -> Training:
     """Train ``encoder`` in place on what ``sample`` draws.
 
-    The same seed on the same machine gives the same weights to the bit.
-
-    If a process group of `torch.distributed` has been initialised, its ranks train together: all
-    draw the same batches, each works on its part of them, and gradients are averaged, so that
-    every step is the one that a single process would take. Rank 0 alone evaluates, calls back and
-    writes; all ranks have the trained weights in the end.
+    The same seed on the same machine gives the same weights to the bit. Ranks of an initialised
+    process group train together, and take the steps that a single process would take; rank 0 alone
+    evaluates, calls back and writes.
 
     Parameters
     ----------
@@ -91,8 +80,7 @@ def train(
         ``sample(size, generator=...)`` returns a batch, e.g. :class:`demix.Pairs`.
     objective : callable
         ``objective(encoder, batch)`` returns the loss, e.g. :class:`demix.InfoNCE`. Parameters of
-        its own, e.g. the prototypes of :class:`demix.Classification`, are trained in place, too;
-        they start anew if the recipe initialises the encoder.
+        its own are trained in place, too; they start anew if the recipe initialises the encoder.
     recipe : Recipe
         The settings.
     seed : int
@@ -100,41 +88,31 @@ def train(
     evaluate : callable, optional
         ``evaluate(encoder)`` returns numbers for the history, e.g. a held-out score.
     eval_every : int, optional
-        Steps between two evaluations; the last step is evaluated in any case. By default there
-        are at most 20 evaluations.
+        Steps between two evaluations; by default there are at most 20.
     callback : callable, optional
-        ``callback(step, record)`` is called after every step with the latest record, e.g. for a
-        progress bar.
+        ``callback(step, record)`` is called after every step with the latest record.
     validate : callable, optional
         ``validate(encoder)`` returns a held-out loss, recorded as ``validation``. Training returns
         the weights of the smallest one.
     patience : int, optional
         With ``validate``: stop after so many evaluations without a smaller loss.
     checkpoint : path, optional
-        A file that is written at evaluations, as often as 2 % of the time of training allow. If it
-        exists when training starts, training continues from it, to the same bits. If its checksum
-        is wrong, training continues from the previous checkpoint, with a :class:`DemixWarning`.
+        A file that is written at evaluations, in at most 2 % of the time of training, and that
+        training continues from, to the same bits; if it is damaged, from the previous one.
     about : mapping, optional
-        Plain facts that identify this training, e.g. the settings of its data. A checkpoint with
-        other facts is refused.
+        Plain facts that identify this training; a checkpoint with other facts is refused.
 
     Examples
     --------
-    >>> from demix import Encoder, InfoNCE, LeakyMixing, Process, Recipe, Sphere, Uniform
-    >>> from demix import VonMisesFisher, train
-    >>> sphere = Sphere(3)
-    >>> process = Process(
-    ...     Uniform(sphere), VonMisesFisher(sphere, 10.0), LeakyMixing(3, seed=0, draws=100)
-    ... )
-    >>> encoder = Encoder(3, sphere, hidden=(16, 16))
-    >>> training = train(encoder, process.sample, InfoNCE(), Recipe(steps=20, batch=64))
-    >>> training.history[-1]["step"], training.history[-1]["loss"] < 4.2
-    (20, True)
+    >>> import demix
+    >>> space, mixing = demix.Sphere(3), demix.LeakyMixing(3, seed=0, draws=100)
+    >>> process = demix.Process(demix.Uniform(space), demix.VonMisesFisher(space, 10.0), mixing)
+    >>> encoder, recipe = demix.Encoder(3, space), demix.Recipe(steps=20, batch=64)
+    >>> demix.train(encoder, process.sample, demix.InfoNCE(), recipe).history[-1]["step"]
+    20
     """
     if not isinstance(objective, Objective):
         objective = FunctionObjective(objective)
-    # May raise; nothing is changed yet.
-    own_optimizers = objective.optimizers(recipe.rate, lazy=recipe.lazy_prototypes)
     model: Any = encoder if recipe.chunk is None else Chunked(encoder, recipe.chunk)
     check_training_memory(encoder, objective, recipe, checkpoint=checkpoint is not None)
     device = next(encoder.parameters()).device
@@ -156,7 +134,10 @@ def train(
         if recipe.whiten:
             first = sample(max(4096, recipe.batch), generator=generator)
             encoder.whitening.fit(first.x.flatten(1))
-    state = State(encoder, objective, _optimizers(encoder, recipe) + own_optimizers, generators)
+    optimizers = _optimizers(encoder, recipe) + objective.optimizers(recipe.rate)
+    state = State(encoder, objective, optimizers, generators)
+    if recipe.average:
+        state.add_to_mean(0.0)
     checkpoints.restore(state, recipe.steps)
     shared = DistributedTraining(state, model, ranks)
     shared.settle(lambda: sample(recipe.batch, generator=generator))
@@ -189,12 +170,15 @@ def train(
                 optimizer.step()
             state.total += value
             state.step += 1
+            if recipe.average:
+                state.add_to_mean(recipe.average)
             if state.step % every == 0 or state.step == recipe.steps:
                 state.seconds += time.perf_counter() - start
                 start = time.perf_counter()  # an evaluation may be interrupted, too
                 with shared.whole(moments=saves):
                     if ranks.leads:
-                        _evaluate(state, evaluate, validate)
+                        with state.averaged():
+                            _evaluate(state, evaluate, validate)
                         checkpoints.save(state)
                 shared.sync()
                 start = time.perf_counter()
@@ -244,7 +228,8 @@ def _optimizers(encoder: Encoder, recipe: Recipe) -> list[torch.optim.Optimizer]
         matrices = matrices[-1:]
     chosen = {id(p) for p in matrices}
     rest = [p for p in parameters if id(p) not in chosen]
-    return [Muon(matrices, lr=recipe.matrix_rate), torch.optim.Adam(rest, lr=recipe.rate)]
+    muon = Muon(matrices, lr=recipe.matrix_rate, weight_decay=recipe.weight_decay)
+    return [muon, torch.optim.Adam(rest, lr=recipe.rate)]
 
 
 def _has_bf16(device: torch.device) -> bool:

@@ -21,17 +21,10 @@ _ROWS = 2
 class Chunked(nn.Module):
     r"""An encoder that keeps the activations of no more than ``size`` rows; a pair has two.
 
-    Contrastive losses need all latents :math:`z_i = f_\theta(x_i)` of a batch at once, but not all
-    that is between :math:`x_i` and :math:`z_i`, because
-
-    .. math:: \frac{dL}{d\theta} = \sum_i \frac{\partial L}{\partial z_i}
-              \frac{\partial z_i}{\partial \theta}
-
-    is a sum over rows once :math:`\partial L / \partial z_i` is known. So rows are encoded chunk by
-    chunk without a graph, contrasted all together, and encoded again, chunk by chunk, in the
-    backward pass. Gradients are those of the whole batch; the price is a second pass forward.
-    ``Recipe(chunk=...)`` uses it in :func:`demix.train`. Any module will do that takes each row by
-    itself; a dropout draws its random numbers again as they were.
+    Once :math:`\partial L / \partial z_i` of all latents is known, :math:`dL / d\theta` is a sum
+    over rows. So rows are encoded chunk by chunk without a graph, contrasted all together, and
+    encoded again in the backward pass: the gradients of the whole batch, for a second pass forward.
+    Any module will do that takes each row by itself.
 
     References
     ----------

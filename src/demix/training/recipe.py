@@ -14,17 +14,15 @@ class Recipe:
 
     Parameters
     ----------
-    steps : int
-        Optimiser steps.
-    batch : int
-        Pairs or labelled samples per step.
+    steps, batch : int
+        Optimiser steps, and pairs or labelled samples in each.
     optimizer : "muon", "muon_last" or "adam"
         Muon on matrices and convolutions with Adam on the rest; Muon on the matrix of the last
         layer alone; or Adam on everything.
-    matrix_rate : float
-        Peak learning rate of Muon.
-    rate : float
-        Peak learning rate of Adam.
+    matrix_rate, rate : float
+        Peak learning rates of Muon and of Adam.
+    weight_decay : float
+        What Muon takes off the matrices in a step, relative to its rate.
     warmup : float
         Share of the steps over which the rates rise.
     decay : bool
@@ -35,14 +33,12 @@ class Recipe:
         Draw the weights for whitened inputs; else torch's own initialisation stays.
     bf16 : bool
         Run the encoder in bfloat16 where the processor supports it; narrow bodies gain nothing.
-    lazy_prototypes : bool
-        For ``sampled`` prototypes: Adam updates only those that took part in a step. This is
-        approximate: moments of the others do not decay, and a prototype that comes late begins with
-        a step of up to three times the rate. By default Adam updates all of them.
+    average : float
+        Share of the past in an exponential average of the encoder's weights, which is what is
+        evaluated and returned; 0 takes the weights as they are.
     chunk : int, optional
-        Keep the activations of so many observations at a time, as
-        :class:`demix.training.memory.Chunked` does: the gradients of the whole batch in less
-        memory, for a second pass through the encoder.
+        Keep the activations of so many observations at a time
+        (:class:`demix.training.memory.Chunked`): less memory for a second pass forward.
 
     Examples
     --------
@@ -56,25 +52,25 @@ class Recipe:
     optimizer: Literal["muon", "muon_last", "adam"] = "muon"
     matrix_rate: float = 0.02
     rate: float = 0.02
+    weight_decay: float = 0.0
     warmup: float = 0.05
     decay: bool = True
     whiten: bool = True
     initialise: bool = True
     bf16: bool = False
-    lazy_prototypes: bool = False
+    average: float = 0.0
     chunk: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch"):
-            if not isinstance(getattr(self, name), Integral):
+        for name, least in (("steps", 1), ("batch", 2)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < least:
                 raise DemixError(
-                    f"{name} of a recipe must be a whole number, but got {getattr(self, name)!r}."
+                    f"{name} of a recipe must be a whole number of at least {least}, but got "
+                    f"{value!r}."
                 )
-        if self.steps < 1 or self.batch < 2:
-            raise DemixError(
-                f"A recipe needs at least 1 step of 2 pairs, but got {self.steps} steps of "
-                f"{self.batch}."
-            )
+        if not 0 <= self.average < 1:
+            raise DemixError(f"average must be from 0 to below 1, but got {self.average!r}.")
         if self.optimizer not in ("muon", "muon_last", "adam"):
             raise DemixError(
                 f'optimizer must be "muon", "muon_last" or "adam", but got {self.optimizer!r}.'

@@ -1,7 +1,8 @@
 """The state of a training, which checkpoints save and restore."""
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +23,8 @@ class State:
 
     Rates follow from the step and are not saved. ``generators`` hold the position in the data,
     ``total`` is the sum of losses since the last evaluation. ``best`` has ``step`` and ``value`` of
-    the best validation so far, ``best_weights`` its weights; both are empty at first.
+    the best validation so far, ``best_weights`` its weights; both are empty at first. ``mean`` is
+    an average of the encoder's weights over the steps, empty without one.
     """
 
     encoder: Encoder
@@ -35,11 +37,32 @@ class State:
     history: list[Record] = field(default_factory=list)
     best: dict[str, float] = field(default_factory=dict)
     best_weights: dict[str, Tensor] = field(default_factory=dict)
+    mean: dict[str, Tensor] = field(default_factory=dict)
 
     def weights(self) -> dict[str, Tensor]:
         """Return all weights by name, not copied."""
         weights = {f"encoder.{key}": w for key, w in self.encoder.state_dict().items()}
         return weights | {f"objective.{key}": w for key, w in self.objective.state_dict().items()}
+
+    @torch.no_grad()
+    def add_to_mean(self, past: float) -> None:
+        """Move the average of the encoder's weights towards the present ones."""
+        past = min(past, self.step / (self.step + 10))  # the start is soon forgotten
+        for key, weight in self.encoder.state_dict().items():
+            if weight.is_floating_point() and key in self.mean:
+                self.mean[key].lerp_(weight, 1 - past)
+            else:
+                self.mean[key] = weight.clone()
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Give the encoder the average of its weights for a while, if there is one."""
+        now = {key: weight.clone() for key, weight in self.encoder.state_dict().items()}
+        self.encoder.load_state_dict(self.mean or now)
+        try:
+            yield
+        finally:
+            self.encoder.load_state_dict(now)
 
     def keep_best(self, value: float) -> None:
         """Keep a copy of the weights if ``value`` is the smallest so far."""
@@ -49,7 +72,9 @@ class State:
 
     @torch.no_grad()
     def return_to_best(self) -> None:
-        """Restore the best weights, if there were any."""
+        """Restore the best weights if there were any, else take the average if there is one."""
+        if not self.best_weights and self.mean:
+            self.encoder.load_state_dict(self.mean)
         for key, weight in self.weights().items():
             if key in self.best_weights:
                 weight.copy_(self.best_weights[key])
@@ -58,6 +83,7 @@ class State:
         """Return all that changes, as tensors by name and plain facts, not copied."""
         tensors = {f"now.{key}": value for key, value in self.weights().items()}
         tensors |= {f"best.{key}": value for key, value in self.best_weights.items()}
+        tensors |= {f"mean.{key}": value for key, value in self.mean.items()}
         tensors |= {f"random.{key}": g.get_state() for key, g in self.generators.items()}
         tensors |= {
             f"moment.{i}.{j}.{name}": torch.as_tensor(value)
@@ -79,15 +105,16 @@ class State:
                 raise ValueError(f"random.{key} is no state of a generator") from error
         for key, weight in self.weights().items():
             weight.copy_(tensors[f"now.{key}"])
-        best = {k.removeprefix("best."): v for k, v in tensors.items() if k.startswith("best.")}
-        self.best_weights = best
+        self.best_weights, self.mean = (
+            {k.removeprefix(part): v for k, v in tensors.items() if k.startswith(part)}
+            for part in ("best.", "mean.")
+        )
         for i, optimizer in enumerate(self.optimizers):
             memory: dict[int, dict[str, Any]] = {}
             for key, value in tensors.items():
                 if key.startswith(f"moment.{i}."):
                     _, _, parameter, name = key.split(".")
-                    plain = name == "step" and isinstance(optimizer, torch.optim.SparseAdam)
-                    memory.setdefault(int(parameter), {})[name] = value.item() if plain else value
+                    memory.setdefault(int(parameter), {})[name] = value
             optimizer.load_state_dict({**optimizer.state_dict(), "state": memory})
         for name in _FACTS:
             setattr(self, name, facts[name])
@@ -97,11 +124,12 @@ class State:
         times = ("now", "best") if best else ("now",)
         likes = {f"{time}.{key}": w for time in times for key, w in self.weights().items()}
         likes |= {f"random.{key}": g.get_state() for key, g in self.generators.items()}
+        if self.mean:
+            likes |= {f"mean.{key}": w for key, w in self.encoder.state_dict().items()}
         for i, optimizer in enumerate(self.optimizers):
             parameters = [p for group in optimizer.param_groups for p in group["params"]]
-            counted = torch.tensor(0 if isinstance(optimizer, torch.optim.SparseAdam) else 0.0)
             for j, parameter in enumerate(parameters):
-                like = {"step": counted, "exp_avg": parameter, "exp_avg_sq": parameter}
+                like = {"step": torch.tensor(0.0), "exp_avg": parameter, "exp_avg_sq": parameter}
                 if "momentum" in optimizer.defaults:  # Muon
                     like = {"momentum_buffer": parameter}
                 own = {f"moment.{i}.{j}.{name}": value for name, value in like.items()}

@@ -20,10 +20,15 @@ def done(demix, ranks_code, tmp_path_factory):
     x = np.stack([np.cos(angle), np.sin(angle), np.cos(2 * angle)], axis=1)
     np.save(folder / "x.npy", x.astype(np.float32))
     fit = ["fit", str(folder / "x.npy"), "--n-latents", "2", "--out"]
+    job = folder / "damaged" / "unfinished" / "2-0-unsupervised"
+    job.mkdir(parents=True)
+    (job / "checkpoint.safetensors").write_bytes(bytes(8) + b'{"__metadata__":{"demix":')
+    (folder / "damaged" / "results.json").write_text("[]")
     plan = [
         ([*fit, str(folder / "whole")], None),
         ([*fit, str(folder / "cut")], str(folder / "cut" / "checkpoint.safetensors")),
         ([*EXPERIMENT, str(folder / "table")], None),
+        ([*EXPERIMENT, str(folder / "damaged")], None),
         (["report", str(folder / "whole")], None),
     ]
     told = demix.run_python(ranks_code(PROGRAM, plan))
@@ -47,7 +52,7 @@ def test_a_killed_rank_is_started_again_and_the_fit_ends_with_the_same_bits(done
 def test_one_rank_prints_and_all_work_together(done):
     folder, told = done
     assert told.stdout.count("2 latents of 400 rows") == 2
-    assert told.stdout.count("jobs, 0 of them finished already") == 1
+    assert told.stdout.count("jobs, 0 of them finished already") == 2
     about = json.loads((folder / "whole" / "model.json").read_text())["about"]
     assert about["provenance"]["ranks"] == 2
 
@@ -67,3 +72,11 @@ def test_a_table_of_two_ranks_is_that_of_one_process(done, demix):
 def test_other_commands_are_refused_in_one_sentence(done):
     said = "Error: demix report runs in one process; start it without torchrun, which is for fit"
     assert done[1].stderr.count(said) == 1
+
+
+@pytest.mark.slow
+def test_ranks_end_with_a_job_that_fails(done):
+    said = done[1].stderr
+    assert said.count("checkpoint.safetensors is damaged or no checkpoint of demix") == 1
+    assert "gloo" not in said
+    assert said.count("lost another rank") == 1  # that of the fit, which was killed

@@ -41,11 +41,7 @@ CASES: dict[str, tuple[Any, Callable[[], Any], dict[str, Any]]] = {
     "labels": (LABELS, lambda: Classification(20, 2, bias=True), {}),
     "sampled": (LABELS, lambda: InstanceDiscrimination(20, 2, sampled=5), {}),
     "fewer than ranks": (PAIRS, lambda: InfoNCE(within=2), {"batch": 2}),
-    "lazy": (
-        LABELS,
-        lambda: InstanceDiscrimination(20, 2, sampled="batch"),
-        {"lazy_prototypes": True},
-    ),
+    "batch": (LABELS, lambda: InstanceDiscrimination(20, 2, sampled="batch"), {}),
 }
 
 
@@ -166,7 +162,7 @@ def main(count: int, place: str) -> None:
     """Train together and alone, lose a rank, and go on."""
     folder = Path(place)
     streaming._FEW = 0  # else such small batches would be gathered
-    for name in ("shaped", "labels", "lazy") if count > 2 else ("fewer than ranks",):
+    for name in ("shaped", "labels", "batch") if count > 2 else ("fewer than ranks",):
         del CASES[name]
     codes = fork_ranks(count, work(folder))
     assert codes == [0] * count, codes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from benchmarks.search import __main__ as command
@@ -79,6 +81,16 @@ def test_finished_runs_are_skipped_and_parts_are_merged(one_step, tmp_path, caps
     assert "### Budget 2" in (tmp_path / "table.md").read_text(encoding="utf-8")
 
 
+def test_files_of_others_beside_runs_stay(tmp_path):
+    for name in ("search.json", "search.1.json", "search-mine.json", "table.md"):
+        (tmp_path / name).write_text(json.dumps([record("baseline", 0.5)]))
+    assert store.merge(tmp_path) == 1
+    assert not (tmp_path / "search.1.json").exists()
+    assert (tmp_path / "search-mine.json").exists()
+    with pytest.raises(DemixError, match=r"table\.md holds something else"):
+        command.write_table(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -86,6 +98,8 @@ def test_finished_runs_are_skipped_and_parts_are_merged(one_step, tmp_path, caps
         (["--seeds", "100,1"], "final tables"),
         (["--variants", "nonsense"], "nonsense"),
         (["--part", "3/2"], "3/2"),
+        (["--part", "x"], "K/N"),
+        (["--seeds", "x"], "whole numbers"),
     ],
 )
 def test_what_the_search_must_not_see_is_refused(given, words):

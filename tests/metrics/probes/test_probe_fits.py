@@ -7,12 +7,16 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 
+from demix import probe
 from demix.metrics.blocks import exchangeable
-from demix.metrics.probes.logistic import PENALTIES, log_loss, logistic, product
-from demix.metrics.probes.measures import measured_binary, measured_categories, measured_numbers
-from demix.metrics.probes.readouts import read_out
-from demix.metrics.probes.result import ProbeSplit, split_of
-from demix.metrics.probes.ridge import Basis, ridge
+from demix.metrics.probes.linear import LOGISTIC, Basis, log_loss, logistic, product, ridge
+from demix.metrics.probes.measures import (
+    measured_binary,
+    measured_categories,
+    measured_numbers,
+    split_of,
+)
+from single_readout import read_out
 
 
 def mixed(rows: int, width: int, seed: int = 0) -> np.ndarray:
@@ -60,7 +64,7 @@ def test_logistic_fits_reach_the_optimum_of_every_factor():
         weights, penalties = logistic(
             basis, train, validation, (targets[split.train], targets[split.validation])
         )
-        assert set(penalties) <= set(PENALTIES)
+        assert set(penalties) <= set(LOGISTIC)
         logits = product(train, weights[:-1]) + weights[-1]
         ours = log_loss(logits, targets[split.train])
         ours += penalties * np.square(weights[:-1]).sum(axis=(0, 2)) / 2
@@ -172,5 +176,6 @@ def test_rows_of_each_part_can_be_chosen():
     factor = (
         np.abs(features[:, 0]) * np.sign(features[:, 0]) * np.where(np.arange(300) < 200, 1, -1)
     )
-    split = ProbeSplit(np.arange(100), np.arange(100, 200), np.arange(200, 300))
-    assert read_out(features, factor, "continuous", split=split).scores["r"].value < -0.9
+    split = np.split(np.arange(300), [100, 200])
+    found = probe(features, {"sign": factor}, split=split)["sign"].read_out
+    assert found.scores["r"].value < -0.9

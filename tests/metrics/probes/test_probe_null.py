@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import kstest
 
 from demix import probe
-from demix.metrics.probes.readouts import read_out
+from single_readout import read_out
 
 
 @pytest.fixture(scope="module")

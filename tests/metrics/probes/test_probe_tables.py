@@ -11,7 +11,6 @@ import torch
 
 from demix import DemixError, probe
 from demix.data.factors import KnownFactors
-from demix.metrics.probes.readouts import read_out
 
 ROWS = 120
 _RANDOM = np.random.default_rng(0)
@@ -127,22 +126,20 @@ def test_what_cannot_be_meant_is_refused(features, table, options, words):
 def test_one_factor_that_does_not_vary_where_it_has_to():
     split = (np.arange(60), np.arange(60, 90), np.arange(90, 120))
     with pytest.raises(DemixError, match="rows that score it hold one value"):
-        read_out(FEATURES, np.arange(ROWS) < 30, "binary", split=split)
-    with pytest.raises(DemixError, match="120 and 60 rows"):
-        read_out(FEATURES, SIZE[:60], "continuous")
+        probe(FEATURES, {"early": np.arange(ROWS) < 30}, split=split)
 
 
 @pytest.mark.parametrize(
     ("split", "words"),
     [
         ((range(60), range(60, 90), range(80, 120)), "share no row, but 10 rows are in it twice"),
-        ((range(60), [], range(60, 120)), "one of its parts is empty"),
+        ((range(60), [], range(60, 120)), "three parts, but one is empty"),
         ((range(60), range(60, 90), range(90, 121)), r"numbered 0\.\.119, but .* 0\.\.120"),
     ],
 )
 def test_parts_that_share_rows_or_have_none(split, words):
     with pytest.raises(DemixError, match=words):
-        read_out(FEATURES, SIZE, "continuous", split=split)
+        probe(FEATURES, TABLE, split=split)
 
 
 def test_an_unknown_name_is_refused_by_what_was_found():

@@ -285,3 +285,21 @@ def test_more_images_than_memory_are_not_read():
     known = FactorImages("huge", Huge(), (column,), np.zeros((2, 1), dtype=np.float32))
     with pytest.raises(DemixError, match="Reading 2 images of huge needs about"):
         known.only([0, 1])
+
+
+def test_labels_that_are_lists_are_not_read(tmp_path):
+    with h5py.File(tmp_path / "3dshapes.h5", "w") as file:
+        file["images"] = np.zeros((2, 4, 4, 3), dtype=np.uint8)
+        file.create_dataset("labels", (2, 6), h5py.vlen_dtype(np.uint8))
+    assert "of numbers in" in _told(tmp_path / "3dshapes.h5")
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
+@pytest.mark.parametrize("opened", [_told, lambda path: refusal(read_mots, path)])
+def test_a_name_of_gigabytes_is_not_read(tmp_path, kind, opened):
+    member = tarfile.TarInfo("name")
+    member.type, member.size = kind, 2**33
+    with (tmp_path / "cars.tar").open("wb") as file:
+        file.write(member.tobuf(tarfile.GNU_FORMAT))
+        file.truncate(2**34)
+    assert "a name in it claims 8589934592 bytes" in opened(tmp_path / "cars.tar")

@@ -68,6 +68,14 @@ def test_a_broken_line_is_named(tmp_path, line, words):
     assert words.replace("{}", str(path)) in str(caught.value)
 
 
+def test_more_lines_than_memory_are_not_read(tmp_path):
+    path = write_lines(tmp_path / "x.jsonl", ROWS * 20)
+    with path.open("r+b") as file:
+        file.truncate(2**43)
+    with pytest.raises(DemixError, match=r"^Reading .*x\.jsonl needs about"):
+        imagenet_x(path)
+
+
 def test_files_that_are_none(tmp_path):
     path = tmp_path / "x.jsonl"
     with pytest.raises(DemixError, match="is no file"):

@@ -14,7 +14,7 @@ from alarm import within
 from demix import DemixError
 from demix.papers.experiments import EXPERIMENTS, experiment_named
 from demix.papers.reizinger2024.photographs import about_features
-from demix.papers.runner.reproduce import reproduce
+from demix.papers.runner.reproduce import reproduce, write_tables
 from demix.papers.runner.scales import scale_named
 from demix.papers.runner.store import Board, Store, remove_boards
 
@@ -291,8 +291,17 @@ def test_values_that_no_job_writes_are_refused(out, change):
 def test_tables_and_figures_of_others_beside_copied_results_stay(out, name):
     (out / name).write_bytes(b"\x89PNG <svg precious")
     with pytest.raises(DemixError, match=f"{name} holds something else"):
-        Store(out, TABLE, SMOKE)
+        reproduce(TABLE, out, rows=[1], scale=SMOKE)
     assert (out / name).read_bytes() == b"\x89PNG <svg precious"
+
+
+def test_a_table_of_others_that_came_while_jobs_ran_stays(tmp_path):
+    records = json.loads((RESULTS / TABLE.name / "results.json").read_text())
+    write_tables(TABLE, records, tmp_path)
+    (tmp_path / "table.md").write_text("precious")
+    with pytest.raises(DemixError, match=r"table\.md holds something else"):
+        write_tables(TABLE, records, tmp_path)
+    assert (tmp_path / "table.md").read_text() == "precious"
 
 
 def test_nothing_of_others_in_unfinished_is_removed(out):

@@ -23,8 +23,8 @@ from rich.text import Text
 from demix import DemixError
 from demix._support.provenance import cores
 from demix.cli.progress import training_bar
-from demix.cli.reproduce import PRELOAD
-from demix.cli.table_bars import TableBars
+from demix.papers.commands.reproduce import PRELOAD
+from demix.papers.commands.table_bars import TableBars
 from demix.papers.experiments import experiment_named
 from demix.papers.runner.experiment import Experiment
 from demix.papers.runner.job import Job, JobCallback, Task, run_task

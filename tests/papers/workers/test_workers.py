@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from multiprocessing import active_children
+from multiprocessing import active_children, forkserver
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,26 @@ def test_cores_are_divided_among_the_processes(count):
     with Workers(count) as workers:
         told = {*workers.map(environment, 2 * ["OMP_NUM_THREADS"])}
     assert told == {str(max(1, cores() // count))}
+
+
+def test_a_place_for_sockets_that_cannot_be_used_is_told(monkeypatch):
+    def bind():
+        raise OSError("AF_UNIX path too long")
+
+    monkeypatch.setattr(forkserver, "ensure_running", bind)
+    with pytest.raises(DemixError, match=r"\(AF_UNIX path too long\); set TMPDIR to .*\.$"):
+        Workers(1)
+
+
+def test_an_interrupt_does_not_reach_the_process_that_others_are_forked_from(demix):
+    code = """
+from multiprocessing import forkserver
+from demix.papers.workers.executors import Workers
+with Workers(1):
+    print(open(f"/proc/{forkserver._forkserver._forkserver_pid}/status").read())
+"""
+    (blocked,) = re.findall("SigBlk:\t([0-9a-f]+)", demix.run_python(code).stdout)
+    assert int(blocked, 16) >> (signal.SIGINT - 1) & 1
 
 
 def test_no_process_is_left_when_all_is_done():
@@ -192,7 +213,18 @@ def test_threads_are_given_back():
 
 
 @pytest.mark.parametrize(
-    "name", ["", "local:", "local:0", "local:-1", "local:x", "dask", "dask:", "mpi:2"]
+    "name",
+    [
+        "",
+        "local:",
+        "local:0",
+        "local:-1",
+        "local:x",
+        f"local:{'9' * 5000}",
+        "dask",
+        "dask:",
+        "mpi:2",
+    ],
 )
 def test_a_name_of_no_executor_is_refused(name):
     words = r"^--executor takes local, local:N with N processes, or dask:ADDRESS .* but got '.*'\.$"

@@ -48,10 +48,9 @@ class Ranks:
         """Return the ``value`` of rank 0, plain data or tensors, on every rank."""
         if self.group is None:
             return value
-        message = [value if self.leads else None]
+        message: list[Any] = [value if self.leads else None]
         dist.broadcast_object_list(message, group=self.group, group_src=0)
-        received: Any = message[0]
-        return received
+        return message[0]
 
     def average(self, x: Tensor) -> Tensor:
         """Return the mean of a tensor over the ranks, without a gradient."""

@@ -42,8 +42,7 @@ class Sharding:
     @property
     def own(self) -> slice:
         """The rows of this process among all."""
-        start = sum(self.sizes[: self.rank])
-        return slice(start, start + self.sizes[self.rank])
+        return slice(sum(self.sizes[: self.rank]), sum(self.sizes[: self.rank + 1]))
 
     def gathered(self, x: Tensor) -> Tensor:
         """Return the rows ``(total, ...)`` of all ranks, with gradients."""
@@ -60,12 +59,9 @@ class Sharding:
         return x if parts is None else _joined(parts, self.sizes)
 
     def mean(self, x: Tensor) -> Tensor:
-        r"""Return the mean ``()`` of this rank's numbers ``(n,)``, weighted by its share of rows.
+        """Return the mean ``()`` of numbers ``(n,)``, weighted by this rank's share of all rows.
 
-        .. math:: \frac{R}{\sum_s n_s} \sum_i x_i
-
-        on :math:`R` ranks with :math:`n_s` rows each. Its average over ranks is the mean over all
-        rows.
+        Its average over ranks is the mean over all rows.
         """
         if self.group is None:
             return x.mean()

@@ -1,20 +1,86 @@
-"""Scores of held-out predictions: as they are, redrawn, and with the factor shuffled."""
+"""What a read-out found, and its scores: as they are, redrawn, and with the factor shuffled."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import rankdata
 
+from demix.metrics.blocks import Sampling
 from demix.metrics.readout import area_of
-from demix.metrics.statistic import Statistic, Values, over
+from demix.metrics.statistic import OfWeights, Statistic, Values, over
+
+_TRAIN, _VALIDATION = 0.5, 0.2  # shares of the rows; the others score
+
+
+class ProbeSplit(NamedTuple):
+    """Numbers of the rows that fit, that choose the penalty, and that score."""
+
+    train: np.ndarray
+    validation: np.ndarray
+    test: np.ndarray
+
+
+def split_of(sampling: Sampling) -> ProbeSplit:
+    """Split row numbers: half fit, a fifth chooses the penalty, the others score."""
+    return ProbeSplit(*sampling.parts([_TRAIN, _TRAIN + _VALIDATION], [sampling.seed, 3]))
+
+
+class Estimate(NamedTuple):
+    """A held-out score with its 95 % interval: a bootstrap over the rows that score."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class ReadOut:
+    """How well one factor is read out of features by a linear map.
+
+    ``scores`` are of numbers ``r`` (Pearson's) and ``r2``; of two categories ``auc``,
+    ``balanced_accuracy`` and ``accuracy``; of more the latter two. The first is tested: ``null``
+    ``(B,)`` is this score with the factor shuffled over the held-out rows, B times.
+    """
+
+    kind: str
+    scores: Mapping[str, Estimate]
+    null: np.ndarray
+    penalty: float
+    split: ProbeSplit
+
+    @property
+    def measure(self) -> str:
+        """Name of the score that is tested."""
+        return next(iter(self.scores))
+
+    @property
+    def tested(self) -> Estimate:
+        """The score that is tested."""
+        return self.scores[self.measure]
+
+    @property
+    def chance(self) -> Estimate:
+        """Mean of the null, and the ends of its central 95 %."""
+        low, high = np.quantile(self.null, [0.025, 0.975])
+        return Estimate(float(self.null.mean()), float(low), float(high))
+
+    @property
+    def p(self) -> float:
+        """Share of orders of the held-out rows that score as well, their own order included.
+
+        Included, so that p is never 0 and its test exact (Phipson & Smyth 2010).
+        """
+        # The same sum in another order may differ in its last digit.
+        as_good = self.null >= self.tested.value - 1e-9
+        return float((1 + as_good.sum()) / (1 + len(as_good)))
 
 
 class Measured(NamedTuple):
     """Scores of one read-out: their names, and as parts of a statistic; the first is tested.
 
-    ``shuffled`` returns it, ``(B,)``, for the factor in orders ``(B, m)`` of the held-out rows and
-    the predictions as they are.
+    ``shuffled`` returns it, ``(B,)``, for the factor in orders ``(B, m)`` of the held-out rows.
     """
 
     names: tuple[str, ...]
@@ -52,8 +118,8 @@ def measured_numbers(predicted: np.ndarray, true: np.ndarray) -> Measured:
 def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measured:
     """Return the area under the ROC curve, balanced and plain accuracy of logits ``(m,)``.
 
-    ``prior`` is the share of the second value, ``true`` (m,) of bool, among training rows. The
-    value that is predicted is the one more likely than its prior: each value counts the same.
+    ``prior`` is the share of ``true`` ``(m,)`` among training rows. The balanced accuracy is of
+    the value that is more likely than its prior.
     """
     area = area_of(logits, true)
     balanced, _ = _recall(
@@ -78,11 +144,10 @@ def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measu
 def measured_categories(
     logits: np.ndarray, true: np.ndarray, priors: np.ndarray, counted: np.ndarray
 ) -> Measured:
-    """Return balanced and plain accuracy of logits ``(m, c)``.
+    """Return balanced and plain accuracy of logits ``(m, c)`` for categories ``(m,)``.
 
-    ``priors`` (c,) are shares among training rows, ``true`` (m,) numbers of categories, ``counted``
-    those whose recalls the balanced accuracy is the mean of. It predicts the one of these that is
-    most likely relative to its prior: each counts the same.
+    The balanced accuracy is the mean recall of those ``counted``, of which it predicts the one that
+    is most likely relative to its share ``priors`` ``(c,)`` among training rows.
     """
     likelier = logits[:, counted] - np.log(priors[counted])
     balanced, shuffled = _recall(counted[likelier.argmax(axis=1)], true, counted)
@@ -98,7 +163,7 @@ def measured_categories(
 
 def _recall(
     given: np.ndarray, true: np.ndarray, counted: np.ndarray
-) -> tuple[Callable[[np.ndarray], np.ndarray], Callable[[np.ndarray], np.ndarray]]:
+) -> tuple[OfWeights, Callable[[np.ndarray], np.ndarray]]:
     """Return the mean recall as a function of weights, and as one of orders."""
     among = true[:, None] == counted
     right = among & (given == true)[:, None]

@@ -11,8 +11,8 @@ from demix._support.errors import DemixError
 from demix._support.validation import check_matrix, check_seed
 from demix.metrics.blocks import Blocks, sampling_of, warn_if_alike
 from demix.metrics.probes.factor import Factor, factors_of, unknown_factors
+from demix.metrics.probes.measures import ProbeSplit, ReadOut, split_of
 from demix.metrics.probes.readouts import Progress, missing, read_outs
-from demix.metrics.probes.result import ProbeSplit, ReadOut, split_of
 
 LEVEL = 0.05
 """Share of false findings that is accepted."""
@@ -29,9 +29,8 @@ _LISTED = 100
 class Probed:
     """One factor of a probe: what was found, or the reason why it could not be tested.
 
-    ``bonferroni`` and ``benjamini_hochberg`` are the p-value adjusted for the number of factors:
-    below 0.05, the chance of *any* false finding is at most 5 %, or the expected *share* of false
-    ones among the findings is.
+    Where ``bonferroni`` is below 0.05, the chance of *any* false finding is at most 5 %; where
+    ``benjamini_hochberg`` is, the expected *share* of false ones among the findings.
     """
 
     factor: Factor
@@ -103,6 +102,7 @@ def probe(
     kinds: Mapping[str, str] | None = None,
     periods: Mapping[str, float] | None = None,
     blocks: Blocks = None,
+    split: Sequence[Any] | None = None,
     callback: Progress = lambda done, total, name: None,
     seed: int = 0,
 ) -> Probe:
@@ -110,14 +110,9 @@ def probe(
 
     Numbers are read out by ridge regression (Pearson's r and R²), categories by logistic
     regression (balanced accuracy, and the area under the ROC curve of two of them). Half of the
-    rows fit, a fifth chooses the penalty, the others score, the same for all factors.
-
-    The null of a factor is its score with the held-out values in random order. A fitted read-out
-    is a fixed function of the features; if they do not depend on the factor, all orders of the
-    held-out values are equally likely given what it predicts, so that the test is exact for any
-    number of rows, and needs no second fit. This assumes rows that do not depend on each other: of
-    a time series or of frames of films, say by ``blocks`` which rows are alike. Parts are then
-    contiguous in time or hold whole films, and the held-out values are shifted in a circle.
+    rows fit, a fifth chooses the penalty, the others score. The null of a factor is its score with
+    the held-out values in random order, or shifted in a circle if rows are in ``blocks``. Factors
+    that too few rows have a value of are marked with the reason.
 
     Parameters
     ----------
@@ -126,26 +121,20 @@ def probe(
     factors : dict of arrays (N,), DataFrame, KnownFactors or array (N, n)
         Known factors: numbers, truth values or text.
     only : sequence of str, optional
-        Names of the factors to probe, each of which must vary; by default all, and constant ones
-        are marked as not testable.
+        Names of the factors to probe, each of which must vary; by default all.
     kinds : dict, optional
-        Kinds of factors by name: ``continuous``, ``ordinal``, ``categorical`` or ``binary``. By
-        default text, truth values and whole numbers of at most 20 different values are categories,
-        all else is continuous.
+        ``continuous``, ``ordinal``, ``categorical`` or ``binary`` by name. By default text, truth
+        values and whole numbers of at most 20 different values are categories.
     periods : dict, optional
         Periods of factors that repeat, such as 360; read out as sine and cosine.
     blocks : None, int, "auto" or array (N,)
         Which rows are alike, as in :func:`demix.affine_r2`.
+    split : three arrays of int, optional
+        Numbers of the rows that fit, that choose the penalty, and that score.
     callback : callable, optional
         Called with the number of finished steps, the number of all, and the name of the next.
     seed : int
         Seed of the split, of the null and of the intervals.
-
-    Returns
-    -------
-    Probe
-        Scores with 95 % intervals, the null, p-values and their adjustment for the number of
-        factors. Factors that too few rows have a value of are marked with the reason.
 
     Examples
     --------
@@ -156,8 +145,6 @@ def probe(
     >>> size = features @ [1, 2, 0, 1] + random.normal(size=600)
     >>> shape = np.where(features[:, 2] > 0, "cube", "ball")
     >>> found = probe(features, {"size": size, "shape": shape, "day": random.integers(0, 7, 600)})
-    >>> {one.factor.name: one.read_out.measure for one in found.factors}
-    {'size': 'r', 'shape': 'auc', 'day': 'balanced_accuracy'}
     >>> {one.factor.name: one.bonferroni < 0.05 for one in found.factors}
     {'size': True, 'shape': True, 'day': False}
     """
@@ -172,13 +159,13 @@ def probe(
             f"{_LEAST_ROWS} rows, but got {len(rows)}."
         )
     sampling = sampling_of(rows, np.stack([f.codes for f in known], axis=1), blocks, seed)
-    split = split_of(sampling)
-    if not all(map(len, split)):
+    parts = split_of(sampling) if split is None else _check_split(split, len(rows))
+    if not all(map(len, parts)):
         raise DemixError(
-            "Fitting, choosing a penalty and scoring on blocks of their own needs more or shorter "
-            "blocks, but one of these parts would get none."
+            "Fitting, choosing a penalty and scoring on rows of their own needs three parts, but "
+            "one is empty; give more or shorter blocks."
         )
-    reasons = {factor: factor.untestable or missing(factor, split) for factor in known}
+    reasons = {factor: factor.untestable or missing(factor, parts) for factor in known}
     constant = [factor for factor in known if len(factor.levels) == 1]
     if only is not None and constant:
         raise DemixError(
@@ -187,16 +174,31 @@ def probe(
         )
     tested = [factor for factor in known if reasons[factor] is None]
     if not tested:
-        few = [f"{factor.name}: {reasons[factor]}" for factor in known[:5]]
-        listed = "; ".join([*few, "..."] if len(known) > 5 else few)
+        listed = "; ".join(f"{factor.name}: {reasons[factor]}" for factor in known[:5])
+        listed += "; ..." if len(known) > 5 else ""
         raise DemixError(f"Expected a factor that can be tested, but there is none ({listed}).")
     warn_if_alike(rows, sampling)
     permutations = max(_LEAST_ORDERS, _ORDERS_A_FACTOR * len(tested))
     found = read_outs(
-        rows, tested, split, permutations=permutations, sampling=sampling, callback=callback
+        rows, tested, parts, permutations=permutations, sampling=sampling, callback=callback
     )
     shares = false_discovery_control([one.p for one in found]).tolist()
     probed = {factor: Probed(factor, reason=reason) for factor, reason in reasons.items()}
     for factor, one, share in zip(tested, found, shares, strict=True):
         probed[factor] = Probed(factor, one, None, min(1.0, len(found) * one.p), share)
-    return Probe(tuple(probed.values()), split, len(found[0].null), sampling.effective)
+    return Probe(tuple(probed.values()), parts, len(found[0].null), sampling.effective)
+
+
+def _check_split(split: Sequence[Any], rows: int) -> ProbeSplit:
+    """Return parts that share no row: what fits a read-out, or chooses it, must not score it."""
+    parts = ProbeSplit(*(np.asarray(part, dtype=np.int64) for part in split))
+    every = np.concatenate(parts)
+    if len(every) and not 0 <= every.min() <= every.max() < rows:
+        raise DemixError(
+            f"Rows are numbered 0..{rows - 1}, but the split holds {every.min()}..{every.max()}."
+        )
+    if twice := len(every) - len(np.unique(every)):
+        raise DemixError(
+            f"A split must have three parts that share no row, but {twice} rows are in it twice."
+        )
+    return parts

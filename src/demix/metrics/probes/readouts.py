@@ -1,91 +1,29 @@
-"""Linear read-outs: of one factor, and of several from the same features."""
+"""Linear read-outs of several factors from the same features."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
-from demix._support.errors import DemixError
-from demix._support.validation import check_matrix, check_seed
-from demix.metrics.blocks import Sampling, exchangeable
-from demix.metrics.factors import column_of
+from demix.metrics.blocks import Sampling
 from demix.metrics.probes.factor import Factor
-from demix.metrics.probes.logistic import logistic, product
+from demix.metrics.probes.linear import Basis, logistic, product, ridge
 from demix.metrics.probes.measures import (
+    Estimate,
     Measured,
+    ProbeSplit,
+    ReadOut,
     measured_binary,
     measured_categories,
     measured_numbers,
 )
-from demix.metrics.probes.result import Estimate, ProbeSplit, ReadOut, split_of
-from demix.metrics.probes.ridge import Basis, ridge
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished steps, the number of all, and the name of the next."""
 
 # Row numbers that are held in memory at a time, whatever the number of orders.
 _ORDERS = 4_000_000
-
-
-def read_out(
-    features: Any,
-    factor: Any,
-    kind: str,
-    *,
-    split: ProbeSplit | None = None,
-    period: float | None = None,
-    permutations: int = 1000,
-    seed: int = 0,
-) -> ReadOut:
-    """Read one factor out of features by a linear map, and score that on rows of their own.
-
-    Numbers are read out by ridge regression, categories by logistic regression, of features that
-    are standardised by the training rows. Training rows fit, validation rows choose the penalty,
-    test rows score.
-
-    Parameters
-    ----------
-    features : array (N, d)
-        The representation; float32 stays so.
-    factor : array (N,)
-        Numbers, or text for categories.
-    kind : "continuous", "ordinal", "periodic", "categorical" or "binary"
-        What the factor is: a number; levels in order, which are numbered; a number that repeats
-        after ``period``, read out as sine and cosine; one of several categories, or of two.
-    split : ProbeSplit, optional
-        Row numbers ``(train, validation, test)``. By default half, a fifth and the rest of the
-        rows at random.
-    permutations, seed : int
-        Size of the null; seed of the split, of the null and of the intervals.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.metrics.probes.readouts import read_out
-    >>> random = np.random.default_rng(0)
-    >>> angle, size = random.uniform(0, 360, 500), random.normal(size=500)
-    >>> features = np.stack([np.cos(np.radians(angle)) + size, np.sin(np.radians(angle)), size], 1)
-    >>> found = read_out(features, angle, "periodic", period=360)
-    >>> round(found.scores["r"].value, 3), round(found.scores["r2"].value, 3), found.p < 0.01
-    (1.0, 1.0, True)
-    """
-    check_seed(seed)
-    values = column_of(factor, "the factor")
-    rows = check_matrix(features, "features", keep_float32=True)
-    if len(rows) != len(values):
-        raise DemixError(
-            f"Features and factor must have one row per sample, but have {len(rows)} and "
-            f"{len(values)} rows."
-        )
-    known = Factor("the factor", values, kind, period)
-    sampling = exchangeable(len(rows), seed)
-    parts = split_of(sampling) if split is None else _check_split(split, len(rows))
-    reason = missing(known, parts)
-    if reason is not None:
-        raise DemixError(f"Expected a factor that can be read out, but {reason}.")
-    return read_outs(rows, [known], parts, permutations=permutations, sampling=sampling)[0]
 
 
 def read_outs(
@@ -97,9 +35,11 @@ def read_outs(
     sampling: Sampling,
     callback: Progress = lambda done, total, name: None,
 ) -> list[ReadOut]:
-    """Read several factors out of the same finite features; see :func:`read_out`.
+    """Read factors out of finite features by linear maps, and score these on rows of their own.
 
-    No factor may be constant in the rows that fit or score.
+    Numbers are read out by ridge regression, categories by logistic regression, of features that
+    are standardised by the training rows. Training rows fit, validation rows choose the penalty,
+    test rows score. No factor may be constant in the rows that fit or score.
     """
     total = len(factors) + 2
     callback(0, total, "axes of the features")
@@ -110,8 +50,12 @@ def read_outs(
     pairs = [one for one in factors if one.categorical and len(one.levels) < 3]
     for some in filter(None, [pairs, *([one] for one in factors if one not in pairs)]):
         tell = partial(callback, 1 + len(found), total)
-        fits = _categories if some[0].categorical else _numbers
-        found |= zip(some, fits(basis, parts, some, split, tell), strict=True)
+        if some[0].categorical:
+            found |= zip(some, _categories(basis, parts, some, split, tell), strict=True)
+        else:
+            tell(some[0].name)
+            predicted, penalty = predicted_numbers(basis, parts, some[0], split)
+            found[some[0]] = measured_numbers(predicted, some[0].targets[split.test]), penalty
     callback(total - 1, total, "shuffled rows")
     tested = sampling.only(split.test)
     nulls = shuffled_scores([found[factor][0] for factor in factors], tested, permutations)
@@ -141,19 +85,6 @@ def predicted_numbers(
     return parts.test @ slopes.astype(parts.test.dtype) + intercept, penalty
 
 
-def _numbers(
-    basis: Basis,
-    parts: ProbeSplit,
-    factors: Sequence[Factor],
-    split: ProbeSplit,
-    tell: Callable[[str], None],
-) -> Iterator[tuple[Measured, float]]:
-    for factor in factors:
-        tell(factor.name)
-        predicted, penalty = predicted_numbers(basis, parts, factor, split)
-        yield measured_numbers(predicted, factor.targets[split.test]), penalty
-
-
 def _categories(
     basis: Basis,
     parts: ProbeSplit,
@@ -175,8 +106,11 @@ def _categories(
 
     both = targets(split.train), targets(split.validation)
     weights, penalties = logistic(
-        *(basis, parts.train, parts.validation, both),
-        callback=lambda penalty: tell(f"{words}, penalty {penalty:g}"),
+        basis,
+        parts.train,
+        parts.validation,
+        both,
+        lambda penalty: tell(f"{words}, penalty {penalty:g}"),
     )
     logits = product(parts.test, weights[:-1]) + weights[-1]
     shares = both[0].mean(axis=0, dtype=float)
@@ -221,18 +155,3 @@ def shuffled_scores(
             orders = random.permuted(np.tile(np.arange(rows), (number, 1)), axis=1)
         parts.append([each.shuffled(orders) for each in measured])
     return [np.concatenate(several) for several in zip(*parts, strict=True)]
-
-
-def _check_split(split: Sequence[Any], rows: int) -> ProbeSplit:
-    """Return parts that share no row: what fits a read-out, or chooses it, must not score it."""
-    parts = ProbeSplit(*(np.asarray(part, dtype=np.int64) for part in split))
-    every = np.concatenate(parts)
-    if len(every) and not 0 <= every.min() <= every.max() < rows:
-        raise DemixError(
-            f"Rows are numbered 0..{rows - 1}, but the split holds {every.min()}..{every.max()}."
-        )
-    twice = len(every) - len(np.unique(every))
-    if twice or not all(len(part) for part in parts):
-        found = f"{twice} rows are in it twice" if twice else "one of its parts is empty"
-        raise DemixError(f"A split must have three parts that share no row, but {found}.")
-    return parts

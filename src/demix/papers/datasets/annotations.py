@@ -13,6 +13,7 @@ import numpy as np
 
 from demix._support.errors import DemixError, reason, shortened
 from demix._support.files import is_there
+from demix._support.memory import check_memory
 from demix.data.csv_files import csv_lines, reads_as
 from demix.data.formats import check_kind, find_column
 
@@ -125,6 +126,8 @@ def _of_package() -> Path:
 
 def _rows(path: Path) -> Iterator[tuple[str, list[bool], int]]:
     """Go through name, factors and class of each photograph."""
+    # Its bytes, its text and its lines.
+    check_memory(3 * path.stat().st_size, f"Reading {path}", "fetch the file again")
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-import tarfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -14,6 +13,7 @@ import numpy as np
 from demix._support.errors import DemixError, demix_errors, shortened
 from demix._support.files import open_regular
 from demix._support.memory import check_memory
+from demix.papers.datasets.archives import open_tar
 from demix.papers.datasets.factor_images import (
     ArrayPixels,
     FactorColumn,
@@ -78,7 +78,7 @@ def _meshes(path: Path) -> Iterator[tuple[str, bytes]]:
                 yield file.name, mesh.read(_LARGEST)  # more is cut off, and so refused
         return
     problem = f"Expected a whole tar archive, but {path} is truncated or damaged"
-    with demix_errors(problem, "fetch it again"), tarfile.open(path) as archive:
+    with demix_errors(problem, "fetch it again"), open_tar(path) as archive:
         for member in archive:
             # A link has no size of its own.
             if not (member.isreg() and PurePosixPath(member.name).match("car_*_mesh.mat")):

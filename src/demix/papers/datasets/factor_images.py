@@ -18,10 +18,10 @@ import numpy as np
 
 from demix._support.errors import DemixError, demix_errors, reason
 from demix._support.memory import check_memory
-from demix._support.provenance import digest_of
 from demix.data.formats import check_kind, choose_array
 from demix.data.npy_files import DEFLATED, Header, read_header
 from demix.data.rows import array_rows
+from demix.papers.digests import digest_of
 
 Kind = Literal["categorical", "ordinal", "periodic", "continuous"]
 

@@ -129,11 +129,13 @@ def _arrays(file: Any, path: Path, kind: Any, hard: Any) -> tuple[Any, np.ndarra
     for one in (images, held):
         if one.size * one.dtype.itemsize > DEFLATED * path.stat().st_size:
             raise EOFError(f"it claims {one.size} numbers that are not there")
-    check_memory(2 * held.size * held.dtype.itemsize, f"Reading {path}", "fetch it again")
-    labels = np.asarray(held)
-    if images.dtype != np.uint8 or images.ndim != 4 or labels.ndim != 2:
+    # Before they are read: many texts or lists may all be one, of any length.
+    numbers = held.dtype.kind in "biuf" and held.ndim == 2
+    if images.dtype != np.uint8 or images.ndim != 4 or not numbers:
         raise DemixError(
-            f"Expected images (N, H, W, C) of uint8 and labels (N, {len(SHAPES3D)}) in {path}, but "
-            f"found {images.dtype} of shape {images.shape} and labels of shape {labels.shape}."
+            f"Expected images (N, H, W, C) of uint8 and labels (N, {len(SHAPES3D)}) of numbers in "
+            f"{path}, but found {images.dtype} of shape {images.shape} and {held.dtype} of shape "
+            f"{held.shape}."
         )
-    return images, labels.astype(np.float32)
+    check_memory(2 * held.size * held.dtype.itemsize, f"Reading {path}", "fetch it again")
+    return images, np.asarray(held).astype(np.float32)

@@ -18,6 +18,7 @@ from PIL import Image
 from demix._support.errors import DemixError, demix_errors, reason
 from demix._support.files import check_regular, open_regular
 from demix.data.images import SUFFIXES, open_image
+from demix.papers.datasets.archives import open_tar
 
 # The short side of an image that is cut, in units of what is cut out of it.
 _AROUND = 256 / 224
@@ -165,7 +166,7 @@ def _archive(path: Path) -> Iterator[tarfile.TarFile]:
     problem = f"Expected a folder or a tar archive of images, but {path} cannot be read as one"
     with demix_errors(problem, "fetch it again"):
         check_regular(path)
-        with tarfile.open(path) as archive:
+        with open_tar(path) as archive:
             yield archive
 
 

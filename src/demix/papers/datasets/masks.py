@@ -14,8 +14,8 @@ from torch import Tensor
 
 from demix._support.errors import DemixError
 from demix._support.memory import check_memory
-from demix._support.provenance import digest_of
 from demix.papers.datasets.mots import Video, read_mots, sampled
+from demix.papers.digests import digest_of
 from demix.processes.process import Pairs
 
 _SIDE = 64

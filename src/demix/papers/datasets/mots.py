@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 from demix._support.errors import DemixError, demix_errors, shortened
 from demix._support.files import is_there, open_regular
 from demix._support.memory import check_memory
+from demix.papers.datasets.archives import open_tar
 
 _PEDESTRIAN = 2
 _FIELDS = ("frame", "id", "class", "height", "width", "mask")
@@ -78,7 +78,7 @@ def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
                 _check_size(path, archive.getinfo(name).file_size)
                 yield f"{path}:{name}", archive.read(name)
     else:
-        with tarfile.open(path) as archive:
+        with open_tar(path) as archive:
             # In the order of the archive, which is unpacked only once; sorted when it is known.
             read = [
                 (member.name, opened.read())

@@ -14,7 +14,7 @@ from scipy.stats import binomtest, hypergeom, ttest_1samp
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_matrix, check_seed
-from demix.metrics.probes.ridge import Basis
+from demix.metrics.probes.linear import Basis
 
 LEVEL = 0.05 / 85
 """The level of Reizinger et al. (2024): 0.05 over 17 factors and 5 models (Bonferroni)."""

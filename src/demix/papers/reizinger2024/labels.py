@@ -15,7 +15,8 @@ from demix.losses.classification import Classification, InstanceDiscrimination, 
 from demix.losses.objective import Objective
 from demix.losses.pairs import InfoNCE
 from demix.metrics.correlation import mean_correlation
-from demix.metrics.regression import affine_r2, orthogonality_error
+from demix.metrics.regression import affine_r2
+from demix.papers.reizinger2024.orthogonality import orthogonality_error
 from demix.papers.reizinger2024.prototypes import prototypes_r2
 from demix.papers.runner.experiment import Published
 from demix.papers.runner.original import Distribution, paper_encoder, plain_adam

@@ -16,11 +16,11 @@ import torch
 from demix._support.errors import DemixError, listed, warn
 from demix._support.files import file_digest, is_temporary, write_atomic
 from demix._support.outputs import check_folder, read_marker
-from demix._support.provenance import digest_of
 from demix.data.names import match_rows
 from demix.papers.datasets.annotations import class_labels, imagenet_x
 from demix.papers.datasets.factor_images import Progress
 from demix.papers.datasets.image_files import open_images
+from demix.papers.digests import digest_of
 from demix.papers.reizinger2024.efficientnet import (
     EfficientNetLite0,
     efficientnet_lite0_file,

@@ -15,7 +15,7 @@ from demix._support.errors import DemixError, reason
 from demix._support.files import write_atomic
 from demix._support.locks import lock_folder
 from demix._support.memory import check_memory
-from demix._support.outputs import claim_folder
+from demix._support.outputs import PAGE, claim_folder, refuse_other
 from demix._support.process_group.group import Ranks
 from demix._support.validation import check_seed
 from demix.papers.pages.table import table_markdown, table_page
@@ -25,6 +25,7 @@ from demix.papers.runner.scales import Scale
 from demix.papers.runner.store import FILE, Board, Store, data_of, remove_boards
 from demix.papers.workers.executors import SerialExecutor, completed
 from demix.report.page import write_page
+from demix.report.static import FIGURE_MARK
 
 # What the smallest job takes besides the weights: scores, and libraries that it is first to use.
 _LIBRARIES = 150 << 20
@@ -50,7 +51,8 @@ def reproduce(
 
     Ctrl-C keeps every finished job; unfinished ones continue from their last checkpoint, to the
     same bits. A job that fails does not keep the others from running. The ranks of a process group
-    train each job together; rank 0 alone decides, writes, and returns all records in ``out``.
+    train each job together, and end with one that fails; rank 0 alone decides, writes, and returns
+    all records in ``out``.
     """
     chosen = _rows(experiment, rows)
     seeds = [check_seed(seed) for seed in dict.fromkeys(seeds)]
@@ -171,6 +173,8 @@ class Sweep:
                 try:
                     record = _result(future)
                 except DemixError as error:
+                    if Ranks.current().count > 1:
+                        raise  # the other ranks are in the middle of this job
                     self.failed.append((job, error))
                     self.callback.fail(job, error)
                     continue
@@ -228,7 +232,16 @@ def _result(future: Future[dict[str, Any] | None]) -> dict[str, Any] | None:
 
 
 def write_tables(experiment: Experiment, records: Records, folder: Path) -> None:
-    """Write ``table.md``, ``table.html`` and, for a figure, its files into ``folder``."""
+    """Write ``table.md``, ``table.html`` and, for a figure, its files into ``folder``.
+
+    Files of others in their places, which may have come while jobs ran, are refused.
+    """
+    refuse_other(folder / "table.html", PAGE)
+    refuse_other(folder / "table.md", f"# {experiment.title}".encode())
+    # Figures of earlier versions have no mark, but come with a page.
+    page = (folder / "table.html").exists()
+    for name, start in (("figure.svg", b"<svg"), ("figure.png", b"\x89PNG")):
+        refuse_other(folder / name, start if page else FIGURE_MARK)
     try:
         if records:
             _write(experiment, records, folder)

@@ -16,11 +16,10 @@ from typing import Any
 
 from demix._support.errors import DemixError, reason, shortened
 from demix._support.files import is_os_error, open_own, open_regular, refused, write_atomic
-from demix._support.outputs import PAGE, check_folder, claim_folder, read_marker, refuse_other
+from demix._support.outputs import check_folder, claim_folder, read_marker
 from demix._support.validation import check_seed
 from demix.papers.runner.experiment import Experiment
 from demix.papers.runner.scales import Scale
-from demix.report.static import FIGURE_MARK
 from demix.training.checkpoints import is_checkpoint
 from demix.training.loop import Record
 
@@ -57,20 +56,10 @@ class Store:
             self.records = self._read()
         else:
             self._write()
-        self._refuse_others(experiment)
         check_folder(self.unfinished)
         if self.unfinished.exists():
             for record in self.records:  # a killed run may have left some
                 self._tidy(record)
-
-    def _refuse_others(self, experiment: Experiment) -> None:
-        """Refuse a folder with tables or figures of somebody else."""
-        refuse_other(self.folder / "table.html", PAGE)
-        refuse_other(self.folder / "table.md", f"# {experiment.title}".encode())
-        # Figures of earlier versions have no mark, but come with a page.
-        page = (self.folder / "table.html").exists()
-        for name, start in (("figure.svg", b"<svg"), ("figure.png", b"\x89PNG")):
-            refuse_other(self.folder / name, start if page else FIGURE_MARK)
 
     def _read(self) -> list[dict[str, Any]]:
         try:

@@ -87,12 +87,13 @@ def read(file: Path, shape: tuple[int, ...], first: int, last: int) -> bytes:
         return b""
 
 
-def fill(file: Path, first: int, rows: np.ndarray) -> None:
+def fill(file: Path, shape: tuple[int, ...], first: int, rows: np.ndarray) -> None:
     """Write rows of bytes into an allocated file, and wait until they are on the disk."""
     # Not through a memory map: on a full disk, that ends the process without a word.
     with os.fdopen(open_own(file, 0), "r+b") as opened:
-        np.lib.format.read_magic(opened)
-        np.lib.format.read_array_header_1_0(opened)
+        header = _header(shape)
+        if opened.read(len(header)) != header:  # it was put there meanwhile
+            raise _something_else(file)
         opened.seek(first * rows[0].size, os.SEEK_CUR)
         opened.write(np.ascontiguousarray(rows).data)
         opened.flush()

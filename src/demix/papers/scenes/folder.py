@@ -17,8 +17,9 @@ from demix._support.errors import DemixError, shortened, warn
 from demix._support.files import FULL, is_os_error, write_atomic
 from demix._support.locks import lock_folder
 from demix._support.outputs import claim_folder
-from demix._support.provenance import cores, digest_of, provenance
+from demix._support.provenance import cores, provenance
 from demix.data.npy_files import read_npy
+from demix.papers.digests import digest_of
 from demix.papers.scenes.arrays import (
     META,
     Sums,

@@ -38,7 +38,7 @@ def _render(folder: Path, order: Order, rows: range) -> str:
     for latents, images in order.files.items():
         z = np.load(folder / f"{latents}.npy", mmap_mode="r")[rows.start : rows.stop]
         drawn = np.stack([image_of(order, row) for row in z])
-        fill(folder / f"{images}.npy", rows.start, drawn)
+        fill(folder / f"{images}.npy", order.shape, rows.start, drawn)
         written.append(np.ascontiguousarray(drawn).data)
     return checksum(*written)
 

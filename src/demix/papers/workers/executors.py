@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import signal
 import sys
 import threading
@@ -15,7 +16,13 @@ import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from multiprocessing import forkserver, get_all_start_methods, get_context, parent_process
+from multiprocessing import (
+    forkserver,
+    get_all_start_methods,
+    get_context,
+    parent_process,
+    resource_tracker,
+)
 from multiprocessing.connection import Connection
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -89,7 +96,7 @@ def open_executor(
 ) -> Iterator[Executor]:
     """Give workers (``local``, ``local:N``) or a cluster (``dask:ADDRESS``) by their name."""
     kind, colon, what = name.partition(":")
-    if kind == "local" and (not colon or (what.isdecimal() and int(what))):
+    if kind == "local" and (not colon or re.fullmatch("0*[1-9][0-9]{0,5}", what)):
         with Workers(int(what) if colon else None, preload=preload) as workers:
             yield workers
     elif kind == "dask" and what:
@@ -284,12 +291,14 @@ def _prepare(preload: Sequence[str]) -> str:
     if "forkserver" not in get_all_start_methods():
         return "spawn"
     get_context("forkserver").set_forkserver_preload(list(preload))
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # which it inherits
-    try:
-        with process_environment(OMP_NUM_THREADS="1"):
+    advice = "set TMPDIR to a folder of a short name that you may write to"
+    with process_environment(OMP_NUM_THREADS="1"), demix_errors("Cannot start processes", advice):
+        resource_tracker.ensure_running()  # which lets interrupts through at its end
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # which it inherits
+        try:
             forkserver.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return "forkserver"
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from demix import DemixError
-from demix.metrics.regression import orthogonality_error
+from demix.papers.reizinger2024.orthogonality import orthogonality_error
 from score_maps import dimensions, factors, lawful, orthogonal, scales, seeds, shift
 
 

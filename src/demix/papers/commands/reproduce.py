@@ -6,11 +6,14 @@ from typing import Annotated
 
 import typer
 
+from demix._support.errors import DemixError
 from demix.cli import ignore_interrupts
-from demix.cli.options import AsJson, app, numbers
+from demix.cli.options import AsJson, app
 
 # What the jobs of a sweep import; torch's optimisers would import the second one by themselves.
 PRELOAD = ("demix.papers.experiments", "demix.papers.runner.reproduce", "torch._dynamo")
+# Rows or seeds that may be asked for at once; each takes some seconds at least.
+_MOST = 10_000
 
 
 @app.command(epilog="Example:  demix reproduce clica-table1 --rows 2,3 --seeds 0,1,2 --out table1")
@@ -54,7 +57,7 @@ def reproduce(
         ):
             from demix._support.process_group.launch import joined
             from demix.cli.progress import training_bar
-            from demix.cli.table_bars import TableBars
+            from demix.papers.commands.table_bars import TableBars
             from demix.papers.experiments import experiment_named
             from demix.papers.runner.reproduce import reproduce as run
             from demix.papers.runner.scales import scale_named
@@ -83,3 +86,25 @@ def reproduce(
     elif ranks.leads:
         figure = ", figure.svg, figure.png" if (folder / "figure.svg").is_file() else ""
         print_lines(f"Wrote {folder}/results.json{figure}, table.md and table.html")
+
+
+def numbers(text: str, option: str) -> list[int]:
+    """Read ``1,2,5-7``.
+
+    >>> numbers("1,5-7", "--rows")
+    [1, 5, 6, 7]
+    """
+    found: list[int] = []
+    try:
+        for part in text.split(","):
+            first, dash, last = part.strip().partition("-")
+            span = range(int(first), int(last if dash else first) + 1)
+            if not span or span[-1] - span[0] + len(found) >= _MOST:
+                raise ValueError(part)
+            found += span
+    except ValueError:
+        raise DemixError(
+            f"{option} takes whole numbers such as 1,2,5-7, at most {_MOST} of them, but got "
+            f"{text!r}."
+        ) from None
+    return found

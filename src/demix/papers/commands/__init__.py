@@ -1,0 +1,1 @@
+"""The commands of the papers, one file for each, named as the command."""

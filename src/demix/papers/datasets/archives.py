@@ -1,0 +1,30 @@
+"""Opening tar archives of strangers."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+from typing import Any, Self
+
+# Long names and other facts about a file, which tarfile reads into memory as a whole.
+_ABOUT = (
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+)
+_LONGEST = 2**20
+
+
+class _Member(tarfile.TarInfo):
+    """The header of a member; one that claims a name of gigabytes ends the reading."""
+
+    @classmethod
+    def frombuf(cls, *header: Any) -> Self:
+        found = super().frombuf(*header)
+        if found.type in _ABOUT and found.size > _LONGEST:
+            raise EOFError(f"a name in it claims {found.size} bytes")
+        return found
+
+
+def open_tar(path: Path) -> tarfile.TarFile:
+    """Open an archive, compressed or not, whose headers take little memory."""
+    return tarfile.open(path, tarinfo=_Member)
