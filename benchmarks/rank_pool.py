@@ -17,7 +17,7 @@ from torch import distributed as dist
 from benchmarks.memory import MALLOC
 from benchmarks.processes import environment
 from demix._support.errors import DemixError
-from demix.papers.workers.environment import process_environment
+from demix.papers.workers.executors import process_environment
 
 
 class Pool:

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from demix._support.errors import DemixError, DemixWarning
 from demix.encoders.files import SavedModel, open_model
-from demix.papers.scenes.folder import render_folder
-from demix.papers.scenes.opening import open_rendered
+from demix.papers.scenes.folder import open_rendered, render_folder
 from demix.papers.scenes.order import Order
 from demix.training.checkpoints import checkpoint_files
 from faults.bench import Bench

@@ -21,9 +21,7 @@ from demix._support.provenance import provenance
 from demix._support.validation import check_seed
 from demix.cli.console import console
 from demix.papers.commands.reproduce import numbers
-from demix.papers.workers.environment import threads
-from demix.papers.workers.executors import completed
-from demix.papers.workers.pool import Workers
+from demix.papers.workers.executors import Workers, completed, threads
 
 _MARKER, _COMMAND = "calibration.json", "python -m benchmarks.calibration"
 

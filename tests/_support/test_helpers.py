@@ -20,8 +20,7 @@ from demix._support.process_group.launch import under_torchrun
 from demix._support.process_group.sharding import Sharding, even_sharding, shardings
 from demix._support.provenance import cores, provenance
 from demix._support.validation import as_numpy, check_device, refuse_masked
-from demix.papers.workers.environment import process_environment
-from demix.papers.workers.executors import SerialExecutor
+from demix.papers.workers.executors import SerialExecutor, process_environment
 
 
 def test_warnings_are_plain_sentences():

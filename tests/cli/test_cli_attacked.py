@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from command import one_sentence
 from demix import (
     ContrastiveDemixer,
     DemixError,
@@ -187,15 +188,15 @@ def test_what_was_ended_while_it_replaced_a_fit_is_not_used(demix, x, tmp_path):
 def test_a_result_that_is_to_be_replaced_keeps_its_numbers_until_the_end(demix, rows, tmp_path):
     out = tmp_path / "scores"
     command = ["evaluate", "--latents", rows, "--factors", rows, "--out", out]
-    demix.run(*command)
+    demix.run_briefly(*command)
     before = json.loads((out / "scores.json").read_text())
     # The page cannot be written: a folder stands in its place.
     (out / "report.html").unlink()
     (out / "report.html").mkdir()
-    demix.refusal(*command, "--overwrite")
+    one_sentence(demix.run_briefly(*command, "--overwrite"))
     assert json.loads((out / "scores.json").read_text()) == before | {"unfinished": True}
     (out / "report.html").rmdir()
-    assert demix.run(*command).returncode == 0  # which goes on
+    assert demix.run_briefly(*command).returncode == 0  # which goes on
 
 
 def test_scenes_without_a_seal_are_not_written_to(demix, tmp_path):

@@ -86,7 +86,7 @@ def test_the_report_draws_its_figures_in_a_browser(evaluated):
 def test_without_out_nothing_is_written_and_json_is_all_that_is_said(demix, tmp_path):
     latents, factors = arrays()
     options = save(tmp_path, latents[:, :1].astype("float16"), factors)
-    done = demix.run("evaluate", *options, "--json")
+    done = demix.run_briefly("evaluate", *options, "--json")
     doubt = "DCI completeness (a latent for each factor, but here 1 latents for 3 factors)"
     said = f"warning  Scores that cannot be trusted here: {doubt}.\n"
     assert (done.returncode, done.stderr) == (0, said)
@@ -126,10 +126,10 @@ def test_rows_in_time_order_are_scored_in_blocks(demix, tmp_path):
 def test_blocks_are_a_length_or_a_file_and_asked_for_if_rows_are_alike(demix, tmp_path):
     options = [*series(tmp_path, 100), "--json"]
     (tmp_path / "films.txt").write_text("\n".join(f"film {i // 10}" for i in range(100)))
-    assert "--blocks auto" in demix.run("evaluate", *options).stderr
+    assert "--blocks auto" in demix.run_briefly("evaluate", *options).stderr
     worth = []
     for blocks in ("10", tmp_path / "films.txt"):
-        done = demix.run("evaluate", *options, "--blocks", blocks)
+        done = demix.run_briefly("evaluate", *options, "--blocks", blocks)
         assert done.returncode == 0, done
         worth.append(json.loads(done.stdout)["effective_rows"])
     assert worth[0] != worth[1]
@@ -150,7 +150,7 @@ def test_factors_may_be_text(demix, tmp_path):
     lines = [f"{x},{y},{kind}" for (x, y, _), kind in zip(factors, shape, strict=True)]
     (tmp_path / "F.csv").write_text("\n".join(["x,y,shape", *lines]))
     files = ["--latents", tmp_path / "Z.npy", "--factors", tmp_path / "F.csv"]
-    done = demix.run("evaluate", *files, "--out", tmp_path / "out", "--json")
+    done = demix.run_briefly("evaluate", *files, "--out", tmp_path / "out", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     assert found["categorical"] == ["shape"]
@@ -165,7 +165,8 @@ def test_factors_may_be_text(demix, tmp_path):
 def test_factors_that_are_all_categories(demix, tmp_path):
     latents, factors = arrays()
     options = save(tmp_path, latents, (4 * factors[:, :2]).astype(int))
-    found = json.loads(demix.run("evaluate", *options, "--json", "--out", tmp_path / "out").stdout)
+    done = demix.run_briefly("evaluate", *options, "--json", "--out", tmp_path / "out")
+    found = json.loads(done.stdout)
     assert found["r2"] is None
     assert found["accuracy"] > 0.9
     assert "linear accuracy" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
@@ -174,10 +175,11 @@ def test_factors_that_are_all_categories(demix, tmp_path):
 def test_which_factors_are_categories_can_be_said(demix, tmp_path):
     latents, factors = arrays(60)
     options = save(tmp_path, latents, (4 * factors).astype(int))
-    found = json.loads(demix.run("evaluate", *options, "--json", "--categorical", "1").stdout)
+    command = ["evaluate", *options, "--json", "--categorical"]
+    found = json.loads(demix.run_briefly(*command, "1").stdout)
     assert found["categorical"] == ["factor 2"]
     assert found["scores"]["affine_r2"]["factors"] == ["factor 1", "factor 3"]
-    found = json.loads(demix.run("evaluate", *options, "--json", "--categorical", "none").stdout)
+    found = json.loads(demix.run_briefly(*command, "none").stdout)
     assert found["accuracy"] is None
     told = demix.refusal("evaluate", *options, "--categorical", "0,shape")
     assert "their numbers from 0, or none, but got 'shape'" in told

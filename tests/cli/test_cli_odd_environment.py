@@ -49,7 +49,7 @@ def test_sizes_that_no_terminal_has_are_ignored(columns):
 
 
 def test_settings_of_libraries_that_are_no_numbers_are_ignored(tmp_path):
-    np.save(tmp_path / "z.npy", np.random.default_rng(0).normal(size=(100, 2)))
+    np.save(tmp_path / "z.npy", np.random.default_rng(0).normal(size=(100, 1)))
     names = ["TERMINAL_WIDTH", "SOURCE_DATE_EPOCH", "JOBLIB_MULTIPROCESSING"]
     names += ["SKLEARN_WORKING_MEMORY", "TORCH_LOGS", "TORCH_LOGS_OUT", "TORCHDYNAMO_REPRO_LEVEL"]
     odd = dict.fromkeys([*names, "PYTORCH_JIT", "TORCH_DISTRIBUTED_DEBUG"], "/abc/abc")
@@ -71,12 +71,13 @@ def is_finished(out: Path) -> bool:
     return "unfinished" not in about and "provenance" in about and (out / "report.html").exists()
 
 
-def test_a_fit_to_which_nobody_listens_is_finished(x, tmp_path):
-    closed, heard = os.pipe()
-    os.close(closed)
+def test_a_fit_to_which_nobody_listens_is_finished(demix, x, tmp_path):
+    code = "import os\nclosed, heard = os.pipe()\nos.close(closed)\nos.dup2(heard, 1)\n"
     # Which is more than there are columns, and warned of.
-    done = run("fit", x, "--n-latents", 5, "--out", tmp_path / "out", stdout=heard)
-    os.close(heard)
+    command = ["fit", x, "--n-latents", 5, "--out", tmp_path / "out"]
+    # Each line is written at once, as PYTHONUNBUFFERED has it.
+    heard = HEARD.replace('open(1, "w"', 'open(1, "w", buffering=1')
+    done = demix.run_python(code + heard + BRIEF + MAIN, *command)
     assert done.returncode == 1
     assert is_finished(tmp_path / "out")
 

@@ -171,7 +171,7 @@ def test_what_lies_in_a_store_besides_its_array_is_not_read(demix, tmp_path):
     with (x / "stray.bin").open("wb") as file:
         file.truncate(2**31)  # of which nothing is on the disk
     assert input_digest(x) == read_data(x).digest() == before
-    done = demix.run("evaluate", "--latents", x, "--factors", x, "--out", out)
+    done = demix.run_briefly("evaluate", "--latents", x, "--factors", x, "--out", out)
     assert done.returncode == 0, done.stderr
     told = json.loads((out / "scores.json").read_text())["provenance"]
     assert told["latents"] == told["factors"] == f"z.zarr sha256 {before[:16]}"

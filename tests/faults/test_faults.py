@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from command import FEW_DRAWS
 from demix import DemixError
 from faults import __main__ as suite
-from faults import damage, disk, limits, strangers
+from faults import damage, disk, limits, processes, strangers
 from faults.bench import Bench
 from faults.kills import kill
 from faults.outcome import Outcome
-from faults.processes import Processes
 from faults.table import table
 
 pytestmark = pytest.mark.skipif(
@@ -21,8 +22,10 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def bench(demix, tmp_path_factory) -> Bench:
-    return Bench(tmp_path_factory.mktemp("faults"), Processes(demix), seed=0)
+def bench(demix, tmp_path_factory) -> Iterator[Bench]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(processes, "CODE", FEW_DRAWS + processes.CODE)
+        yield Bench(tmp_path_factory.mktemp("faults"), processes.Processes(demix), seed=0)
 
 
 def check(outcome: Outcome, *, tried: int, refused: int | None = None) -> None:

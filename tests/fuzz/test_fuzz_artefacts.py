@@ -23,8 +23,7 @@ from demix.papers.experiments import experiment_named
 from demix.papers.runner.scales import scale_named
 from demix.papers.runner.store import Store
 from demix.papers.scenes.arrays import sealed as sealed_meta
-from demix.papers.scenes.folder import render_folder
-from demix.papers.scenes.opening import open_rendered
+from demix.papers.scenes.folder import open_rendered, render_folder
 from demix.papers.scenes.order import Order
 from demix.training.checkpoints import _read, _sealed
 

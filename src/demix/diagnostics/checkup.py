@@ -78,7 +78,7 @@ def checkup(
     --------
     >>> import numpy as np
     >>> from demix import ContrastiveDemixer, checkup
-    >>> angle = np.cumsum(np.random.default_rng(0).normal(0, 0.5, 4000))
+    >>> angle = np.cumsum(np.random.default_rng(0).normal(0, 0.5, 1500))
     >>> x = np.stack([np.cos(angle), np.sin(angle), np.cos(2 * angle)], axis=1)
     >>> model = ContrastiveDemixer(n_latents=2).fit(x)
     >>> checkup(model, x, refits=False)["positives informative"].verdict

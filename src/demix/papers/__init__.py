@@ -12,17 +12,16 @@ _MODULES = {
     "datasets.opening": ["open_factor_images"],
     "datasets.image_files": ["ImageFiles", "open_images"],
     "datasets.masks": ["KittiMasks", "kitti_masks"],
-    "datasets.nearest": ["NearestPairs"],
+    "datasets.rendered": ["NearestPairs"],
     "datasets.simclr": ["SimCLRViews"],
     "reizinger2024.balanced": ["BalancedReadout", "balanced_readout", "is_testable"],
     "reizinger2024.efficientnet": ["EfficientNetLite0", "load_efficientnet_lite0"],
     "reizinger2024.extraction": ["Features", "RandomProjection", "features"],
     "scenes.base": ["Scene"],
-    "scenes.folder": ["render_folder"],
-    "scenes.opening": ["Rendered", "open_rendered"],
+    "scenes.folder": ["Rendered", "open_rendered", "render_folder"],
     "scenes.order": ["Order"],
     "scenes.registry": ["render", "sample_latents", "scene_named"],
-    "zimmermann2021.slow_vae": ["SlowVAE"],
+    "zimmermann2021.videos": ["SlowVAE"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 

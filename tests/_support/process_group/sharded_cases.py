@@ -35,7 +35,7 @@ from demix.losses import pairs as pair_losses
 from demix.losses import streaming, tiles
 from demix.losses.pairs import PotentialInfoNCE
 from demix.papers.runner.original import LatentMSE
-from demix.papers.zimmermann2021.slow_vae import SlowVAE
+from demix.papers.zimmermann2021.videos import SlowVAE
 from demix.processes.clusters import Labelled
 from forked_ranks import fork_ranks
 

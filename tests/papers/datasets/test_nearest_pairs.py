@@ -10,7 +10,7 @@ import torch
 
 from demix import Box, DemixError, Normal, Sphere, Uniform, VonMisesFisher
 from demix.papers import NearestPairs
-from demix.papers.datasets import nearest
+from demix.papers.datasets import rendered
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -65,7 +65,7 @@ def test_cells_find_what_an_exact_search_finds(monkeypatch):
     latents = Uniform(Box(5)).sample(41_000, generator=seeded())
     conditional = Normal(Box(5), sigma=0.05)
     cells = NearestPairs(latents, conditional)
-    monkeypatch.setattr(nearest, "_EXACT", 10**6)
+    monkeypatch.setattr(rendered, "_EXACT", 10**6)
     exact = NearestPairs(latents, conditional)
     assert type(cells._index) is not type(exact._index)
     found, expected = (pairs.sample(500, generator=seeded(1)) for pairs in (cells, exact))

@@ -14,11 +14,9 @@ from alarm import within
 from demix import DemixError
 from demix.papers.experiments import EXPERIMENTS, experiment_named
 from demix.papers.reizinger2024.photographs import about_features
-from demix.papers.runner.progress import Board, remove_boards
-from demix.papers.runner.reproduce import reproduce
+from demix.papers.runner.reproduce import reproduce, write_tables
 from demix.papers.runner.scales import scale_named
-from demix.papers.runner.store import Store
-from demix.papers.runner.table import write_tables
+from demix.papers.runner.store import Board, Store, remove_boards
 
 TABLE, SMOKE = experiment_named("clica-table1"), scale_named("smoke")
 RECORD = {"experiment": "clica-table1", "row": 1, "seed": 0, "scale": "smoke", "model": "identity"}

@@ -13,9 +13,9 @@ import pytest
 from demix import DemixWarning, train
 from demix.papers.experiments import EXPERIMENTS, experiment_named
 from demix.papers.reizinger2024.labels import LabelRow
-from demix.papers.runner.distribution import Distribution
 from demix.papers.runner.experiment import Experiment
 from demix.papers.runner.job import Job, JobCallback
+from demix.papers.runner.original import Distribution
 from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.run import Monitor
 from demix.papers.runner.scales import Scale, scale_named

@@ -26,13 +26,13 @@ from demix.cli.progress import training_bar
 from demix.papers.commands.reproduce import PRELOAD
 from demix.papers.commands.table_bars import TableBars
 from demix.papers.experiments import experiment_named
-from demix.papers.runner.distribution import Distribution
 from demix.papers.runner.experiment import Experiment
 from demix.papers.runner.job import Job, JobCallback, Task, run_task
-from demix.papers.runner.progress import Board
+from demix.papers.runner.original import Distribution
 from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.scales import scale_named
-from demix.papers.workers.pool import Workers
+from demix.papers.runner.store import Board
+from demix.papers.workers.executors import Workers
 
 TABLE = experiment_named("ce-supervised")
 # Rows 1, 5 and 9 have one setting.

@@ -7,10 +7,8 @@ import pytest
 
 pytest.importorskip("embreex", reason="embreex, of the extra `papers`, is not installed")
 
-from demix.papers.scenes.casting import Caster, Pose, Resized
-from demix.papers.scenes.geometry import euler
-from demix.papers.scenes.meshes import capsule, cube
-from demix.papers.scenes.teapot import teapot
+from demix.papers.scenes.geometry import Caster, Pose, Resized, euler
+from demix.papers.scenes.meshes import capsule, cube, teapot
 
 
 def column(*values: float) -> np.ndarray:

@@ -13,11 +13,11 @@ from demix import DemixError
 from demix.papers import render, sample_latents, scene_named
 from demix.papers.scenes import three_d_ident
 from demix.papers.scenes.blender import Blender
-from demix.papers.scenes.casting import Caster
+from demix.papers.scenes.geometry import Caster
 from demix.papers.scenes.lights import area, sun
+from demix.papers.scenes.meshes import teapot
 from demix.papers.scenes.registry import SCENES, traversals
 from demix.papers.scenes.stage import COVER, GROUND, Stage
-from demix.papers.scenes.teapot import teapot
 
 
 @pytest.fixture(params=SCENES)

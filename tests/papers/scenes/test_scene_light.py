@@ -7,8 +7,19 @@ import colorsys
 import numpy as np
 import pytest
 
-from demix.papers.scenes.lights import LOOKS, PLACES, area, disc_points, spot, square_points, sun
-from demix.papers.scenes.materials import Rubber, as_bytes, fresnel, hue_colour
+from demix.papers.scenes.lights import (
+    LOOKS,
+    PLACES,
+    Rubber,
+    area,
+    as_bytes,
+    disc_points,
+    fresnel,
+    hue_colour,
+    spot,
+    square_points,
+    sun,
+)
 from demix.papers.scenes.stage import received
 from demix.papers.scenes.three_d_ident import SATURATION, hues
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from demix.papers.scenes.meshes import capsule, cube, cylinder
-from demix.papers.scenes.teapot import patches, teapot
+from demix.papers.scenes.meshes import capsule, cube, cylinder, patches, teapot
 
 # As 3DIdent has it, before it is scaled.
 LOW, HIGH = [-1.402, -1.559, -0.907], [1.559, 1.402, 1.093]

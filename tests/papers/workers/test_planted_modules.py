@@ -55,7 +55,7 @@ def test_a_command_runs_none_of_them(folder, tmp_path, command):
 SCRIPT = """
 import os
 from beside import double
-from demix.papers.workers.pool import Workers
+from demix.papers.workers.executors import Workers
 
 def twice(x):
     return double(x)

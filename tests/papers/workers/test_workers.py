@@ -18,9 +18,13 @@ from chores import die, environment, refuse, unreadable, wait_for, whoami
 
 from demix import DemixError
 from demix._support.provenance import cores
-from demix.papers.workers.environment import threads
-from demix.papers.workers.executors import SerialExecutor, completed, open_executor
-from demix.papers.workers.pool import Workers
+from demix.papers.workers.executors import (
+    SerialExecutor,
+    Workers,
+    completed,
+    open_executor,
+    threads,
+)
 
 
 def until(moment):
@@ -104,7 +108,7 @@ def test_a_place_for_sockets_that_cannot_be_used_is_told(monkeypatch):
 def test_an_interrupt_does_not_reach_the_process_that_others_are_forked_from(demix):
     code = """
 from multiprocessing import forkserver
-from demix.papers.workers.pool import Workers
+from demix.papers.workers.executors import Workers
 with Workers(1):
     print(open(f"/proc/{forkserver._forkserver._forkserver_pid}/status").read())
 """
@@ -136,7 +140,7 @@ PROGRAM = """
 import sys
 from multiprocessing import active_children
 from chores import wait_for
-from demix.papers.workers.pool import Workers
+from demix.papers.workers.executors import Workers
 try:
     with Workers(2) as workers:
         for number in range(2):

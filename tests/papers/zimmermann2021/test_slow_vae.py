@@ -11,7 +11,7 @@ from scipy import integrate, stats
 
 from demix import DemixError, Encoder, Real, Recipe, train
 from demix.estimators.sources import DrawnPairs
-from demix.papers.zimmermann2021.slow_vae import (
+from demix.papers.zimmermann2021.videos import (
     SlowVAE,
     image_decoder,
     laplace_divergence,

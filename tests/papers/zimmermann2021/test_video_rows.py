@@ -13,7 +13,7 @@ from demix.papers.experiments import EXPERIMENTS, experiment_named
 from demix.papers.runner.experiment import InputFiles
 from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.scales import scale_named
-from demix.papers.zimmermann2021.slow_vae import SlowVAE
+from demix.papers.zimmermann2021.videos import SlowVAE
 
 pytest.importorskip("pycocotools", reason="the extra `papers` is not installed")
 

@@ -18,23 +18,10 @@ from demix.data.csv_files import csv_lines, reads_as
 from demix.data.formats import check_kind, find_column
 
 FACTORS = (
-    "multiple_objects",
-    "background",
-    "color",
-    "brighter",
-    "darker",
-    "style",
-    "larger",
-    "smaller",
-    "object_blocking",
-    "person_blocking",
-    "partial_view",
-    "pattern",
-    "pose",
-    "shape",
-    "subcategory",
+    "multiple_objects", "background", "color", "brighter", "darker", "style", "larger", "smaller",
+    "object_blocking", "person_blocking", "partial_view", "pattern", "pose", "shape", "subcategory",
     "texture",
-)
+)  # fmt: skip
 _CLASSES = 1000
 
 
@@ -50,12 +37,6 @@ class ImageNetX:
         Whether a factor sets the photograph apart, in the order of ``factor_names``.
     classes : array (N,) of int64
         Class indices of ILSVRC-2012, from 0 to 999.
-
-    Examples
-    --------
-    >>> from demix.papers import ImageNetX
-    >>> len(ImageNetX.factor_names), len(ImageNetX.target_names)
-    (16, 17)
     """
 
     names: tuple[str, ...]

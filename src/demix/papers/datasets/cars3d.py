@@ -1,7 +1,10 @@
-"""Cars3D, from the archive of its official meshes or a folder of them."""
+"""Cars3D, from the archive of its official meshes or a folder of them: MATLAB files."""
 
 from __future__ import annotations
 
+import math
+import struct
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -18,7 +21,6 @@ from demix.papers.datasets.factor_images import (
     Progress,
     grid,
 )
-from demix.papers.datasets.mat_files import read_mat
 
 _AZIMUTHS, _ELEVATIONS = 24, 4
 _CARS, _SIDE = 183, 128
@@ -29,9 +31,7 @@ _LARGEST = 2**25
 def open_cars3d(path: Path, *, callback: Progress) -> FactorImages:
     """Open ``nips2015-analogy-data.tar.gz``, or its folder ``cars`` of meshes (Reed et al. 2015).
 
-    Each of 183 files ``car_..._mesh.mat`` holds one car, seen from 24 azimuths and 4 elevations at
-    128 x 128. Images are read once and reduced to 64 x 64, the mean of four pixels each, 216 MB.
-    Cars are numbered from 0 to 182 in the order of their names.
+    Each file is a car from 24 azimuths and 4 elevations, reduced to 64 x 64: 216 MB of 183 cars.
     """
     cars: dict[str, np.ndarray] = {}
     for name, content in _meshes(path):
@@ -97,13 +97,8 @@ def _views(name: str, content: bytes, path: Path) -> np.ndarray:
         views = read_mat(content, "im")
         if views is None:
             raise ValueError("there is none")
-    if (
-        views.dtype != np.uint8
-        or views.ndim != 5
-        or views.shape[2:] != (3, 24, 4)
-        or min(views.shape[:2]) < 2
-        or max(views.shape[:2]) > _SIDE
-    ):
+    fits = all(2 <= side <= _SIDE for side in views.shape[:2])
+    if views.dtype != np.uint8 or views.shape[2:] != (3, _AZIMUTHS, _ELEVATIONS) or not fits:
         raise DemixError(
             f"Expected uint8 of shape ({_SIDE}, {_SIDE}, 3, {_AZIMUTHS}, {_ELEVATIONS}) in 'im' of "
             f"{name} in {path}, but found {views.dtype} of shape {views.shape}."
@@ -115,3 +110,73 @@ def _views(name: str, content: bytes, path: Path) -> np.ndarray:
     )
     # Four bytes and a half add up to less than a short holds.
     return ((halved.sum(axis=(2, 4), dtype=np.uint16) + 2) // 4).astype(np.uint8)
+
+
+# In plain Python: over some damaged MATLAB files SciPy ends the process, or never ends.
+_COMPRESSED, _MATRIX, _NAME, _DIMENSIONS = 15, 14, 1, 5
+# Types of stored numbers, and what they are called in NumPy.
+_TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8"}
+_TYPES |= {12: "i8", 13: "u8"}
+# Classes of arrays: numbers may be stored in a smaller type than that of the array.
+_CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4"}
+_COMPLEX = 0x0800
+# No array that is meant here is larger.
+_MOST = 2**25
+_HEADER = 128
+
+
+def read_mat(raw: bytes, name: str) -> np.ndarray | None:
+    """Return the array of a name in a MATLAB file of version 5, None if there is none.
+
+    A file is a list of elements, each a type, a length and so many bytes, filled up to eight; an
+    array is one of flags, sizes, name and numbers. See The MathWorks (2024), *MAT-File Format*.
+    """
+    if len(raw) < _HEADER or raw[126:128] not in (b"IM", b"MI"):
+        raise ValueError("it is no MATLAB file of version 5")
+    order = "<" if raw[126:128] == b"IM" else ">"
+    for kind, content in _elements(raw[_HEADER:], order):
+        if kind == _COMPRESSED:
+            packed = zlib.decompressobj()
+            unpacked = packed.decompress(content, _MOST)
+            if not packed.eof:
+                raise ValueError("an array is cut off or too large")
+            kind, content = next(_elements(unpacked, order), (0, b""))
+        if kind == _MATRIX:
+            parts = list(_elements(content, order))
+            if len(parts) >= 3 and parts[2] == (_NAME, name.encode()):
+                return _array(parts, order)
+    return None
+
+
+def _elements(raw: bytes, order: str) -> Iterator[tuple[int, bytes]]:
+    """Go through elements: the type of each, and what it holds."""
+    start = 0
+    while start + 8 <= len(raw):
+        kind, length = struct.unpack(f"{order}II", raw[start : start + 8])
+        if kind >> 16:  # a small one: its length beside the type, its bytes in place of the length
+            kind, length = kind & 0xFFFF, kind >> 16
+            if length > 4:
+                raise ValueError(f"a small element claims {length} bytes")
+            yield kind, raw[start + 4 : start + 4 + length]
+            start += 8
+            continue
+        if length > len(raw) - start - 8:
+            raise ValueError(f"an element claims {length} bytes that are not there")
+        yield kind, raw[start + 8 : start + 8 + length]
+        # What is compressed is not filled up.
+        start += 8 + (length if kind == _COMPRESSED else -(-length // 8) * 8)
+
+
+def _array(parts: list[tuple[int, bytes]], order: str) -> np.ndarray:
+    """Return an array from its flags, sizes, name and numbers."""
+    if len(parts) != 4 or len(parts[0][1]) != 8 or parts[1][0] != _DIMENSIONS:
+        raise ValueError("an array is no matrix of real numbers")
+    (flags,) = struct.unpack(f"{order}I", parts[0][1][:4])
+    kind, (stored, content) = flags & 0xFF, parts[3]
+    if kind not in _CLASSES or stored not in _TYPES or flags & _COMPLEX:
+        raise ValueError("an array holds no real numbers")
+    sizes = np.frombuffer(parts[1][1], f"{order}i4").tolist()
+    numbers = np.frombuffer(content, f"{order}{_TYPES[stored]}")
+    if len(sizes) < 2 or min(sizes) < 0 or math.prod(sizes) != len(numbers):
+        raise ValueError(f"an array of {len(numbers)} numbers has the shape {sizes}")
+    return numbers.astype(_CLASSES[kind]).reshape(sizes, order="F")

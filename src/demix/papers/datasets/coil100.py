@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -11,10 +12,16 @@ import numpy as np
 from demix._support.errors import DemixError, warn
 from demix._support.memory import check_memory
 from demix.data.images import open_image
-from demix.papers.datasets.factor_images import ArrayPixels, FactorColumn, FactorImages, Progress
-from demix.papers.datasets.npz import read_array
+from demix.papers.datasets.factor_images import (
+    ArrayPixels,
+    FactorColumn,
+    FactorImages,
+    Progress,
+    read_array,
+)
 
-KEYS = {"data", "offset", "object_id", "angle_deg"}
+KEYS = {"data": "biuf", "offset": "iu", "object_id": "iu", "angle_deg": "iuf"}
+"""Arrays of the file, and the kinds of their numbers."""
 # More damaged images than this, and a file is not to be trusted.
 _MOST_SKIPPED = 0.01
 _AT_ONCE = 500
@@ -23,23 +30,19 @@ _AT_ONCE = 500
 def open_coil100(path: Path, *, callback: Progress) -> FactorImages:
     """Open photographs of objects on a turntable (Nene, Nayar and Murase, 1996, CUCS-006-96).
 
-    The file holds ``data``, PNG, JPEG, WebP, TIFF or BMP images one after the other as bytes;
-    ``offset`` ``(N,)`` or ``(N + 1,)``, where each begins; ``object_id`` and ``angle_deg``
-    ``(N,)``. They are decoded once. Images that cannot be decoded are left out, with a warning,
-    up to one in a hundred. Angles of different objects cannot be compared.
+    The file holds ``data``, images one after the other as bytes; ``offset`` ``(N,)`` or
+    ``(N + 1,)``, where each begins; ``object_id`` and ``angle_deg`` ``(N,)``. Up to one in a
+    hundred may be damaged, and is left out. Angles of different objects cannot be compared.
     """
-    data, offset, objects, angles = (
-        read_array(path, key) for key in ("data", "offset", "object_id", "angle_deg")
-    )
-    kinds = (("offset", offset, "iu"), ("object_id", objects, "iu"), ("angle_deg", angles, "iuf"))
-    for name, array, kind in kinds:
-        if array.ndim != 1 or array.dtype.kind not in kind or not len(array):
+    data, offset, objects, angles = held = [read_array(path, key) for key in KEYS]
+    for (name, kinds), array in zip(KEYS.items(), held, strict=True):
+        if array.ndim != 1 or array.dtype.kind not in kinds or not len(array):
             raise DemixError(
                 f"Expected a list of numbers as {name!r} in {path}, but it is {array.dtype} of "
                 f"shape {array.shape}; fetch it again."
             )
     number = len(objects)
-    if data.dtype != np.uint8 or data.ndim != 1 or len(angles) != number:
+    if data.dtype != np.uint8 or len(angles) != number:
         raise DemixError(
             f"Expected bytes in 'data' and one angle for each object_id of {path}, but 'data' is "
             f"{data.dtype} of shape {data.shape}, with {number} objects and {len(angles)} angles."
@@ -55,7 +58,9 @@ def open_coil100(path: Path, *, callback: Progress) -> FactorImages:
     for start, end in pairwise(ends):
         if len(decoded) % _AT_ONCE == 0:
             callback(len(decoded), number, f"images of {path.name}")
-        image = _decoded(data[start:end].tobytes())
+        image = None
+        with suppress(DemixError):  # it may be damaged
+            image = np.asarray(open_image(BytesIO(data[start:end].tobytes()), "RGB"))
         if image is not None and image.shape != size:
             if size is not None:
                 raise DemixError(f"Expected images of one size in {path}, but there are several.")
@@ -83,11 +88,3 @@ def open_coil100(path: Path, *, callback: Progress) -> FactorImages:
     )
     factors = np.column_stack([codes, angles]).astype(np.float32)[kept]
     return FactorImages("coil100", ArrayPixels(np.stack(images)), columns, factors)
-
-
-def _decoded(content: bytes) -> np.ndarray | None:
-    """Return an image ``(H, W, 3)``, or None if it is damaged."""
-    try:
-        return np.asarray(open_image(BytesIO(content), "RGB"))
-    except DemixError:
-        return None

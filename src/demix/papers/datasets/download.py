@@ -65,7 +65,9 @@ def fetch_dataset(
     ...
     demix.DemixError: Unknown data set 'dsprite'; known are dsprites, ...
     """
-    files, target = official_files(name), Path(folder)
+    if name not in OFFICIAL:
+        raise DemixError(f"Unknown data set {name!r}; known are {', '.join(OFFICIAL)}.")
+    files, target = OFFICIAL[name], Path(folder)
     if checksum is not None and (len(files) > 1 or not _CHECKSUM.fullmatch(checksum)):
         raise DemixError(
             "A checksum is sha256:..., sha1:... or md5:... of the one file of a data set, but got "
@@ -216,10 +218,3 @@ OFFICIAL: dict[str, tuple[OfficialFile, ...]] = {
     ),
 }
 """The files of each data set, by its name."""
-
-
-def official_files(name: str) -> tuple[OfficialFile, ...]:
-    """Return the files of the data set called ``name``."""
-    if name not in OFFICIAL:
-        raise DemixError(f"Unknown data set {name!r}; known are {', '.join(OFFICIAL)}.")
-    return OFFICIAL[name]

@@ -1,19 +1,25 @@
-"""Images with known factors, whatever file they lie in."""
+"""Images with known factors, in memory, in an HDF5 file or in an ``.npz`` archive."""
 
 from __future__ import annotations
 
 import math
+import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, Literal
+from pathlib import Path
+from typing import IO, Any, Literal
+from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 
-from demix._support.errors import DemixError, reason
+from demix._support.errors import DemixError, demix_errors, reason
 from demix._support.memory import check_memory
+from demix.data.formats import check_kind, choose_array
+from demix.data.npy_files import DEFLATED, Header, read_header
 from demix.data.rows import array_rows
 from demix.papers.digests import digest_of
 
@@ -37,12 +43,6 @@ class FactorColumn:
     within : str, optional
         The category outside of which values cannot be compared. Photographs of an object on a
         turntable show angles from wherever it was put: those of two objects have nothing in common.
-
-    Examples
-    --------
-    >>> from demix.papers import FactorColumn
-    >>> FactorColumn("azimuth", "periodic", period=360).period
-    360
     """
 
     name: str
@@ -64,10 +64,7 @@ Progress = Callable[[int, int, str], None]
 
 
 class Pixels(ABC):
-    """Images of shape ``(N, H, W, C)`` that are read when they are asked for.
-
-    If they are ``in_chunks``, a few images at random take as long to read as all of them.
-    """
+    """Images ``(N, H, W, C)``, read when asked for; ``in_chunks``, a few take as long as all."""
 
     shape: tuple[int, int, int, int]
     in_chunks = False
@@ -111,11 +108,7 @@ class BitPixels(Pixels):
 
 
 class H5Pixels(Pixels):
-    """Images ``(N, H, W, C)`` of a dataset in an HDF5 file, which stays open.
-
-    A file of this kind is compressed in chunks of several rows, so rows that lie close together are
-    read as one slice.
-    """
+    """Images ``(N, H, W, C)`` of an open HDF5 file; rows that lie close together are one slice."""
 
     in_chunks = True
     _NEAR = 256
@@ -220,11 +213,16 @@ class FactorImages:
 
     def column(self, name: str) -> FactorColumn:
         """Return what the factor of that name is."""
-        return self.columns[self._place(name)]
+        if name not in self.names:
+            raise DemixError(
+                f"The factors of {self.name} are {', '.join(self.names)}, but {name!r} was asked "
+                "for."
+            )
+        return self.columns[self.names.index(name)]
 
     def factor(self, name: str) -> np.ndarray:
         """Return the values ``(N,)`` of the factor of that name."""
-        return self.values[:, self._place(name)]
+        return self.values[:, self.columns.index(self.column(name))]
 
     def only(
         self, rows: Any, *, callback: Progress = lambda done, total, what: None
@@ -242,16 +240,111 @@ class FactorImages:
         callback(len(index), len(index), f"images of {self.name}")
         return replace(self, pixels=ArrayPixels(images), values=self.values[index])
 
-    def _place(self, name: str) -> int:
-        if name not in self.names:
-            raise DemixError(
-                f"The factors of {self.name} are {', '.join(self.names)}, but {name!r} was asked "
-                "for."
-            )
-        return self.names.index(name)
-
 
 def grid(sizes: tuple[int, ...]) -> np.ndarray:
     """Return all combinations ``(N, k)`` of whole numbers below ``sizes``, the last one fastest."""
     places = np.indices(sizes, dtype=np.float32)
     return places.reshape(len(sizes), -1).T.copy()
+
+
+# A file in an archive: 26 bytes, then the lengths of its name and of what comes after that.
+_LENGTHS, _LOCAL = 26, 30
+_BLOCK = 64 * 2**20
+
+
+def array_names(path: Path) -> list[str]:
+    """Return the names of the arrays in an archive."""
+    check_kind(path, "a zip archive (.npz)")
+    with _whole(path), ZipFile(path) as archive:
+        names = archive.namelist()
+    return [name.removesuffix(".npy") for name in names if name.endswith(".npy")]
+
+
+def read_array(path: Path, key: str) -> np.ndarray:
+    """Read an array of numbers into memory."""
+    name = choose_array(array_names(path), key, path)
+    with _whole(path), ZipFile(path) as archive, archive.open(f"{name}.npy") as file:
+        # Whole, so that the archive's checksum is compared.
+        _check_claim(_header(file, path, key), archive.getinfo(f"{name}.npy"), path)
+        file.seek(0)
+        return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+
+
+def image_array(path: Path, key: str, *, callback: Progress, gain: int = 1) -> Pixels:
+    """Return images of bytes, multiplied by ``gain``; those that are not compressed stay there."""
+    name = choose_array(array_names(path), key, path)
+    with _whole(path), path.open("rb") as raw, ZipFile(raw) as archive:
+        entry = archive.getinfo(f"{name}.npy")
+        with archive.open(entry) as file:
+            shape, fortran, dtype = header = _header(file, path, key)
+            if dtype != np.uint8 or len(shape) not in (3, 4) or fortran or 0 in shape:
+                order = " in column-major order" if fortran else ""
+                raise DemixError(
+                    f"Expected images (N, H, W) or (N, H, W, C) of uint8 in {key!r} of {path}, but "
+                    f"it holds {dtype} of shape {shape}{order}."
+                )
+            _check_claim(header, entry, path)
+            if entry.compress_type != ZIP_STORED:
+                return _unpacked(file, header, gain, callback, path)
+            raw.seek(entry.header_offset + _LENGTHS)
+            offset = entry.header_offset + _LOCAL + sum(struct.unpack("<HH", raw.read(4)))
+            start = offset + file.tell()
+            return ArrayPixels(np.memmap(path, np.uint8, "r", start, shape), gain=gain)
+
+
+def _whole(path: Path) -> AbstractContextManager[None]:
+    problem = f"Expected a whole .npz archive, but {path} is truncated or damaged"
+    return demix_errors(problem, "fetch it again")
+
+
+def _header(file: IO[bytes], path: Path, key: str) -> Header:
+    header = read_header(file)
+    if header.dtype.hasobject:
+        raise DemixError(
+            f"Expected numbers in {key!r} of {path}, but it holds pickled objects, which demix "
+            "never opens."
+        )
+    return header
+
+
+def _check_claim(header: Header, entry: ZipInfo, path: Path) -> None:
+    """Refuse a header that claims more than the archive can hold, or than fits into memory."""
+    if header.size > min(entry.file_size, DEFLATED * path.stat().st_size):
+        raise EOFError(f"an array claims {header.size} bytes that are not there")
+    if entry.compress_type != ZIP_STORED:
+        check_memory(
+            header.size, f"Reading {path}", "save it with numpy.savez, not savez_compressed"
+        )
+
+
+def _unpacked(file: IO[bytes], header: Header, gain: int, callback: Progress, path: Path) -> Pixels:
+    total, *shape = header.shape
+    if gain == 255 and len(shape) == 2:
+        bits = np.empty((total, -(-shape[0] * shape[1] // 8)), dtype=np.uint8)
+        for start, block in _blocks(file, header, callback, path):
+            if block.max() > 1:
+                raise DemixError(f"Expected images of zeros and ones in {path}, but one has more.")
+            bits[start : start + len(block)] = np.packbits(block.reshape(len(block), -1), axis=1)
+        return BitPixels(bits, *shape)
+    images = np.empty(header.shape, dtype=np.uint8)
+    for start, block in _blocks(file, header, callback, path):
+        images[start : start + len(block)] = block
+    return ArrayPixels(images, gain=gain)
+
+
+def _blocks(
+    file: IO[bytes], header: Header, callback: Progress, path: Path
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Go through a compressed array, some images at a time; the end compares its checksum."""
+    total, *shape = header.shape
+    each = int(np.prod(shape))
+    step = max(1, _BLOCK // each)
+    for start in range(0, total, step):
+        callback(start, total, f"images of {path.name}")
+        number = min(step, total - start)
+        block = np.frombuffer(file.read(number * each), dtype=np.uint8)
+        if len(block) < number * each:
+            raise EOFError(f"it ends after {start + len(block) // each} of {total} images")
+        yield start, block.reshape(number, *shape)
+    file.read(1)
+    callback(total, total, f"images of {path.name}")

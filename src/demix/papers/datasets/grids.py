@@ -11,8 +11,15 @@ from demix._support.errors import DemixError, demix_errors, need, shortened
 from demix._support.memory import check_memory
 from demix.data.formats import check_kind
 from demix.data.npy_files import DEFLATED
-from demix.papers.datasets.factor_images import FactorColumn, FactorImages, H5Pixels, Progress, grid
-from demix.papers.datasets.npz import image_array, read_array
+from demix.papers.datasets.factor_images import (
+    FactorColumn,
+    FactorImages,
+    H5Pixels,
+    Progress,
+    grid,
+    image_array,
+    read_array,
+)
 
 DSPRITES = (
     FactorColumn("color", "categorical", levels=("white",)),
@@ -32,15 +39,11 @@ SHAPES3D = (
     FactorColumn("shape", "categorical", levels=("cube", "cylinder", "sphere", "pill")),
     FactorColumn("orientation", "continuous"),
 )
+_MPI3D_COLOURS = ("white", "green", "red", "blue", "brown", "olive")
+_MPI3D_SHAPES = ("cone", "cube", "cylinder", "hexagonal", "pyramid", "sphere")
 MPI3D = (
-    FactorColumn(
-        "object_color", "categorical", levels=("white", "green", "red", "blue", "brown", "olive")
-    ),
-    FactorColumn(
-        "object_shape",
-        "categorical",
-        levels=("cone", "cube", "cylinder", "hexagonal", "pyramid", "sphere"),
-    ),
+    FactorColumn("object_color", "categorical", levels=_MPI3D_COLOURS),
+    FactorColumn("object_shape", "categorical", levels=_MPI3D_SHAPES),
     FactorColumn("object_size", "ordinal", levels=("small", "large")),
     FactorColumn("camera_height", "ordinal", levels=("top", "center", "bottom")),
     FactorColumn("background_color", "categorical", levels=("purple", "sea green", "salmon")),
@@ -57,19 +60,12 @@ _MPI3D_SIZES = {(6, 6, 2, 3, 3, 40, 40): MPI3D, (4, 4, 2, 3, 3, 40, 40): _EARLY}
 def open_dsprites(path: Path, *, callback: Progress) -> FactorImages:
     """Open ``dsprites_ndarray_co1sh3sc6or40x32y32_64x64.npz`` (Matthey et al. 2017).
 
-    The official file is compressed, so its 737 280 images of 64 x 64 are kept in memory as bits,
-    377 MB. Zeros and ones become 0 and 255. Shapes are numbered from 0, the other factors have the
-    values of the file; the first and the last orientation are the same one. The file also holds a
-    pickle about its origin, which is never opened.
+    Its 737 280 images of 64 x 64 are kept in memory as bits, 377 MB. Shapes are numbered from 0;
+    the first and the last orientation are the same. A pickle in the file is never opened.
     """
     values, classes = (read_array(path, key) for key in ("latents_values", "latents_classes"))
     numbers = values.dtype.kind in "biuf" and classes.dtype.kind in "biuf"
-    if (
-        not numbers
-        or values.shape != classes.shape
-        or values.ndim != 2
-        or values.shape[1] != len(DSPRITES)
-    ):
+    if not numbers or not values.shape == classes.shape == (len(values), len(DSPRITES)):
         raise DemixError(
             f"Expected latents_values and latents_classes (N, {len(DSPRITES)}) of numbers in "
             f"{path}, but their shapes are {values.shape} and {classes.shape}, of {values.dtype} "
@@ -84,8 +80,7 @@ def open_dsprites(path: Path, *, callback: Progress) -> FactorImages:
 def open_mpi3d(path: Path, *, callback: Progress) -> FactorImages:
     """Open ``mpi3d_toy.npz``, ``mpi3d_realistic.npz`` or ``mpi3d_real.npz`` (Gondal et al. 2019).
 
-    Each holds 1 036 800 images of 64 x 64, one for each combination of the factors, the last of
-    them changing fastest. Only the name of the file says which of the three it is.
+    One image of 64 x 64 for each combination of the factors; only the name says which file it is.
     """
     named = [name for name in _VARIANTS if path.stem.endswith(name.removeprefix("mpi3d_"))]
     if len(named) != 1:

@@ -69,11 +69,7 @@ class ImageFiles:
         return digest.hexdigest()
 
     def batches(self, size: int) -> Iterator[ImageBatch]:
-        """Go through all images once, in the memory of one batch.
-
-        Files that cannot be decoded are left out; as soon as they are more than one in a hundred
-        of all, they are refused.
-        """
+        """Go through all images once, in batches; up to one in a hundred may be damaged."""
         damaged: list[str] = []
         names: list[str] = []
         images: list[np.ndarray] = []
@@ -83,20 +79,17 @@ class ImageFiles:
                 names.append(name)
             except _DAMAGE as error:
                 damaged.append(name)
-                self._check(damaged, error)
+                if len(damaged) > _MOST_DAMAGED * len(self):
+                    raise DemixError(
+                        f"Expected images that can be decoded, but {len(damaged)} of {len(self)} "
+                        f"in {self.source} cannot, which is more than 1 %; the last of them is "
+                        f"{name} ({reason(error.__cause__ or error)}); fetch or write them again."
+                    ) from None
             if len(images) == size:
                 yield ImageBatch(names, np.stack(images))
                 names, images = [], []
         if images:
             yield ImageBatch(names, np.stack(images))
-
-    def _check(self, damaged: list[str], error: BaseException) -> None:
-        if len(damaged) > _MOST_DAMAGED * len(self):
-            raise DemixError(
-                f"Expected images that can be decoded, but {len(damaged)} of {len(self)} in "
-                f"{self.source} cannot, which is more than 1 %; the last of them is {damaged[-1]} "
-                f"({reason(error.__cause__ or error)}); fetch or write them again."
-            )
 
     def _files(self) -> Iterator[tuple[str, Path | IO[bytes]]]:
         """Go through names and files."""

@@ -44,12 +44,6 @@ class KittiMasks:
         pedestrian is seen in several sequences: hold out tracks, not sequences.
     window : array (N,) of int64
         Which of the six windows, from left to right.
-
-    Examples
-    --------
-    >>> from demix.papers import KittiMasks
-    >>> KittiMasks.names
-    ('vertical position', 'horizontal position', 'area')
     """
 
     masks: np.ndarray

@@ -38,9 +38,7 @@ def read_mots(path: str | Path) -> list[Video]:
     """Read the pedestrians of all videos of a folder, an archive or one ``.txt`` file.
 
     Each file is a video, each line an object: ``frame id class height width mask`` with ``id = 1000
-    class + track``, class 2 for pedestrians, and the mask as compressed run lengths of COCO
-    (Voigtlaender et al. 2019). KITTI-MOTS (``instances_txt``) and MOTSChallenge (``gt.txt``) are
-    written so. Videos without pedestrians are left out.
+    class + track``, class 2 for pedestrians, and run lengths of COCO (Voigtlaender et al. 2019).
     """
     path = Path(path)
     if not os.path.isdir(path) and not is_there(path):
@@ -182,10 +180,7 @@ _LONGEST = 8
 
 
 class Runs(NamedTuple):
-    """Runs of ``M`` masks: ``lengths`` of all, background first, then in turns.
-
-    Those of a mask begin at ``first``; ``whole`` says whether they cover the image exactly.
-    """
+    """Lengths of all runs of ``M`` masks, where each mask's begin, and if they cover the image."""
 
     lengths: np.ndarray
     first: np.ndarray
@@ -193,11 +188,10 @@ class Runs(NamedTuple):
 
 
 def read_runs(codes: Sequence[bytes], pixels: int) -> Runs:
-    """Read COCO's compressed run lengths, all codes in one pass.
+    """Read COCO's compressed run lengths, background first; those of a mask add up to ``pixels``.
 
     A number is written in groups of 5 bits, lowest first, as two's complement; from the fourth run
-    on, what is written is the difference to the run before the last one. The runs of each mask must
-    add up to ``pixels``.
+    on, what is written is the difference to the run before the last one.
     """
     digits = np.frombuffer(b"".join(codes), np.uint8).astype(np.int64) - _FIRST
     ends = np.cumsum([len(code) for code in codes])
@@ -222,11 +216,8 @@ def read_runs(codes: Sequence[bytes], pixels: int) -> Runs:
 
 
 def sampled(runs: Runs, height: int, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return the pixels ``(M, h, w)`` of whole masks at rising ``rows`` and ``columns`` only.
-
-    Runs go down the columns, from left to right.
-    """
-    # Sampled pixels in the order of the runs; the ends of runs are looked up among them.
+    """Return the pixels ``(M, h, w)`` of whole masks at rising ``rows`` and ``columns`` only."""
+    # Sampled pixels in the order of the runs, down the columns; the ends of runs are looked up.
     pixels = (columns[:, None] * height + rows).ravel()
     begins = np.cumsum(runs.lengths) - runs.lengths
     within = begins - np.repeat(begins[runs.first[:-1]], np.diff(runs.first))

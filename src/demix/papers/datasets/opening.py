@@ -12,12 +12,16 @@ from demix._support.files import is_there
 from demix.data.formats import looks_like
 from demix.papers.datasets.cars3d import is_cars3d, open_cars3d
 from demix.papers.datasets.coil100 import KEYS, open_coil100
-from demix.papers.datasets.factor_images import ArrayPixels, FactorColumn, FactorImages, Progress
+from demix.papers.datasets.factor_images import (
+    ArrayPixels,
+    FactorColumn,
+    FactorImages,
+    Progress,
+    array_names,
+)
 from demix.papers.datasets.grids import DSPRITES_KEYS, open_dsprites, open_mpi3d, open_shapes3d
-from demix.papers.datasets.npz import array_names
 from demix.papers.datasets.smallnorb import is_smallnorb, open_smallnorb
-from demix.papers.scenes.folder import META
-from demix.papers.scenes.opening import open_rendered
+from demix.papers.scenes.folder import META, open_rendered
 
 EXPECTED = (
     "the official file of dSprites, 3D Shapes or MPI3D, the archive or folder of Cars3D, the "
@@ -53,22 +57,20 @@ def open_factor_images(
     path = Path(path)
     if not os.path.isdir(path) and not is_there(path):
         raise DemixError(f"Expected {EXPECTED}, but {path} does not exist.")
-    if path.is_dir():
-        if (path / META).is_file():
-            return open_scene(path)
-        if is_smallnorb(path):
-            return open_smallnorb(path)
-        if is_cars3d(path):
-            return open_cars3d(path, callback=callback)
-    elif is_cars3d(path):
+    if (path / META).is_file():
+        return open_scene(path)
+    if is_smallnorb(path):
+        return open_smallnorb(path)
+    if is_cars3d(path):
         return open_cars3d(path, callback=callback)
-    elif looks_like(path) == "an HDF5 file" or path.suffix in (".h5", ".hdf5"):
+    is_file = not path.is_dir()
+    if is_file and (looks_like(path) == "an HDF5 file" or path.suffix in (".h5", ".hdf5")):
         return open_shapes3d(path)
-    elif path.suffix == ".npz":
+    if is_file and path.suffix == ".npz":
         held = set(array_names(path))
         if held >= DSPRITES_KEYS:
             return open_dsprites(path, callback=callback)
-        if held >= KEYS:
+        if held >= KEYS.keys():
             return open_coil100(path, callback=callback)
         if "images" in held:
             return open_mpi3d(path, callback=callback)
@@ -81,11 +83,10 @@ _COLOURS = 8
 
 
 def open_scene(path: Path) -> FactorImages:
-    """Open a folder that ``demix render`` wrote; its images stay there.
+    """Open a folder that ``demix render`` wrote; its images stay there, and latents are factors.
 
-    The factors are the latents. Hues are periodic: a whole turn of the colour circle, of which a
-    scene shows a part. In ``3dident`` nothing is a category; there ``object colour`` is one more
-    factor, the hue of the object in eight equal parts, which a classifier can be trained on.
+    Hues are periodic. In ``3dident`` nothing is a category that a classifier can be trained on;
+    there ``object colour`` is one more factor, the hue of the object in eight equal parts.
     """
     rendered = open_rendered(path, verify=True)
     scene = rendered.order.scene

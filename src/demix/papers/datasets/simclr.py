@@ -36,11 +36,10 @@ def saturated(x: Tensor, factor: Tensor) -> Tensor:
 
 
 def turned_hue(x: Tensor, turns: Tensor) -> Tensor:
-    r"""Turn the hue by a share of the colour circle; see Smith (1978), Color Gamut Transform Pairs.
+    """Turn the hue by a share of the colour circle; see Smith (1978), Color Gamut Transform Pairs.
 
-    With value :math:`v`, chroma :math:`c` and hue :math:`h` in sixths of the circle, a channel is
-    :math:`v - c \, \max(0, \min(k, 4 - k, 1))` where :math:`k = (o + h) \bmod 6` and ``o`` is 5, 3
-    and 1 for red, green and blue.
+    A channel is ``v - c max(0, min(k, 4 - k, 1))`` with value ``v``, chroma ``c``, and ``k`` the
+    hue in sixths of the circle plus 5, 3 or 1 for red, green or blue.
     """
     red, green, blue = x.unbind(dim=1)
     value = x.amax(dim=1)
@@ -87,13 +86,10 @@ class SimCLRViews:
     come from torch's global generator, on the CPU, so that ``torch.manual_seed`` gives the same
     views on every device.
 
-    - A crop shows a uniform share :math:`a` of the image's area, from ``crop`` to 1, and stretches
-      it by a log-uniform factor of up to 4/3 either way, as far as the crop then fits into the
-      image; it lies anywhere and is resized linearly.
-    - Brightness, contrast and saturation are multiplied by up to :math:`1 \pm 0.8 s`, and hue is
-      turned by up to :math:`\pm 0.2 s` of the circle, in random order, for 8 images in 10; ``s`` is
-      ``colour``.
-    - Blur is Gaussian, of width 0.1 to 2 pixels, cut off at a twentieth of the image's side.
+    A crop lies anywhere and is stretched by a log-uniform factor of up to 4/3 either way, as far as
+    it then fits into the image. Colours change in 8 images of 10, in random order: brightness,
+    contrast and saturation by up to :math:`1 \pm 0.8 s`, hue by up to :math:`\pm 0.2 s` of the
+    circle. Blur is Gaussian, of width 0.1 to 2 pixels, cut off at a twentieth of the image's side.
 
     Parameters
     ----------
@@ -189,13 +185,12 @@ class SimCLRViews:
     def _coloured(self, x: Tensor) -> Tensor:
         jittered = _some(_JITTERED, x)
         order = torch.rand(len(x), len(_CHANGES)).argsort(dim=1).to(x.device)[jittered]
-        changes, amounts = [], []
-        for change, neutral, reach, least in _CHANGES:
+        amounts = []
+        for _, neutral, reach, least in _CHANGES:
             reach = reach * self.colour
-            changes.append(change)
             amounts.append(_uniform(max(least, neutral - reach), neutral + reach, x))
         if self.colour:
-            x = in_turns(x, jittered, order, changes, amounts)
+            x = in_turns(x, jittered, order, [change for change, *_ in _CHANGES], amounts)
         rows = _some(self.gray, x)
         return x.index_copy(0, rows, gray(x[rows]).expand(-1, 3, -1, -1))
 

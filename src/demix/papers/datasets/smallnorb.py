@@ -29,9 +29,8 @@ COLUMNS = (
 def open_smallnorb(path: Path) -> FactorImages:
     """Open a folder of the matrix files of smallNORB (LeCun et al. 2004), compressed or not.
 
-    Two times 24 300 pairs of images of 96 x 96, of which the left one is taken; those for training
-    come first, then those for testing, which show other toys. Without one of the two the other is
-    taken alone.
+    The left ones of two times 24 300 pairs of images, those for training first; one of the two
+    parts may be missing.
     """
     parts = [_part(path, part) for part in PARTS if _file(path, part, "dat") is not None]
     if not parts:
@@ -96,11 +95,7 @@ _MOST_DIMENSIONS = 8
 
 
 def read_matrix(path: Path) -> np.ndarray:
-    """Return the array of a binary matrix file, compressed (.gz) or not.
-
-    Four bytes say the type of the numbers, four how many dimensions there are, then comes the size
-    of each (at least three are written), then the numbers; all little-endian.
-    """
+    """Return the array of a file: its type, how many sizes, at least three sizes, the numbers."""
     problem = f"Expected a whole matrix file, but {path} is truncated or damaged"
     with (
         demix_errors(problem, "fetch it again"),

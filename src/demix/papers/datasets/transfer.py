@@ -178,10 +178,7 @@ class Transfer:
             raise BrokenAnswer(reason(error)) from error
 
     def _announced(self, answer: Any, have: int) -> tuple[int, int | None]:
-        """Return where an answer begins, and how long the whole file is if that is known.
-
-        An answer that cannot be right is refused here, before any of it is written.
-        """
+        """Return where an answer begins, and how long the file is if known; refuse a wrong one."""
         if answer.status_code not in (200, 206):
             raise BrokenAnswer(_status(answer))
         packed = answer.headers.get("Content-Encoding", "")
@@ -277,8 +274,7 @@ _PIECE = 2**8
 class Stalls:
     """Ends an answer that brings nothing of the file for so many seconds, as a broken connection.
 
-    A timeout is for one read only. A server that says ``100 Continue`` again and again, or sends
-    trailers without end, never lets it pass.
+    A timeout is for one read only: ``100 Continue`` again and again never lets it pass.
     """
 
     def __init__(self, seconds: float, requests: Any) -> None:

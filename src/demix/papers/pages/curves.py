@@ -51,9 +51,7 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
 def concentration_curve(points: Sequence[Mapping[str, Any]], conditional: float) -> go.Figure:
     """Draw score and distance from uniform against the concentration of the marginal.
 
-    Each point has ``kappa`` (0 for uniform), ``score`` (percent) and ``difference`` (the
-    probability mass by which the marginal differs from uniform, 0 to 1). The concentration of the
-    conditional is a dotted line.
+    Points have ``kappa``, 0 for uniform, ``score`` in percent and ``difference``, a share of mass.
     """
     kappas = [float(point["kappa"]) for point in points]
     # A logarithmic axis has no zero: the uniform marginal stands one step left of the smallest.

@@ -191,10 +191,7 @@ def write_grouped_bars(
     *,
     chance: float,
 ) -> tuple[Path, Path]:
-    """Write ``figure.svg`` and ``figure.png`` into a folder: bars of one colour by their name.
-
-    Bars begin at chance, a dashed line. Groups without any bar are marked as too rare.
-    """
+    """Write ``figure.svg`` and ``figure.png``: bars from chance on; groups without any are rare."""
     return write_figure(lambda: _drawn_bars(title, y_label, groups, bars, chance), folder)
 
 

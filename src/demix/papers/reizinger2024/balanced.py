@@ -197,11 +197,7 @@ _PENALTIES = 10.0 ** np.arange(-4, 4.5, 0.5)
 
 
 class TwoClasses(NamedTuple):
-    """A hyperplane between two classes: :math:`w^T x + b > 0` is the second one.
-
-    ``weights`` :math:`w` are ``(d,)``, for features that are not standardised; ``penalty`` is in
-    units of the variance of one feature.
-    """
+    """A hyperplane between two classes: :math:`w^T x + b > 0` is the second one."""
 
     weights: np.ndarray
     offset: float
@@ -220,14 +216,10 @@ def two_classes(features: np.ndarray, second: np.ndarray) -> TwoClasses:
         + \tfrac{\alpha}{8} \|w\|^2, \qquad y_i = \pm 1
 
     The penalty :math:`\alpha` is that of the ridge regression of :math:`y` whose error is least
-    when each row is predicted from all others, which has a closed form:
-    :math:`(y_i - \hat y_i) / (1 - h_i)` with the leverage :math:`h_i` (Allen 1974). The logistic
-    loss bends at most a quarter as much as half the squared error, so a quarter of the penalty
-    goes with it. Both are solved in the principal axes of the rows, where the loss bends about as
-    much in all directions once these are scaled.
-
-    ``features`` ``(n, d)`` are the training rows alone; ``second`` ``(n,)`` says which of them
-    belong to the second class.
+    when each row is predicted from all others: :math:`(y_i - \hat y_i) / (1 - h_i)` with the
+    leverage :math:`h_i` (Allen 1974). The logistic loss bends at most a quarter as much as half the
+    squared error, so a quarter of it goes with that loss. Both are solved in the principal axes of
+    the rows, where the loss bends about as much in all directions once these are scaled.
     """
     basis, rows = Basis.of(features), len(features)
     places, variances = basis(features), basis.variances

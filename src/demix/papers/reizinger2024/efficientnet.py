@@ -35,10 +35,7 @@ _BYTES = 18_826_032
 
 
 class SameConv2d(nn.Conv2d):
-    """A convolution whose output has ``ceil(size / stride)`` pixels, padded as in TensorFlow.
-
-    With a stride of 2 and an even size the right side is padded by one column more than the left.
-    """
+    """A convolution whose output has ``ceil(size / stride)`` pixels, padded as in TensorFlow."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Take ``(N, C, H, W)`` to ``(N, C', ceil(H / stride), ceil(W / stride))``."""

@@ -164,33 +164,30 @@ def onnx_encoder(path: Path) -> Callable[[Tensor], np.ndarray]:
     try:
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         taken = session.get_inputs()[0]
-        fixed = taken.shape[0] if isinstance(taken.shape[0], int) else None
+        size = taken.shape[0]
     except Exception as error:  # onnxruntime has no common class of its errors
         raise DemixError(f"Expected an ONNX model, but {path}: {reason(error)}.") from error
 
-    def run(pixels: np.ndarray) -> np.ndarray:
-        try:
-            return np.asarray(session.run(None, {taken.name: pixels})[0])
-        except Exception as error:
-            raise DemixError(
-                f"Expected {path} to take images (B, 3, {pixels.shape[2]}, {pixels.shape[3]}), "
-                f"but {reason(error)}."
-            ) from error
-
-    if fixed is not None and not 1 <= fixed <= _MOST_FIXED:
+    if isinstance(size, int) and not 1 <= size <= _MOST_FIXED:
         raise DemixError(
             f"Expected {path} to take batches of any size, or of up to {_MOST_FIXED} images, but "
-            f"it takes {fixed}; export it with a batch of any size."
+            f"it takes {size}; export it with a batch of any size."
         )
 
     def encode(pixels: Tensor) -> np.ndarray:
         x = pixels.numpy()
-        if fixed is None:
-            return run(x)
-        # A graph for batches of one size: the last one is filled up with copies.
-        parts = [x[start : start + fixed] for start in range(0, len(x), fixed)]
-        filled = [np.concatenate([p, np.repeat(p[-1:], fixed - len(p), 0)]) for p in parts]
-        return np.concatenate([run(part) for part in filled])[: len(x)]
+        parts = [x]
+        if isinstance(size, int):  # the last batch is filled up with copies
+            parts = [x[start : start + size] for start in range(0, len(x), size)]
+            parts = [np.concatenate([p, np.repeat(p[-1:], size - len(p), 0)]) for p in parts]
+        try:
+            found = [np.asarray(session.run(None, {taken.name: part})[0]) for part in parts]
+        except Exception as error:
+            raise DemixError(
+                f"Expected {path} to take images (B, 3, {x.shape[2]}, {x.shape[3]}), but "
+                f"{reason(error)}."
+            ) from error
+        return np.concatenate(found)[: len(x)] if found[1:] else found[0][: len(x)]
 
     return encode
 

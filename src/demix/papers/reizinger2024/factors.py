@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from demix._support.process_group.group import Ranks
 from demix.papers.datasets.annotations import ImageNetX
+from demix.papers.datasets.factor_images import Progress
 from demix.papers.pages.panels import write_grouped_bars
 from demix.papers.reizinger2024.balanced import LEVEL, balanced_readout, is_testable
 from demix.papers.reizinger2024.photographs import (
@@ -19,19 +21,12 @@ from demix.papers.reizinger2024.photographs import (
     Photographs,
     open_photographs,
 )
-from demix.papers.runner.experiment import (
-    Experiment,
-    InputFiles,
-    Lines,
-    Reading,
-    Records,
-    Results,
-    Row,
-)
+from demix.papers.runner.experiment import Experiment, InputFiles, Lines, Records, Results, Row
 from demix.papers.runner.run import UNTRAINED, Run
 from demix.papers.runner.scales import Scale
 from demix.report.blocks import Picture
 
+Inputs = Photographs | AnnotatedFeatures
 _IMAGES = 256  # at smoke scale
 _NAMES = {
     "trained": "{encoder}",
@@ -42,11 +37,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class FactorRow(Row):
-    """One factor of photographs, read out of three representations.
-
-    A trained net, the same net at random initialisation, and projected pixels. The paper shows
-    bars without numbers.
-    """
+    """One factor of photographs, read out of several models; the paper shows bars, no numbers."""
 
     factor: str
     work = "read-outs in all on one of"
@@ -61,40 +52,31 @@ class FactorRow(Row):
         return 3 if scale.smoke else 10
 
     @classmethod
-    def inputs(cls, experiment: Experiment, files: InputFiles) -> Photographs | AnnotatedFeatures:
+    def inputs(cls, experiment: Experiment, files: InputFiles) -> Inputs:
         """Open photographs, or features of them."""
         return open_photographs(files.paths, _IMAGES if files.scale.smoke else None)
 
     @classmethod
     def prepare(
-        cls,
-        inputs: Photographs | AnnotatedFeatures,
-        data: tuple[Path, ...],
-        folder: Path,
-        reading: Reading,
+        cls, inputs: Inputs, data: tuple[Path, ...], folder: Path, reading: Progress
     ) -> tuple[AnnotatedFeatures, tuple[Path, ...]]:
         """Encode photographs once for all jobs, into ``folder``."""
         features = inputs.encoded(folder / "features", reading)
         return features, features.paths
 
-    def available(self, inputs: Photographs | AnnotatedFeatures) -> tuple[str, ...]:
+    def available(self, inputs: Inputs) -> tuple[str, ...]:
         """Return the models of which there are features, or can be."""
         return inputs.models
 
     def run(self, run: Run) -> dict[str, Any] | None:
-        """Read one factor out; None if Ctrl-C ended it, and on ranks other than 0.
-
-        A factor that is too rare to be tested has no accuracy. Seconds are those of the processor.
-        """
+        """Read one factor out, unless it is too rare; None if interrupted, and on other ranks."""
         if not Ranks.current().leads:
             return None  # there is nothing to share
         features: AnnotatedFeatures = run.inputs
-        repeats, done = self.repeats(run.scale), 0
+        repeats, done = self.repeats(run.scale), count(1)
 
         def fitted() -> None:
-            nonlocal done
-            done += 1
-            run.monitor(done, repeats + 1, {})
+            run.monitor(next(done), repeats + 1, {})
 
         begun = time.process_time()
         values, targets = features.rows(run.model)
@@ -142,18 +124,12 @@ class FactorRow(Row):
             line = [str(row.number), *row.columns().values(), str(first["positives"])]
             line.append(str(first["images"] - first["positives"]))
             found = {model: _found(by_model[model]) for model in models}
-            line += [
-                f"{each.mean:.1f} ± {each.sem:.1f}{'*' * each.above}"
-                if each
-                else "too rare"
-                if by_model[model]
-                else "–"
-                for model, each in found.items()
-            ]
-            line += [
+            missing = {model: "too rare" if by_model[model] else "–" for model in models}
+            line += [str(each or missing[model]) for model, each in found.items()]
+            held = [
                 f"{each.held:.1f}{'*' * each.surely}" if each else "–" for each in found.values()
             ]
-            lines.append(line)
+            lines.append(line + held)
         return header, lines
 
     @classmethod
@@ -183,8 +159,8 @@ class FactorRow(Row):
         """Say what was encoded, by what, and how well that knows its classes."""
         records = [r for _, by_model in results for each in by_model.values() for r in each]
         trained = next((r for r in records if r["model"] == "trained"), records[0])
-        note = f"Trained: {trained['encoder']}, {trained['width']} features of {trained['encoded']}"
-        note += " images"
+        note = f"Trained: {trained['encoder']}, {trained['width']} features of "
+        note += f"{trained['encoded']} images"
         if trained["feature_seconds"] is not None:
             note += f" in {trained['feature_seconds']:.0f} seconds of one core"
         if trained["top1"]:
@@ -207,6 +183,9 @@ class _Found(NamedTuple):
     above: bool
     held: float
     surely: bool
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1f} ± {self.sem:.1f}{'*' * self.above}"
 
 
 def _found(records: Records) -> _Found | None:

@@ -18,7 +18,6 @@ from demix.metrics.probes.measures import ProbeSplit
 from demix.papers.datasets.factor_images import FactorImages
 from demix.papers.datasets.rendered import as_floats
 from demix.papers.runner.run import Run
-from demix.training.loop import Record
 from demix.training.recipe import Recipe
 
 # Shares of images for training and validation; the others are the test set.
@@ -31,10 +30,7 @@ ClassifierPlan = tuple[Encoder, Classification, Recipe]
 
 
 class LabelledImages:
-    """Images with the values of one factor as labels, split into three parts by the seed.
-
-    Larger images are reduced to height and width ``side``.
-    """
+    """Images of a ``side`` at most, labelled by one factor, in three parts drawn by the seed."""
 
     def __init__(self, known: FactorImages, factor: str, seed: int, side: int | None) -> None:
         values, numbers = np.unique(known.factor(factor), return_inverse=True)
@@ -75,13 +71,12 @@ class LabelledImages:
             right = objective.logits(features).argmax(dim=1) == labels
             return float(objective.exact_loss(features, labels)), float(right.float().mean())
 
-        def evaluate(encoder: Encoder) -> Record:
-            return {"accuracy": scored(self.split.validation)[1]}
-
-        def validate(encoder: Encoder) -> float:
-            return scored(self.split.validation)[0]
-
-        training = run.train(plan, self.sample, evaluate, validate=validate)
+        training = run.train(
+            plan,
+            self.sample,
+            lambda _: {"accuracy": scored(self.split.validation)[1]},
+            validate=lambda _: scored(self.split.validation)[0],
+        )
         if training is None:
             return None
         with torch.no_grad():

@@ -18,9 +18,8 @@ from demix.metrics.correlation import mean_correlation
 from demix.metrics.regression import affine_r2
 from demix.papers.reizinger2024.orthogonality import orthogonality_error
 from demix.papers.reizinger2024.prototypes import prototypes_r2
-from demix.papers.runner.distribution import Distribution
 from demix.papers.runner.experiment import Published
-from demix.papers.runner.original import paper_encoder, plain_adam
+from demix.papers.runner.original import Distribution, paper_encoder, plain_adam
 from demix.papers.runner.run import EVALUATED, Run, held_out, trained_facts
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.score_rows import ScoreRow
@@ -50,11 +49,7 @@ VMF = Distribution("vmf", 10.0)
 
 @dataclass(frozen=True)
 class Budget:
-    """How a row is trained at laptop scale; ``rate`` is Adam's, ``sampled`` that of the objective.
-
-    The units are LeakyReLU: the inverse of the mixing is piecewise linear, and with labels the
-    approximation of it decides on the score.
-    """
+    """How a row is trained at laptop scale; ``rate`` is Adam's, ``sampled`` the objective's."""
 
     steps: int = 8000
     batch: int = 1024
@@ -68,11 +63,9 @@ class Budget:
 class LabelRow(ScoreRow):
     """Latents around cluster vectors, and classifiers of their labels.
 
-    The models: ``"free"`` and ``"normalised"`` discriminate instances with free or unit prototypes,
-    ``"supervised"`` classifies, ``"corrected"`` does so knowing the label noise, and ``"gcl"``,
-    ``"tcl"``, ``"infonce"``, ``"diet"`` are the methods of the genealogy. ``batch`` is given where
-    it is what an experiment varies. ``paper`` holds what the paper reports of each model that the
-    row runs, in percent, by score.
+    ``"free"`` and ``"normalised"`` discriminate instances with free or unit prototypes,
+    ``"corrected"`` knows the label noise, and ``"gcl"``, ``"tcl"``, ``"infonce"``, ``"diet"`` are
+    the methods of the genealogy. ``batch`` is given where it is what an experiment varies.
     """
 
     conditional: Distribution = VMF
@@ -102,7 +95,7 @@ class LabelRow(ScoreRow):
     def columns(self) -> dict[str, str]:
         """Describe the process for the columns of a table."""
         return {
-            "N": str(self.instances) if self._by_instance else "–",
+            "N": str(self.instances) if {*self.models} & {*_INSTANCES} else "–",
             "d": str(self.dim),
             "clusters": str(self.clusters),
             "vectors": str(self.vectors),
@@ -111,10 +104,6 @@ class LabelRow(ScoreRow):
             "batch": str(self.batch or "–"),
             "method": ", ".join(dict.fromkeys(_METHODS.get(m, m) for m in self.models)),
         }
-
-    @property
-    def _by_instance(self) -> bool:
-        return any(model in _INSTANCES for model in self.models)
 
     def at(self, scale: Scale) -> LabelRow:
         """Return the row as large as the scale allows."""
@@ -178,7 +167,7 @@ class LabelRow(ScoreRow):
             row.dim,
             space,
             hidden=(budget.width,) * budget.depth,
-            activation="leaky_relu",
+            activation="leaky_relu",  # the inverse of the mixing is piecewise linear, too
             # On a sphere the radius is the inverse temperature, which has to grow otherwise.
             scale=3.0 if model == "infonce" else 1.0,
         )
@@ -213,10 +202,8 @@ class LabelRow(ScoreRow):
     def run(self, run: Run) -> dict[str, Any] | None:
         """Train and score one model; None if Ctrl-C ended it.
 
-        ``r2_rows`` holds clusters out, ``r2_rows_seen`` prototypes (None if there are none, too few
-        clusters, or one for each); ``logit_size`` is the root mean square of the centred logits,
-        ``bayes`` the smallest cross-entropy (None if no density is known), ``theory`` what Theorem
-        1 says.
+        ``logit_size`` is the root mean square of the centred logits, ``bayes`` the smallest
+        cross-entropy, ``theory`` what Theorem 1 says; scores that cannot be known are None.
         """
         model, scale = run.model, run.scale
         # Latents and prototypes of a classifier have an optimum; GCL and InfoNCE have another loss.
@@ -266,7 +253,7 @@ class LabelRow(ScoreRow):
             "optimum_error": error,
             "singular_mae": None if kappa is None else _singular_mae(latents, batch.z, kappa),
             "logit_size": None if prototypes is None else _logit_size(prototypes, latents),
-            **trained_facts(training),
+            **trained_facts(training, recipe),
             "nats_above_optimum": training.history[-1]["nats_above_optimum"],
             "bayes": bayes,
             "theory": {
@@ -275,8 +262,6 @@ class LabelRow(ScoreRow):
                 "rows": theory.prototypes,
                 "reasons": list(theory.reasons),
             },
-            "batch": recipe.batch,
-            "history": training.history,
         }
 
 

@@ -18,6 +18,7 @@ from demix._support.files import file_digest, is_temporary, write_atomic
 from demix._support.outputs import check_folder, read_marker
 from demix.data.names import match_rows
 from demix.papers.datasets.annotations import class_labels, imagenet_x
+from demix.papers.datasets.factor_images import Progress
 from demix.papers.datasets.image_files import open_images
 from demix.papers.digests import digest_of
 from demix.papers.reizinger2024.efficientnet import (
@@ -32,7 +33,6 @@ from demix.papers.reizinger2024.extraction import (
     read_features,
     write_features,
 )
-from demix.papers.runner.experiment import Reading
 
 MODELS = ("trained", "random", "pixels")
 _ABOUT = "about.json"
@@ -44,11 +44,9 @@ _KINDS = {".jsonl": "annotations", ".csv": "labels", ".onnx": "model", ".npy": "
 def open_photographs(
     paths: Sequence[str | Path], most: int | None = None
 ) -> Photographs | AnnotatedFeatures:
-    """Open files by what they are, and check that they belong together.
+    """Open images, or features, annotations, labels and a model, each by what it is.
 
-    In any order, each at most once: a folder or tar archive of images; ``.jsonl`` annotations;
-    ``.csv`` labels; an ``.onnx`` model in place of EfficientNet-Lite0; ``.npy`` features, or a
-    folder of them. At most ``most`` images are encoded.
+    At most ``most`` images are encoded.
     """
     given = _sorted(paths)
     if "images" in given:
@@ -88,11 +86,8 @@ class Photographs:
             return self._onnx.name
         return self._files["trained"].name if self._files else "EfficientNet-Lite0"
 
-    def encoded(self, folder: Path, reading: Reading) -> AnnotatedFeatures:
-        """Encode the images into a folder, by every model of which it has no features yet.
-
-        The folder can be given in place of the images from then on.
-        """
+    def encoded(self, folder: Path, reading: Progress) -> AnnotatedFeatures:
+        """Encode the images into a folder, by every model of which it has no features yet."""
         check_folder(folder)
         origin, about = self._origin, about_features(folder)
         present = folder.is_dir() and not all(map(is_temporary, folder.iterdir()))
@@ -114,7 +109,7 @@ class Photographs:
                 write_features(found, kept)
         return AnnotatedFeatures(folder, self._annotations)
 
-    def _features(self, model: str, folder: Path, reading: Reading) -> Features:
+    def _features(self, model: str, folder: Path, reading: Progress) -> Features:
         if model in self._files:
             return read_features(self._files[model])
         encode: Any
@@ -166,12 +161,7 @@ class Photographs:
 
 
 class AnnotatedFeatures:
-    """Features under several models, and annotations of ImageNet-X, joined by file name.
-
-    ``features`` is an ``.npy`` file, or a folder with ``trained.npy`` and perhaps ``random.npy``
-    and ``pixels.npy``; each has ``names.txt`` in its folder. By default the annotations are those
-    of the installed package.
-    """
+    """Features, one file or a folder of a file per model, and annotations, joined by file name."""
 
     def __init__(self, features: Path, annotations: Path | None) -> None:
         self.paths = (features.resolve(), *([annotations.resolve()] if annotations else []))
@@ -191,15 +181,12 @@ class AnnotatedFeatures:
         parts = [vars(self.annotations), *(vars(self._features(model)) for model in self.models)]
         return digest_of([self.models, *(value for part in parts for value in part.values())])
 
-    def encoded(self, folder: Path, reading: Reading) -> AnnotatedFeatures:
+    def encoded(self, folder: Path, reading: Progress) -> AnnotatedFeatures:
         """Return itself: the features are encoded already."""
         return self
 
     def rows(self, model: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return features ``(N, d)`` and targets ``(N, 17)`` of images that have both.
-
-        A :class:`DemixWarning` counts and names those that have one of them only.
-        """
+        """Return features ``(N, d)`` and targets ``(N, 17)`` of images that have both."""
         found = self._features(model)
         # Features of the same images are joined once, so that the warning comes once.
         if found.names not in self._pairs:

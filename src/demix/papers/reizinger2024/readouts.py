@@ -58,10 +58,7 @@ _ORDERS = 200  # of the null
 
 @dataclass(frozen=True)
 class ReadOutRow(Row):
-    """A data set, by the name that its loader gives, and the category that a classifier learns.
-
-    ``paper`` holds for some factors Pearson's r of the paper's models.
-    """
+    """A data set, the category that a classifier learns, and the paper's r of some factors."""
 
     dataset: str
     title: str
@@ -127,10 +124,8 @@ class ReadOutRow(Row):
     def run(self, run: Run) -> dict[str, Any] | None:
         """Train a classifier and read all factors out of its features; None if Ctrl-C ended it.
 
-        A factor that is compared ``within`` another one is read out both across and within its
-        values. ``r`` and ``r2`` are means over all factors but the one that was trained on, and
-        over those compared within another one only within it. ``accuracy`` is that of the
-        classifier on the test set; ``left_out`` says which factors could not be read out, and why.
+        ``r`` and ``r2`` are means over factors that were not trained on; those compared ``within``
+        another one count within it only. ``left_out`` says which could not be read out, and why.
         """
         begun = time.perf_counter()
         known: FactorImages = run.inputs[self.dataset]
@@ -297,10 +292,7 @@ _LEAST = 4
 
 
 class Indicators(Factor):
-    """A category that is read out as numbers, one indicator for each of its values.
-
-    Read-outs of categories and of numbers are then measured alike, by r and R².
-    """
+    """A category that is read out as numbers, one indicator for each value: by r and R², too."""
 
     @property
     def categorical(self) -> bool:
@@ -324,9 +316,7 @@ def read_out_within(
 ) -> ReadOut:
     """Read numbers out of features by a linear map for each block, and score all blocks together.
 
-    For a factor that means something within a block only, such as the angle of objects that each
-    have another zero. Blocks of which fewer than four rows fit, or none chooses the penalty, are
-    left out. Options are those of :func:`demix.metrics.probes.readouts.read_outs`.
+    Blocks of which fewer than four rows fit, or none chooses the penalty, are left out.
     """
     places, predicted, penalties = [], [], []
     for block in np.unique(blocks[split.test]):

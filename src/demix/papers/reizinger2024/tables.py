@@ -11,8 +11,8 @@ from demix.papers.datasets.annotations import ImageNetX
 from demix.papers.reizinger2024.factors import FactorRow
 from demix.papers.reizinger2024.labels import UNIFORM, Budget, LabelRow
 from demix.papers.reizinger2024.readouts import ReadOutRow
-from demix.papers.runner.distribution import Distribution
 from demix.papers.runner.experiment import Experiment, Panel, Point
+from demix.papers.runner.original import Distribution
 
 _PAPER = (
     "Reizinger et al. (2024), Cross-Entropy Is All You Need To Invert the Data Generating Process"
@@ -129,7 +129,7 @@ GENNORM = _figure(
     panels=(
         Panel("latents", "β", "r2"),
         Panel("rows", "β", "r2_rows"),
-        Panel(_CIRCLE, "β", "logit_size", "root mean square", percent=False),
+        Panel(_CIRCLE, "β", "logit_size", "root mean square"),
     ),
     rows=_numbered(
         *(

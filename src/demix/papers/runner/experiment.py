@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
+from demix.papers.datasets.factor_images import Progress
 from demix.papers.runner.run import Run
 from demix.papers.runner.scales import Scale
 from demix.report.blocks import Figure, Picture
 
 Published = tuple[float, float | None]
 """A published mean and, if there is one, standard deviation, in percent."""
-Reading = Callable[[int, int, str], None]
-"""``reading(done, total, what)``: how much of the inputs is read or encoded."""
 Records = Sequence[dict[str, Any]]
 R = TypeVar("R")
 Results = Sequence[tuple[R, Mapping[str, Records]]]
@@ -29,24 +28,19 @@ Shown = Figure | Picture | None
 
 @dataclass(frozen=True)
 class InputFiles:
-    """The files or folders that an experiment is given.
-
-    With ``verify``, rendered folders are compared with their checksums.
-    """
+    """Files or folders of an experiment; ``verify`` compares rendered ones with checksums."""
 
     paths: Sequence[str | Path]
     scale: Scale
-    reading: Reading = lambda done, total, what: None
+    reading: Progress = lambda done, total, what: None
     verify: bool = False
 
 
 @dataclass(frozen=True)
 class Row(ABC):
-    """One row of a table, or one point of a figure: a process, and models of it.
+    """One row of a table, or point of a figure; it opens its inputs, runs, tabulates and draws.
 
-    A row knows how to open its inputs, run itself, and lay out table and figure. All rows of an
-    experiment are of one kind. Fields with ``repr=False`` hold published figures; the others are
-    the setting.
+    Fields with ``repr=False`` hold published figures; the others are the setting.
     """
 
     number: int = field(repr=False)
@@ -96,7 +90,7 @@ class Row(ABC):
 
     @classmethod
     def prepare(
-        cls, inputs: Any, data: tuple[Path, ...], folder: Path, reading: Reading
+        cls, inputs: Any, data: tuple[Path, ...], folder: Path, reading: Progress
     ) -> tuple[Any, tuple[Path, ...]]:
         """Return the inputs of jobs, and the files to open them from in another process."""
         return inputs, data
@@ -107,8 +101,7 @@ class Row(ABC):
 
     def digest(self, inputs: Any) -> str | None:
         """Return a checksum of what the row reads of the inputs; None if that is nothing."""
-        found: str | None = getattr(inputs, "digest", None)
-        return found
+        return getattr(inputs, "digest", None)
 
     def available(self, inputs: Any) -> tuple[str, ...]:
         """Return the models that can run on the inputs."""
@@ -151,15 +144,13 @@ class Panel:
     score: str = "r2"
     y_label: str = "R² in percent"
     log_x: bool = False
-    percent: bool = True
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure: its rows, all of one kind, and its scores, the main one first.
+    """A table or figure: rows of one kind, scores, the main one first, and notes below the table.
 
-    A figure names its panels, and its rows are points. ``notes`` stand below the table. ``data``
-    says which files the experiment needs, if any.
+    A figure names its panels, and its rows are points. ``data`` says which files it needs, if any.
     """
 
     name: str

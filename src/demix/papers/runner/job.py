@@ -20,7 +20,7 @@ from demix.losses.streaming import kernel_name
 from demix.papers.runner.experiment import Experiment, InputFiles, Row
 from demix.papers.runner.run import Monitor, Run
 from demix.papers.runner.scales import Scale
-from demix.papers.workers.environment import threads
+from demix.papers.workers.executors import threads
 from demix.training.loop import Record
 
 # Torch's random numbers and threads belong to the whole process.
@@ -31,10 +31,7 @@ _OPENED: dict[str, Any] = {}
 
 @dataclass(frozen=True)
 class Job:
-    """One row, one seed and one model of an experiment at a scale.
-
-    ``data`` is the checksum of what the row reads, see :meth:`Row.digest`.
-    """
+    """One row, seed and model of an experiment at a scale; ``data`` is :meth:`Row.digest`."""
 
     experiment: Experiment
     row: Row
@@ -65,10 +62,7 @@ class Job:
         }
 
     def run(self, inputs: Any = None, monitor: Monitor | None = None) -> dict[str, Any] | None:
-        """Run the row, together with ranks that follow; None if Ctrl-C ended it.
-
-        Returns the record of ``results.json``, without provenance; scores are fractions.
-        """
+        """Run the row on all ranks; return its record without provenance, None if interrupted."""
         monitor, ranks = monitor or Monitor(), Ranks.current()
         if ranks.leads:
             ranks.broadcast((self, Monitor(about=monitor.about)))
@@ -120,11 +114,9 @@ class JobCallback:
 
 @dataclass(frozen=True)
 class Task:
-    """A job with everything that it takes to run it in some other process.
+    """A job with all that it takes to run it in some other process: absolute paths, its own folder.
 
-    ``data`` are absolute paths. ``folder`` exists, and holds the checkpoint of the job until it is
-    finished. ``callback(step, steps, record)`` is called after every step. ``sweep`` is the name of
-    the sweep, different for each. ``inputs`` are given where they are open already.
+    ``sweep`` is a name of its own for each sweep. ``inputs`` are given where they are open.
     """
 
     job: Job
@@ -153,12 +145,8 @@ def run_task(task: Task) -> dict[str, Any] | None:
     monitor = Monitor(task.callback, task.folder / "checkpoint.safetensors", about)
     with _ALONE, threads(job.row.threads(job.scale)):
         record = job.run(_inputs(task), monitor)
-        if record is None:
-            return None
-        made_from = {} if job.data is None else {"data": job.data}
-        origin = _origin(torch.get_num_threads()) | made_from
-        finished: dict[str, Any] = finite(record | {"provenance": origin})
-        return finished
+        origin = _origin(torch.get_num_threads()) | ({"data": job.data} if job.data else {})
+        return None if record is None else dict(finite(record | {"provenance": origin}))
 
 
 def finite(value: Any) -> Any:

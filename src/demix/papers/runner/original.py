@@ -1,20 +1,53 @@
-"""What both papers trained: their encoder, their Adam, and the error to known latents."""
+"""What both papers share: distributions by name, their encoder, Adam, the error to latents."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from demix._support.process_group.sharding import shardings
+from demix.distributions.base import Conditional, Marginal, Uniform
+from demix.distributions.generalized_normal import GeneralizedNormal, Laplace, Normal
+from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
 from demix.losses.pairs import PairObjective
 from demix.processes.process import Pairs
 from demix.spaces.base import Space
 from demix.training.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A distribution by name: ``Distribution("gennorm", 0.05, p=3)``."""
+
+    kind: Literal["uniform", "vmf", "normal", "laplace", "gennorm"]
+    width: float = 0.0
+    p: float = 2.0
+    limit: float = float("inf")
+
+    def conditional(self, space: Space) -> Conditional:
+        """Build it as a conditional on ``space``."""
+        if self.kind == "vmf":
+            return VonMisesFisher(space, self.width)
+        if self.kind == "normal":
+            return Normal(space, self.width)
+        if self.kind == "laplace":
+            return Laplace(space, self.width, limit=self.limit)
+        return GeneralizedNormal(space, self.p, self.width, limit=self.limit)
+
+    def marginal(self, space: Space) -> Marginal:
+        """Build it as a marginal on ``space``, around the paper's centre."""
+        return Uniform(space) if self.kind == "uniform" else self.conditional(space).at()
+
+    def __str__(self) -> str:
+        names = {"uniform": "Uniform", "normal": "Normal(σ={})", "laplace": "Laplace(λ={})"}
+        names |= {"vmf": "vMF(κ={})", "gennorm": f"GenNorm(β={self.p:g}, λ={{}})"}
+        text = names[self.kind].format(f"{self.width:g}")
+        return text if self.limit == float("inf") else f"{text} within ±{self.limit:g}"
 
 
 def paper_encoder(

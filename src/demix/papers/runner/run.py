@@ -29,11 +29,7 @@ EVALUATED = 4096
 
 @dataclass(frozen=True)
 class Monitor:
-    """Where a training reports: ``callback(step, steps, record)`` is called after every step.
-
-    A killed training continues from ``checkpoint``; ``about`` holds plain facts that distinguish
-    the training from others, see :func:`demix.train`.
-    """
+    """Where a training reports after every step; the rest is as in :func:`demix.train`."""
 
     callback: Callable[[int, int, Record], None] | None = None
     checkpoint: Path | None = None
@@ -58,10 +54,7 @@ class Monitor:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a row: a seed, a scale and a model, on what :meth:`Row.inputs` opened.
-
-    ``score`` is the main score of the experiment.
-    """
+    """One run of a row, on what :meth:`Row.inputs` opened; ``score`` is that of the experiment."""
 
     seed: int
     scale: Scale
@@ -84,10 +77,7 @@ class Run:
         *,
         validate: Callable[[Encoder], float] | None = None,
     ) -> Training | None:
-        """Train what was planned, in place; None if Ctrl-C ended it.
-
-        With ``validate`` the weights of its smallest value are kept.
-        """
+        """Train what was planned, in place, to the best ``validate``; None if Ctrl-C ended it."""
         encoder, objective, recipe = plan
         training = train(
             encoder,
@@ -108,9 +98,8 @@ class Run:
     ) -> Training | None:
         """Train what was planned for each stage; the encoder of the last one is the result.
 
-        A stage starts from the slowest outputs of the one before it, for pairs of its own; see
-        :func:`take_over`. Each has rates that rise and fall, to a fifth of the recipe's in
-        all but the first, and a checkpoint of its own.
+        A stage takes over the slowest outputs of the one before it, has rates that rise and fall,
+        to a fifth of the recipe's in all but the first, and a checkpoint of its own.
         """
         whole = Training()
         steps = sum(recipe.steps for (_, _, recipe), _ in stages)
@@ -145,9 +134,10 @@ def held_out(seed: int, *, part: int = 1) -> torch.Generator:
     return torch.Generator().manual_seed(part * _APART + seed)
 
 
-def trained_facts(training: Training) -> dict[str, Any]:
-    """Return what a record says of a training, without its history."""
-    return {"steps": training.steps, "seconds": round(training.seconds, 2)}
+def trained_facts(training: Training, recipe: Recipe) -> dict[str, Any]:
+    """Return what a record says of a training."""
+    facts = {"steps": training.steps, "seconds": round(training.seconds, 2)}
+    return facts | {"batch": recipe.batch, "history": training.history}
 
 
 UNTRAINED = {"steps": 0, "seconds": 0.0, "nats_above_optimum": None}

@@ -9,11 +9,9 @@ from demix._support.errors import DemixError
 
 @dataclass(frozen=True)
 class Scale:
-    """Sizes of a run.
+    """Latents of a run, candidate matrices of its mixing, and fresh samples that are scored.
 
-    Experiments with pairs have ``dim`` latents; rows with labels have their own number, of which
-    smoke takes at most this. ``draws`` are candidate matrices of the mixing, ``samples`` are fresh
-    samples that are scored in the end, half of them to fit.
+    Rows with labels have their own number of latents, of which smoke takes at most ``dim``.
     """
 
     name: str
@@ -28,11 +26,7 @@ class Scale:
 
     @property
     def threads(self) -> int | None:
-        """Threads of a job; None for all that it is given.
-
-        One, except at paper scale: then a sweep fills the cores with jobs, and no bit depends on
-        how many run at once.
-        """
+        """Threads of a job, None for all: with one, no bit depends on how many jobs run at once."""
         return None if self.name == "paper" else 1
 
 

@@ -47,8 +47,7 @@ _BASELINES = ("supervised", "identity")
 class ScoreRow(Row):
     """A row whose models have one value for each score.
 
-    ``paper`` holds for each model that the row runs its published figures by score. ``points`` are
-    where a row of a figure is drawn.
+    ``paper`` holds each model's published figures by score, ``points`` where a figure shows it.
     """
 
     paper: Mapping[str, Any] = field(default_factory=dict, repr=False, kw_only=True)
@@ -69,28 +68,24 @@ class ScoreRow(Row):
 
     @classmethod
     def table(cls, experiment: Experiment, results: Results[Self]) -> Lines:
-        """Return header and lines, a line for each main model of a row.
-
-        A line shows the process, ours (paper) for each score, and the same for the baselines.
-        """
+        """Return header and lines: process, ours (paper) for each score, the same of baselines."""
         described = experiment.varying()
         several = any(row.main[1:] for row in experiment.rows)
         run = {model for row, by_model in results for model in by_model if model not in row.main}
-        baselines = [model for model in _BASELINES if model in run]
         mains = {model for row, _ in results for model in row.main}
-        scores = {model: _scores_of(experiment, results, {model}) for model in baselines}
         main_scores = _scores_of(experiment, results, mains)
+        beside = [
+            (model, score)
+            for model in _BASELINES
+            if model in run
+            for score in _scores_of(experiment, results, {model})
+        ]
         # Next to baselines a main model needs its name; alone, the line or the row names it.
-        prefix = f"{results[0][0].main[0]} " if baselines else ""
+        prefix = f"{results[0][0].main[0]} " if run & {*_BASELINES} else ""
         header = ["row", *described, *(["model"] if several else [])]
         header += [f"{prefix}{_heading(experiment, mains, score)}" for score in main_scores]
         header.append(f"{prefix}nats above optimum")
-        header += [
-            f"{model} {_heading(experiment, {model}, score)}"
-            for model in baselines
-            for score in scores[model]
-        ]
-        header.append("seconds")
+        header += [f"{model} {_heading(experiment, {model}, score)}" for model, score in beside]
         lines = []
         for row, by_model in results:
             for model in (model for model in row.main if by_model[model]):
@@ -99,14 +94,9 @@ class ScoreRow(Row):
                 line += [model] if several else []
                 line += [_ours_and_paper(records, row, model, score) for score in main_scores]
                 line.append(_mean(records, "nats_above_optimum", 3))
-                line += [
-                    _ours_and_paper(by_model[baseline], row, baseline, score)
-                    for baseline in baselines
-                    for score in scores[baseline]
-                ]
-                line.append(_mean(records, "seconds", 0))
-                lines.append(line)
-        return header, lines
+                line += [_ours_and_paper(by_model[base], row, base, s) for base, s in beside]
+                lines.append([*line, _mean(records, "seconds", 0)])
+        return [*header, "seconds"], lines
 
     @classmethod
     def figure(cls, experiment: Experiment, results: Results[Self], folder: Path) -> Shown:
@@ -122,19 +112,12 @@ class ScoreRow(Row):
         bars = []
         for row, by_model in results:
             for model in row.main:
-                scores = [record[experiment.score] for record in by_model[model]]
-                values = [100 * score for score in scores if score is not None]
-                figure = row.published(model, experiment.score)
-                if values and figure:
-                    bars.append(
-                        {
-                            "label": f"{row.number}. {row.label(model)}",
-                            "ours": np.mean(values),
-                            "ours_std": np.std(values, ddof=1) if len(values) > 1 else None,
-                            "paper": figure[0],
-                            "paper_std": figure[1],
-                        }
-                    )
+                ours = _measured(by_model[model], experiment.score)
+                paper = row.published(model, experiment.score)
+                if ours and paper:
+                    names = ("label", "ours", "ours_std", "paper", "paper_std")
+                    label = f"{row.number}. {row.label(model)}"
+                    bars.append(dict(zip(names, (label, *ours, *paper), strict=True)))
         if not bars:
             return None
         return Figure(
@@ -160,15 +143,13 @@ def panels_picture(
 def _series(panel: Panel, results: Results[ScoreRow]) -> dict[str, Points]:
     """Return the lines of a panel: a line for each name and, if there are several, model."""
     lines: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
-    factor = 100 if panel.percent else 1
     for row, by_model in results:
         for point in row.points:
             for model, records in by_model.items():
-                values = [factor * r[panel.score] for r in records if r[panel.score] is not None]
-                if point.panel == panel.title and values:
+                found = _measured(records, panel.score)
+                if point.panel == panel.title and found:
                     name = " ".join(filter(None, [point.line, model if row.models[1:] else ""]))
-                    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-                    lines[name].append((point.x, float(np.mean(values)), spread))
+                    lines[name].append((point.x, found[0], found[1] or 0.0))
     return {name: sorted(points) for name, points in lines.items()}
 
 
@@ -198,14 +179,21 @@ def _mean(records: Records, key: str, digits: int) -> str:
 
 def _ours_and_paper(records: Records, row: Row, model: str, score: str) -> str:
     """Return our mean and, in brackets, the paper's."""
-    factor, digits = (1, 3) if score in _PLAIN else (100, 2)
+    ours, paper = _measured(records, score), row.published(model, score)
+    digits = 3 if score in _PLAIN else 2
+    if ours is None:
+        return "–"
+    text = _with_spread(*ours, digits)
+    return text if paper is None else f"{text} ({_with_spread(*paper, digits)})"
+
+
+def _measured(records: Records, score: str) -> Published | None:
+    """Return mean and standard deviation over seeds, as the paper's; None if there is no value."""
+    factor = 1 if score in _PLAIN else 100
     values = [factor * record[score] for record in records if record[score] is not None]
     if not values:
-        return "–"
-    spread = float(np.std(values, ddof=1)) if values[1:] else None
-    text = _with_spread(float(np.mean(values)), spread, digits)
-    figure = row.published(model, score)
-    return text if figure is None else f"{text} ({_with_spread(*figure, digits)})"
+        return None
+    return float(np.mean(values)), float(np.std(values, ddof=1)) if values[1:] else None
 
 
 def _with_spread(mean: float, spread: float | None, digits: int) -> str:

@@ -1,48 +1,46 @@
-"""The results of an experiment on disk; finished jobs are never lost or run twice."""
+"""The results of an experiment on disk, and the progress of its jobs in files beside them."""
 
 from __future__ import annotations
 
+import errno
 import json
-from collections.abc import Mapping
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from demix._support.errors import DemixError, reason, shortened
-from demix._support.files import open_regular, write_atomic
-from demix._support.outputs import check_folder, claim_folder
+from demix._support.files import is_os_error, open_own, open_regular, refused, write_atomic
+from demix._support.outputs import check_folder, claim_folder, read_marker
 from demix._support.validation import check_seed
 from demix.papers.runner.experiment import Experiment
-from demix.papers.runner.progress import made_folder, remove_only
 from demix.papers.runner.scales import Scale
 from demix.training.checkpoints import is_checkpoint
+from demix.training.loop import Record
 
 FILE = "results.json"
 _UNFINISHED = "unfinished"
 _CHECKPOINTS = r"checkpoint(-[0-9]+)?(\.previous)?\.safetensors"
 # All else that a record holds are single numbers.
 _WORDS = {"encoder", "experiment", "factor", "model", "objective", "pairs", "scale"}
-_NESTED = {
-    "accuracies",
-    "held_interval",
-    "history",
-    "images",
-    "left_out",
-    "provenance",
-    "readouts",
-    "stages",
-    "theory",
-    "top1",
-    "widths",
-}
+_NESTED = {"accuracies", "held_interval", "history", "images", "left_out", "provenance"}
+_NESTED |= {"readouts", "stages", "theory", "top1", "widths"}
 # The largest file of results in bytes, and the longest word; a stranger's may be any size.
 _MOST, _LONGEST = 2**24, 1000
+# Seconds between notes of a job.
+_EVERY = 0.25
+# Names of boards of sweeps, and of notes: row, seed and model.
+_BOARD, _NOTES = re.compile(r"(gone-)?sweep-[0-9a-f]{32}"), r"[0-9]+-[0-9]+-[a-z_]+\.json"
 
 
 class Store:
-    """``results.json`` in a folder: a list of records, one per finished job.
+    """``results.json`` in a folder: one record per finished job of an experiment at a scale.
 
-    The folder is new, empty, or that of an earlier run of the same experiment at the same scale.
     The folder ``unfinished`` in it holds the checkpoints of the other jobs.
     """
 
@@ -124,10 +122,7 @@ class Store:
         return next((record for record in self.records if _key(record) == key), None)
 
     def add(self, record: dict[str, Any]) -> None:
-        """Keep the record of a finished job, and remove its checkpoint.
-
-        The file is replaced as a whole.
-        """
+        """Keep the record of a finished job, and remove its checkpoint."""
         # Another run into the same folder may have finished jobs meanwhile.
         known = self._read() if self.path.exists() else self.records
         others = [other for other in known if _key(other) != _key(record)]
@@ -154,10 +149,9 @@ class Store:
         write_atomic(self.path, json.dumps(self.records, indent=1, allow_nan=False) + "\n")
 
 
-def data_of(record: dict[str, Any]) -> str | None:
+def data_of(record: dict[str, Any]) -> Any:
     """Return the checksum of the data that a record was made from."""
-    found: str | None = dict(record.get("provenance", {})).get("data")
-    return found
+    return dict(record.get("provenance", {})).get("data")
 
 
 def _check_values(record: dict[str, Any]) -> None:
@@ -191,3 +185,101 @@ def _key(record: dict[str, Any]) -> tuple[int, int, str]:
 
 def _name(row: int, seed: int, model: str) -> str:
     return f"{row}-{seed}-{model}"
+
+
+class Board:
+    """A folder of notes, one for each running job of a sweep, named by 32 hexadecimal digits."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = made_folder(folder, f"sweep-{name}")
+
+    def note(self, job: str) -> Note:
+        """Return the callback that writes the note of a job."""
+        return Note(self.folder / f"{job}.json")
+
+    def read(self) -> Iterator[tuple[str, int, int, Record]]:
+        """Yield name, step, steps and latest record of every running job."""
+        for file in sorted(self.folder.glob("*.json")):
+            if (note := _read(file)) is not None:  # None of one that is being written
+                yield file.stem, *note
+
+    def wipe(self, job: str) -> None:
+        """Remove the note of a finished job."""
+        with suppress(OSError):
+            (self.folder / f"{job}.json").unlink()
+
+    def close(self) -> None:
+        """Remove the board; jobs that are still running end when they do not find it."""
+        remove_boards(self.folder.parent)
+
+
+def made_folder(parent: Path, name: str) -> Path:
+    """Make and return the folder ``name`` in a folder of our own."""
+    folder = parent / name
+    check_folder(parent)
+    check_folder(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise refused(folder, error) from error
+    return folder
+
+
+def remove_only(folder: Path, names: str, is_ours: Callable[[Path], bool]) -> None:
+    """Remove files of demix whose names match a regular expression, and then an empty folder."""
+    for file in folder.glob("*"):
+        with suppress(OSError):
+            if re.fullmatch(names, file.name) and is_ours(file):
+                file.unlink()
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def remove_boards(folder: Path) -> None:
+    """Remove all boards in a folder, also those of killed sweeps; links are not followed."""
+    check_folder(folder)
+    for board in sorted(folder.glob("*")):
+        if _BOARD.fullmatch(board.name) and board.is_dir() and not board.is_symlink():
+            with suppress(OSError):
+                if board.name.startswith("sweep"):
+                    # Atomic, even while a job writes on it.
+                    board = board.rename(board.with_name(f"gone-{board.name}"))
+                remove_only(board, _NOTES, _is_note)
+    with suppress(OSError):  # it may hold unfinished jobs
+        folder.rmdir()
+
+
+def _read(file: Path) -> tuple[int, int, Record] | None:
+    """Return step, steps and record of a note; None of anything else."""
+    match read_marker(file):
+        case [int(step), int(steps), dict(record)]:
+            return step, steps, record
+    return None
+
+
+def _is_note(file: Path) -> bool:
+    # A killed job may leave an empty one.
+    return file.stat().st_size == 0 or _read(file) is not None
+
+
+@dataclass
+class Note:
+    """Writes the progress of a job to a file, and interrupts it if the board is gone."""
+
+    file: Path
+    written: float = -math.inf
+
+    def __call__(self, step: int, steps: int, record: Record) -> None:
+        """Write the step, unless one was just written."""
+        if time.monotonic() - self.written < _EVERY:
+            return
+        self.written = time.monotonic()
+        try:
+            opened = open_own(self.file, os.O_CREAT)
+        except DemixError as error:
+            if is_os_error(error, errno.ENOENT):
+                raise KeyboardInterrupt from None
+            return  # a full disk, for example: the job goes on without a note
+        with suppress(OSError), os.fdopen(opened, "w", encoding="utf-8") as file:
+            file.truncate()
+            file.write(json.dumps([step, steps, record]))

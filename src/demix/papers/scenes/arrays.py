@@ -19,28 +19,21 @@ from demix._support.files import file_digest, open_own, open_regular
 from demix._support.outputs import read_marker
 from demix.papers.scenes.order import Order, shard_rows
 
+META = "meta.json"
 # Rows that may be damaged before a file counts as somebody else's.
 _TRIED = 8
 
 
 def allocate(file: Path, shape: tuple[int, ...]) -> None:
-    """Make an ``.npy`` file of zeros; it takes no room before it is filled.
-
-    One that is there keeps its rows: its header and its size are set right if they are not.
-    """
+    """Make an ``.npy`` file of zeros, or set header and size of one right; it keeps its rows."""
     header = _header(shape)
-    # What else it holds stays, as far as it goes.
     with os.fdopen(open_own(file, os.O_CREAT), "r+b") as begun:
         begun.write(header)
         begun.truncate(len(header) + math.prod(shape))
 
 
 def check_ours(file: Path, shape: tuple[int, ...], kind: str, row: Callable[[int], bytes]) -> None:
-    """Refuse a file that holds other rows than those to be written, whatever its header says.
-
-    Our own may be damaged, or blank as far as it is not rendered yet; ``row(k)`` returns row ``k``
-    as it should be.
-    """
+    """Refuse a file that holds other rows than ``row(k)``; our own may be damaged, or blank."""
     if not os.path.lexists(file):
         return
     header, size = _header(shape, kind), math.prod(shape[1:]) * np.dtype(kind).itemsize
@@ -95,10 +88,8 @@ def read(file: Path, shape: tuple[int, ...], first: int, last: int) -> bytes:
 
 
 def fill(file: Path, shape: tuple[int, ...], first: int, rows: np.ndarray) -> None:
-    """Write rows of bytes into an allocated file, and wait until they are on the disk.
-
-    Not through a memory map: on a full disk, that ends the process without a word.
-    """
+    """Write rows of bytes into an allocated file, and wait until they are on the disk."""
+    # Not through a memory map: on a full disk, that ends the process without a word.
     with os.fdopen(open_own(file, 0), "r+b") as opened:
         header = _header(shape)
         if opened.read(len(header)) != header:  # it was put there meanwhile
@@ -129,9 +120,6 @@ def checksum(*raw: bytes | memoryview) -> str:
     for part in raw:
         digest.update(part)
     return digest.hexdigest()[:16]
-
-
-META = "meta.json"
 
 
 @dataclass

@@ -69,6 +69,3 @@ class Scene(ABC):
                     f"{values[np.abs(values).argmax()]:g}; divide by its largest size."
                 )
         return z.astype(np.float32)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"

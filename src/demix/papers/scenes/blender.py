@@ -15,17 +15,14 @@ import numpy as np
 from demix._support.errors import need
 from demix.data.images import open_image
 from demix.papers.scenes import three_d_ident as published
-from demix.papers.scenes.teapot import teapot
+from demix.papers.scenes.meshes import teapot
 
 # Blender 4 gives area lights the watts that leave them; their radiance is watts / (pi area).
 _LAMP_WATTS = np.pi * published.LAMP_RADIANCE * published.LAMP_SIDE**2
 
 
 class Blender:
-    """3DIdent rendered with Cycles: direct light only, soft shadows, sRGB without a film look.
-
-    The published images have 512 ``samples`` a pixel; see Zimmermann et al. (2021), App. A.
-    """
+    """3DIdent rendered with Cycles, as in Zimmermann et al. (2021), App. A: direct light only."""
 
     def __init__(self, size: int, *, samples: int = 512) -> None:
         self._bpy = bpy = need("bpy", "The engine 'blender'", "blender")
@@ -44,9 +41,11 @@ class Blender:
         cycles.use_denoising = False
         cycles.max_bounces = 0
         self._still()
-        colour = dict.fromkeys(("ground", "object"))
-        self._colours = {name: self._rubber(name) for name in colour}
-        self._ground = self._object("ground", *_plane())
+        self._colours = {name: self._rubber(name) for name in ("ground", "object")}
+        corners = 750 * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
+        plane = np.column_stack([corners, np.full(4, published.GROUND_LEVEL)])
+        faces, up = np.array([[0, 1, 2], [0, 2, 3]]), np.tile([0.0, 0.0, 1.0], (4, 1))
+        self._ground = self._object("ground", plane, faces, up)
         mesh = teapot().scaled(published.SCALE)
         self._teapot = self._object("object", mesh.vertices, mesh.triangles, mesh.normals)
         self._spot = self._light("SPOT", published.SPOT_WATTS)
@@ -153,12 +152,6 @@ class Blender:
         whole = mix(node("Fresnel", IOR=1.2), below, gloss)
         tree.links.new(whole.outputs[0], node("OutputMaterial").inputs["Surface"])
         return [diffuse.inputs["Color"], velvet.inputs["Color"]]
-
-
-def _plane() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    corners = 750 * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
-    points = np.column_stack([corners, np.full(4, published.GROUND_LEVEL)])
-    return points, np.array([[0, 1, 2], [0, 2, 3]]), np.tile([0.0, 0.0, 1.0], (4, 1))
 
 
 @contextmanager

@@ -1,11 +1,11 @@
-"""Folders of rendered images: written in shards, by many processes, through any interruption."""
+"""Folders of rendered images: written in shards through any interruption, and opened again."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from demix._support.files import FULL, is_os_error, write_atomic
 from demix._support.locks import lock_folder
 from demix._support.outputs import claim_folder
 from demix._support.provenance import cores, provenance
+from demix.data.npy_files import read_npy
+from demix.papers.digests import digest_of
 from demix.papers.scenes.arrays import (
     META,
     Sums,
@@ -70,8 +72,8 @@ def render_folder(
     >>> from demix.papers import Order, open_rendered, render_folder
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     found = open_rendered(render_folder(Order("sprites", n=3, size=16), folder))
-    ...     found.images.shape
-    (3, 16, 16, 3)
+    ...     found.images.shape, found.latents.shape
+    ((3, 16, 16, 3), (3, 5))
     """
     order.check()
     if jobs is not None and jobs < 1:
@@ -97,14 +99,14 @@ def _render(
     callback: Callable[[int], None],
 ) -> None:
     """Make what is missing or damaged; nobody else writes to the folder."""
-    sums, parts = _begun(path, order), shards(path, order)
+    sums, parts = _begun(path, order), shards(order)
     if sums.shards:
         _check_renderer(path)
     broken, latents = list(sums.damaged(path, order)), _latents(order)
     # Shards that are as they were rendered prove whose images these are.
     _check_files(path, order, latents, images=len(broken) == len(sums.shards))
     if broken:
-        count = sum(parts[place].last - parts[place].first for place in broken)
+        count = sum(len(parts[place]) for place in broken)
         warn(f"{count} images in {path} are damaged; they are rendered again.")
     todo = [*broken, *range(len(sums.shards), len(parts))]
     done = sums.count(order)
@@ -117,7 +119,7 @@ def _render(
         for name in order.files.values():
             allocate(path / f"{name}.npy", order.shape)
         callback(done)
-        with closing(rendered([parts[place] for place in todo], jobs)) as made:
+        with closing(rendered(path, order, [parts[k] for k in todo], jobs)) as made:
             for place, found in zip(todo, made, strict=True):
                 sums.shards[place : place + 1] = [found]
                 done = sums.count(order)
@@ -172,10 +174,7 @@ def _renderer() -> dict[str, str]:
 
 
 def _check_files(path: Path, order: Order, latents: dict[str, np.ndarray], *, images: bool) -> None:
-    """Refuse arrays of somebody else in the place of latents and, if asked for, of images.
-
-    Refuse what was added to either of them in any case.
-    """
+    """Refuse others' arrays in place of latents, or images if asked for, and additions to them."""
     for name, array in latents.items():
 
         def drawn(row: int, array: np.ndarray = array) -> bytes:
@@ -215,3 +214,106 @@ def _write_meta(path: Path, order: Order, sums: Sums, origin: dict[str, Any]) ->
         "sha256": asdict(sums),
     }
     write_atomic(path / META, json.dumps(sealed(about), indent=1) + "\n")
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A folder of rendered images, mapped from the disk.
+
+    Attributes
+    ----------
+    images, latents : ndarray (N, size, size, 3) of uint8, (N, d) of float32
+        The images that are rendered, and what they show.
+    names, categories : tuple of str, dict of str to list of str
+        The names of the latents, and the values of those that are categories.
+    positives, positive_latents : ndarray, optional
+        The same for the other half of each pair.
+    order, digest : Order, str
+        What the folder was asked to hold, and a checksum of order and files.
+    """
+
+    images: np.ndarray
+    latents: np.ndarray
+    names: tuple[str, ...]
+    categories: dict[str, list[str]]
+    positives: np.ndarray | None
+    positive_latents: np.ndarray | None
+    order: Order
+    digest: str
+
+
+def open_rendered(folder: str | Path, *, verify: bool = False) -> Rendered:
+    """Open what ``demix render`` wrote, without reading it into memory.
+
+    Of a folder that is not finished, the rows that are rendered are given, with a warning.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The folder.
+    verify : bool
+        Read everything once, block by block, and refuse a folder whose checksums are others.
+    """
+    path = Path(folder)
+    if not (path / META).is_file():
+        raise DemixError(
+            f"Expected a folder that 'demix render' wrote, but {path} holds no {META}."
+        )
+    about = read_meta(path)
+    try:
+        order, done = Order(**about["order"]), int(about["rendered"])
+        order.check()
+        if not 0 <= done <= order.n:
+            raise ValueError("it holds another number of images")
+        sums, scene = Sums.of(about, order), scene_named(order.scene)
+        names, categories = scene.latents, {k: list(v) for k, v in scene.categories.items()}
+        if about["latents"] != list(names) or about["categories"] != categories:
+            raise ValueError("it holds other latents")
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise DemixError(f"{path / META} is damaged; render the folder anew.") from error
+    if not done:
+        raise DemixError(f"Expected images in {path}, but none is rendered yet; render it again.")
+    found: dict[str, np.ndarray] = {}
+    for latents, images in order.files.items():
+        found[latents] = _mapped(path / f"{latents}.npy", (order.n, len(names)), "float32")[:done]
+        found[images] = _mapped(path / f"{images}.npy", order.shape, "uint8")[:done]
+    if verify and not sums.hold(path, order):
+        raise DemixError(
+            f"{path} is damaged: its files do not match their checksums; the command that rendered "
+            "it renders what is damaged again."
+        )
+    if verify:
+        scene.check(found["latents"])
+    if done < order.n:
+        warn(
+            f"{path} holds {done} of {order.n} images so far; the command that rendered them goes "
+            "on after them."
+        )
+    return Rendered(
+        found["images"],
+        found["latents"],
+        names,
+        categories,
+        found.get("positives"),
+        found.get("positive_latents"),
+        order,
+        digest_of([repr(order), repr(sums)]),
+    )
+
+
+def _mapped(file: Path, shape: tuple[int, ...], kind: str) -> np.ndarray:
+    if not file.is_file():
+        raise DemixError(f"{file} is missing or no file; render the folder anew.")
+    try:
+        array = read_npy(file)
+    except DemixError as error:
+        raise DemixError(
+            f"Expected a whole .npy file, but {file} is truncated or damaged; render the folder "
+            "anew."
+        ) from error
+    if array.shape != shape or array.dtype != kind:
+        raise DemixError(
+            f"Expected {kind} of shape {shape} in {file}, but found {array.dtype} of shape "
+            f"{array.shape}; render the folder anew."
+        )
+    return array

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from demix._support.validation import check_seed
 from demix.papers.scenes.base import Scene
 from demix.papers.scenes.registry import check_count, check_size, scene_named
 
-_ENGINES = ("embree", "blender")
+_ENGINES, _KINDS = ("embree", "blender"), ("normal", "laplace")
 
 
 @dataclass(frozen=True)
@@ -77,29 +76,15 @@ class Order:
         return len(self.files) * rows * self.size**2 * 3
 
 
-@dataclass(frozen=True)
-class Shard:
-    """Rows ``first`` to ``last`` of a folder, its latents already there."""
-
-    folder: Path
-    order: Order
-    first: int
-    last: int
-
-
-def shards(folder: Path, order: Order) -> list[Shard]:
-    """Return a folder in its parts."""
+def shards(order: Order) -> list[range]:
+    """Return the rows of a folder in parts."""
     rows = shard_rows(order)
-    starts = range(0, order.n, rows)
-    return [Shard(folder, order, first, min(first + rows, order.n)) for first in starts]
+    return [range(first, min(first + rows, order.n)) for first in range(0, order.n, rows)]
 
 
 def shard_rows(order: Order) -> int:
     """Return how many rows are rendered at a time, for a few seconds."""
     return 1 if order.engine == "blender" else min(256, max(1, (1 << 20) // order.size**2))
-
-
-_KINDS = ("normal", "laplace")
 
 
 def check_noise(noise: str) -> tuple[str, float]:

@@ -7,10 +7,8 @@ from functools import cache
 import numpy as np
 
 from demix.papers.scenes.base import Scene
-from demix.papers.scenes.casting import Caster, Resized
-from demix.papers.scenes.geometry import PLACES, Camera, turn
-from demix.papers.scenes.lights import area
-from demix.papers.scenes.materials import as_bytes, hue_colour
+from demix.papers.scenes.geometry import PLACES, Camera, Caster, Resized, turn
+from demix.papers.scenes.lights import area, as_bytes, hue_colour
 from demix.papers.scenes.meshes import capsule, cube, cylinder
 from demix.papers.scenes.stage import received
 
@@ -35,12 +33,6 @@ class Shapes(Scene):
     The factors of 3D Shapes (Burgess and Kim, 2018) with values in between: the hues of floor, wall
     and object are :math:`0.45 (1 + z)` turns (0 to 0.9, as there, so that none comes twice), the
     object is scaled by :math:`1 + z / 4`, and the room is seen from :math:`30 z` degrees aside.
-
-    Examples
-    --------
-    >>> from demix.papers import scene_named
-    >>> scene_named("shapes").categories["shape"]
-    ('cube', 'cylinder', 'sphere', 'pill')
     """
 
     name = "shapes"

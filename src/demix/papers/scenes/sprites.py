@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from demix.papers.scenes.base import Scene
-from demix.papers.scenes.materials import as_bytes
+from demix.papers.scenes.lights import as_bytes
 
 # Points a pixel and axis.
 _FINE = 4
@@ -21,12 +21,6 @@ class Sprites(Scene):
     :math:`(3 + z) / 4`, from 0.5 to 1; the shape turns by :math:`z \pi / 4` and moves by a quarter
     of the picture either way. Within this quarter turn every latent can be read off the image (but
     the two ends of it are one square).
-
-    Examples
-    --------
-    >>> from demix.papers import render
-    >>> render("sprites", [[2, 0, 0, 0, 0]], size=32).shape
-    (1, 32, 32, 3)
     """
 
     name = "sprites"

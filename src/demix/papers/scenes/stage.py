@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from demix.papers.scenes.casting import Caster, Pose, Resized
-from demix.papers.scenes.geometry import PLACES, Camera, dot
-from demix.papers.scenes.lights import LOOKS, Light
-from demix.papers.scenes.materials import Rubber
+from demix.papers.scenes.geometry import PLACES, Camera, Caster, Pose, Resized, dot
+from demix.papers.scenes.lights import LOOKS, Light, Rubber
 
 # Rays that are followed together; more of them would only take memory.
 _TOGETHER = 1 << 18
@@ -26,11 +24,7 @@ def received(
     looks: int = LOOKS,
     caster: Caster | Resized | None = None,
 ) -> np.ndarray:
-    """Return the irradiance ``(M,)`` of points, with soft shadows if there is a caster.
-
-    Points are sorted by their place within a pixel, ``counts`` of them at each; with a caster,
-    light and points are in the object's frame.
-    """
+    """Return the irradiance ``(M,)`` of points, ``counts`` at each place, in a caster's shadow."""
     ways = light.ways(points, counts, looks)
     arrives = light.irradiance(ways, normals)
     if caster is not None:
@@ -42,10 +36,7 @@ def received(
 
 
 class Stage:
-    """Ground, still white lights and camera, with all that does not change from image to image.
-
-    The camera must see nothing but ground at height ``level`` beside the object.
-    """
+    """What does not change from image to image; the camera sees ground at ``level`` all around."""
 
     def __init__(
         self, camera: Camera, level: float, lights: list[Light], caster: Caster, size: int

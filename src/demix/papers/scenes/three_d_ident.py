@@ -8,12 +8,10 @@ import numpy as np
 
 from demix._support.validation import check_seed
 from demix.papers.scenes.base import Scene
-from demix.papers.scenes.casting import Caster, Pose
-from demix.papers.scenes.geometry import Camera, euler
-from demix.papers.scenes.lights import Light, area, spot, sun
-from demix.papers.scenes.materials import as_bytes, hue_colour
+from demix.papers.scenes.geometry import Camera, Caster, Pose, euler
+from demix.papers.scenes.lights import Light, area, as_bytes, hue_colour, spot, sun
+from demix.papers.scenes.meshes import teapot
 from demix.papers.scenes.stage import COVER, Stage
-from demix.papers.scenes.teapot import teapot
 
 # The published scene, in the units of its files.
 SCALE = 1.5
@@ -33,27 +31,13 @@ class ThreeDIdent(Scene):
     of the spotlight on its half circle (times :math:`\pi / 2`), and the hues of object, spotlight
     and ground. A hue is :math:`h = (z / 4) \bmod 1` turns: half of the colour circle, from violet
     over red to a yellowish green, each value once.
-
-    Examples
-    --------
-    >>> from demix.papers import scene_named
-    >>> scene_named("3dident").latents[6:]
-    ('spotlight angle', 'object hue', 'spotlight hue', 'ground hue')
     """
 
     name = "3dident"
     latents = (
-        "x",
-        "y",
-        "z",
-        "rotation x",
-        "rotation y",
-        "rotation z",
-        "spotlight angle",
-        "object hue",
-        "spotlight hue",
-        "ground hue",
-    )
+        "x", "y", "z", "rotation x", "rotation y", "rotation z",
+        "spotlight angle", "object hue", "spotlight hue", "ground hue",
+    )  # fmt: skip
     typical = (0, 0, 0, 0, 0, 0, 0, 0.5, 0.9, -0.9)
 
     def image(self, latents: np.ndarray, size: int) -> np.ndarray:
@@ -116,16 +100,6 @@ def _stage(size: int) -> Stage:
     return Stage(CAMERA, GROUND_LEVEL, lights, caster(), size)
 
 
-# Latent, its parents, and how far it strays from their mean.
-_GRAPH = (
-    ("rotation x", ("x",), 0.5),
-    ("rotation y", ("y",), 0.5),
-    ("rotation z", ("z",), 0.5),
-    ("spotlight angle", ("x", "y"), 0.5),
-    ("object hue", ("spotlight hue", "ground hue"), 0.35),
-)
-
-
 class CausalThreeDIdent(ThreeDIdent):
     r"""3DIdent with a causal graph among its latents.
 
@@ -153,7 +127,14 @@ class CausalThreeDIdent(ThreeDIdent):
     """
 
     name = "causal3dident"
-    graph = _GRAPH
+    # Latent, its parents, and how far it strays from their mean.
+    graph = (
+        ("rotation x", ("x",), 0.5),
+        ("rotation y", ("y",), 0.5),
+        ("rotation z", ("z",), 0.5),
+        ("spotlight angle", ("x", "y"), 0.5),
+        ("object hue", ("spotlight hue", "ground hue"), 0.35),
+    )
 
     def sample(self, n: int, seed: int) -> np.ndarray:
         """Draw latents ``(n, 10)`` along the graph, one uniform number for each."""
@@ -162,7 +143,7 @@ class CausalThreeDIdent(ThreeDIdent):
 
         unit = np.random.default_rng(check_seed(seed)).random((n, len(self.latents)))
         z = 2 * unit - 1
-        for name, parents, sigma in _GRAPH:
+        for name, parents, sigma in self.graph:
             column = self.latents.index(name)
             mean = z[:, [self.latents.index(parent) for parent in parents]].mean(axis=1)
             low, high = ndtr((-1 - mean) / sigma), ndtr((1 - mean) / sigma)

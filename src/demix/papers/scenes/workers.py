@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Generator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -13,36 +13,32 @@ from demix._support.errors import DemixError
 from demix._support.memory import check_memory, in_words
 from demix._support.provenance import cores
 from demix.papers.scenes.arrays import checksum, fill
-from demix.papers.scenes.order import Order, Shard, shard_rows
+from demix.papers.scenes.order import Order, shard_rows
 from demix.papers.scenes.registry import scene_named
-from demix.papers.workers.pool import Workers
+from demix.papers.workers.executors import Workers
 
 
-def rendered(todo: Sequence[Shard], jobs: int | None) -> Generator[str, None, None]:
-    """Render shards and yield, in their order, the checksum of each.
-
-    Embree is called for a few thousand rays at a time, between which NumPy holds the interpreter's
-    lock: processes fill the cores, threads do not.
-    """
-    jobs = jobs or cores()
+def rendered(
+    folder: Path, order: Order, todo: Sequence[range], jobs: int | None
+) -> Generator[str, None, None]:
+    """Render shards and yield, in their order, the checksum of each; threads fill no cores."""
     # Blender fills the cores by itself.
-    if todo and todo[0].order.engine == "blender":
-        jobs = 1
-    if min(jobs, len(todo)) <= 1:
-        yield from map(_render, todo)
+    jobs = min(1 if order.engine == "blender" else jobs or cores(), len(todo))
+    render = partial(_render, folder, order)
+    if jobs <= 1:
+        yield from map(render, todo)
         return
     # Not forked from this one, which would copy locks of threads, those of torch for example.
-    with Workers(min(jobs, len(todo)), preload=[__name__]) as workers:
-        yield from workers.map(_render, todo)
+    with Workers(jobs, preload=[__name__]) as workers:
+        yield from workers.map(render, todo)
 
 
-def _render(shard: Shard) -> str:
-    order = shard.order
+def _render(folder: Path, order: Order, rows: range) -> str:
     written = []
     for latents, images in order.files.items():
-        z = np.load(shard.folder / f"{latents}.npy", mmap_mode="r")[shard.first : shard.last]
+        z = np.load(folder / f"{latents}.npy", mmap_mode="r")[rows.start : rows.stop]
         drawn = np.stack([image_of(order, row) for row in z])
-        fill(shard.folder / f"{images}.npy", order.shape, shard.first, drawn)
+        fill(folder / f"{images}.npy", order.shape, rows.start, drawn)
         written.append(np.ascontiguousarray(drawn).data)
     return checksum(*written)
 

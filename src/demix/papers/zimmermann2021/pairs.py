@@ -20,9 +20,8 @@ from demix.losses.similarities import SimilarityName
 from demix.metrics.correlation import mean_correlation
 from demix.metrics.regression import affine_r2
 from demix.papers.pages.curves import concentration_curve
-from demix.papers.runner.distribution import Distribution
 from demix.papers.runner.experiment import Experiment, Published, Results, Shown
-from demix.papers.runner.original import LatentMSE, paper_encoder, plain_adam
+from demix.papers.runner.original import Distribution, LatentMSE, paper_encoder, plain_adam
 from demix.papers.runner.run import EVALUATED, UNTRAINED, Run, held_out, trained_facts
 from demix.papers.runner.scales import Scale, scale_named
 from demix.papers.runner.score_rows import ScoreRow
@@ -35,17 +34,13 @@ from demix.training.loop import Record
 from demix.training.recipe import Recipe
 
 SPACES = {"sphere": "Sphere", "box": "Box", "real": "Unbounded"}
-_CONTRAST = 1024
+_BATCHES, _CONTRAST = 4, 1024
 _SCORES = {"r2": affine_r2, "mcc": mean_correlation}
 
 
 @dataclass(frozen=True)
 class Laptop:
-    """How a row is trained at laptop scale.
-
-    ``scale`` is where the size of the output space starts; ``within`` is that of
-    :class:`demix.InfoNCE`.
-    """
+    """How a row is trained at laptop scale; ``scale`` is where the size of the space starts."""
 
     scale: float
     steps: int = 3000
@@ -58,8 +53,7 @@ class PairRow(ScoreRow):
     """A process of pairs and a model of it: ``"unsupervised"``, ``"supervised"``, ``"identity"``.
 
     ``limit`` chooses :class:`demix.AlignmentUniformity` over :class:`demix.InfoNCE`, for pairs
-    that carry more information than a batch can distinguish. ``paper`` holds the figure of the
-    experiment's score for each model.
+    that carry more information than a batch can distinguish.
     """
 
     space: Literal["sphere", "box", "real"]
@@ -152,11 +146,9 @@ class PairRow(ScoreRow):
             latents = encoder(pairs.x)
         return {
             **latent_scores(latents, pairs.z),
-            **trained_facts(training),
+            **trained_facts(training, recipe),
             "nats_above_optimum": above(encoder),
             "objective": repr(objective),
-            "batch": recipe.batch,
-            "history": training.history,
         }
 
 
@@ -188,18 +180,14 @@ class MarginalRow(PairRow):
 
 @torch.no_grad()
 def nats_above_optimum(
-    process: Process, similarity: SimilarityName, encoder: Encoder, *, batches: int = 4
+    process: Process, similarity: SimilarityName, encoder: Encoder
 ) -> float | None:
-    """Return the InfoNCE of ``encoder`` less that of the true latents, on the same pairs.
-
-    None if the optimum is not known: a marginal that is not uniform, or another similarity than
-    the process implies.
-    """
+    """Return the InfoNCE of ``encoder`` less that of the latents; None if that is no optimum."""
     if not is_matched(process, similarity):
         return None
     generator = held_out(0, part=2)
     gaps = []
-    for _ in range(batches):
+    for _ in range(_BATCHES):
         pairs = process.sample(_CONTRAST, generator=generator)
         found = contrast(
             encoder(pairs.x), encoder(pairs.x_tilde), similarity=similarity, two_sided=True

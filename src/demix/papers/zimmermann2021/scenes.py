@@ -21,7 +21,7 @@ from demix.papers.runner.original import LatentMSE, plain_adam
 from demix.papers.runner.run import UNTRAINED, Run, trained_facts
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.score_rows import ScoreRow
-from demix.papers.scenes.opening import Rendered, open_rendered
+from demix.papers.scenes.folder import Rendered, open_rendered
 from demix.papers.zimmermann2021.pairs import SPACES, assumed, latent_scores, model_columns
 from demix.spaces.base import Space
 from demix.spaces.kinds import Box, Real, Sphere
@@ -44,11 +44,7 @@ _SMALL = 16
 
 @dataclass(frozen=True)
 class SceneRow(ScoreRow):
-    """Positives of a kind, and a model of them.
-
-    ``paper`` holds, for each model, the figures of ``r2``, ``mcc`` on the test set (Table 4) and
-    ``r2_train``, ``mcc_train`` on the training set (Table 5).
-    """
+    """Positives of a kind, and a model of them, on test (Table 4) and training set (Table 5)."""
 
     positives: Literal["normal", "laplace", "augmentations"]
     model_space: Literal["sphere", "box", "real"]
@@ -71,10 +67,7 @@ class SceneRow(ScoreRow):
         return scale.threads if scale.smoke else None
 
     def stages(self, scale: Scale, model: str) -> list[tuple[Widths, int]]:
-        """Return widths and steps for positives that are drawn, from images without pairs.
-
-        The last stage is that of :meth:`plan`. Another one before it is that of :meth:`free`.
-        """
+        """Return widths and steps for positives that are drawn; before the last: :meth:`free`."""
         if scale.name == "paper":
             return [(0.1, 200_000)]
         free, bound = _widths(*_FREE), _widths(*_BOUND)
@@ -92,16 +85,14 @@ class SceneRow(ScoreRow):
     ) -> tuple[Encoder, Objective[Any], Recipe]:
         """Return encoder, objective and recipe for images of a shape, with pairs drawn or not."""
         supervised, paper = model == "supervised", scale.name == "paper"
-        space: Space
         # A space that starts too small has no time to grow in few steps. One that takes over
         # latents is to fit them: in a larger box they would turn away from its axes.
-        match "real" if supervised else self.model_space:
-            case "real":
-                space, size = Real(LATENTS), 1.0
-            case "box":
-                space, size = Box(LATENTS, low=-1.0, high=1.0), 1.8 if drawn else 3.0
-            case _:
-                space, size = Sphere(LATENTS), 3.0
+        spaces: dict[str, tuple[Space, float]] = {
+            "real": (Real(LATENTS), 1.0),
+            "box": (Box(LATENTS, low=-1.0, high=1.0), 1.8 if drawn else 3.0),
+            "sphere": (Sphere(LATENTS), 3.0),
+        }
+        space, size = spaces["real" if supervised else self.model_space]
         objective: Objective[Any]
         if supervised:
             objective = LatentMSE()
@@ -171,15 +162,13 @@ class SceneRow(ScoreRow):
             return None
         return {
             **_all_scores(pairs, encoder),
-            **trained_facts(training),
+            **trained_facts(training, recipe),
             "nats_above_optimum": None,
             "objective": repr(objective),
-            "batch": recipe.batch,
             "pairs": "exact" if pairs.exact else self.positives,
             "stages": described,
             "images": pairs.training,
             "size": pairs.shape[1],
-            "history": training.history,
         }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from demix.papers.runner.distribution import Distribution
 from demix.papers.runner.experiment import Experiment, Published
+from demix.papers.runner.original import Distribution
 from demix.papers.zimmermann2021.pairs import Laptop, MarginalRow, PairRow
 from demix.papers.zimmermann2021.scenes import SceneRow
 from demix.papers.zimmermann2021.videos import VideoRow
