@@ -33,8 +33,8 @@ CODE = """
 import os, resource, sys
 most = int(sys.argv.pop(1))
 {limit}
-import demix.cli
-demix.cli.main()
+import demix.__main__
+demix.__main__.main()
 """
 # Ways that a command may end: by itself, or killed.
 KILLED = -signal.SIGKILL

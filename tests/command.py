@@ -64,14 +64,14 @@ import demix.cli.models, demix.cli.progress, demix.cli.sources
 import demix.papers.commands.table_bars
 import demix.diagnostics.consensus, demix.papers.experiments, demix.papers.runner.reproduce
 import demix.report.consensus, demix.report.recovery
-import demix.cli
+import demix.__main__
 
 # What is imported or set up when the first command runs and the first figure is drawn.
 for arguments in (["transform", "nowhere", "nowhere", "--out", "nowhere"], ["fit", "--help"]):
     sys.argv = ["demix", *arguments]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         with contextlib.suppress(SystemExit):
-            demix.cli.main()
+            demix.__main__.main()
 figure = plotly.subplots.make_subplots(rows=2, cols=2)
 figure.add_scatter(x=[0], y=[0]).add_heatmap(z=[[0]]).to_json()
 axes = matplotlib.figure.Figure().add_subplot()
@@ -127,7 +127,7 @@ from demix.estimators.base import Demixer
 from demix.estimators.contrastive import ContrastiveDemixer
 Demixer._most_steps = ContrastiveDemixer._most_steps = 10
 """
-MAIN = "import demix.cli; demix.cli.main()"
+MAIN = "import demix.__main__; demix.__main__.main()"
 # Has a child speak to other places than files, which 1 or 2 are to be by then.
 HEARD = """
 import sys
@@ -137,14 +137,14 @@ sys.stderr = open(2, "w", buffering=1, encoding="utf-8", closefd=False)
 # Many commands in one child: to fork it takes longer than most of those that are refused.
 EACH = """
 import contextlib, io, json, sys, traceback
-import demix.cli
+import demix.__main__
 told = []
 for arguments in json.loads(sys.argv[1]):
     sys.argv = ["demix", *arguments]
     out, errors, status = io.StringIO(), io.StringIO(), 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         try:
-            demix.cli.main()
+            demix.__main__.main()
         except SystemExit as end:
             status = end.code or 0
         except BaseException:

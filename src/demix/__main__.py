@@ -1,5 +1,31 @@
-"""``python -m demix``."""
+"""The command ``demix``, also as ``python -m demix``: it knows which rooms add commands."""
 
-from demix.cli import main
+import sys
+from importlib import import_module
 
-main()
+from demix.cli import run
+
+# In the order in which the help lists them, with the room that adds them.
+_OWN = "demo fit consensus transform report checkup compare evaluate probe export"
+_OF_PAPERS = "list reproduce download render"
+_COMMANDS = dict.fromkeys(_OWN.split(), "cli") | dict.fromkeys(
+    _OF_PAPERS.split(), "papers.commands"
+)
+
+
+def main() -> None:
+    """Run the command."""
+    run(_command)
+
+
+def _command() -> None:
+    from demix.cli.options import app
+
+    # The help lists all commands; any other use needs one.
+    for command in [name for name in sys.argv[1:2] if name in _COMMANDS] or _COMMANDS:
+        import_module(f"demix.{_COMMANDS[command]}.{command}")
+    app()
+
+
+if __name__ == "__main__":
+    main()

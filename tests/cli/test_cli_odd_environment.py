@@ -29,7 +29,7 @@ def run(*arguments: object, **more) -> subprocess.CompletedProcess[str]:
 
 def test_a_folder_that_is_gone_is_told(tmp_path):
     code = "import os, sys; os.chdir(sys.argv[1]); os.rmdir(sys.argv[1]); del sys.argv[1]; "
-    code += "import demix.cli; demix.cli.main()"
+    code += "import demix.__main__; demix.__main__.main()"
     (tmp_path / "gone").mkdir()
     done = subprocess.run(
         [sys.executable, "-c", code, tmp_path / "gone", "list"],
@@ -110,9 +110,9 @@ def test_a_closed_output_ends_in_a_sentence():
 # The second one is imported by the command itself, over which typer ends without a word.
 @pytest.mark.parametrize("module", ["demix.papers.commands.list", "demix.papers.experiments"])
 def test_ctrl_c_during_imports_ends_in_a_sentence(module):
-    code = "import sys, demix.cli\nclass Late:\n    def find_spec(self, name, *_):\n"
+    code = "import sys, demix.__main__\nclass Late:\n    def find_spec(self, name, *_):\n"
     code += f"        if name == {module!r}: raise KeyboardInterrupt\n"
-    code += "sys.meta_path.insert(0, Late())\ndemix.cli.main()"
+    code += "sys.meta_path.insert(0, Late())\ndemix.__main__.main()"
     done = subprocess.run([sys.executable, "-c", code, "list"], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (130, b"Error: Interrupted.\n")
 

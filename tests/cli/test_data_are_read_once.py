@@ -9,7 +9,7 @@ from command import BRIEF
 
 COUNTED = """
 import os, sys
-from demix.cli import main
+from demix.__main__ import main
 from demix.data.data import Data
 
 opened, scans, plain = [], [], Data.raw_blocks

@@ -5,15 +5,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from importlib import import_module
 
 from demix._support.errors import DemixError
 
-# In the order in which the help lists them, with the room that adds them.
-_OWN = "demo fit consensus transform report checkup compare evaluate probe export"
-_OF_PAPERS = "list reproduce download render"
-COMMANDS = {name: "cli" for name in _OWN.split()}
-COMMANDS |= {name: "papers.commands" for name in _OF_PAPERS.split()}
 # Environment variables that are whole numbers, with the least value and the most digits.
 _SETTINGS = (
     *(("COLUMNS", 20, 4), ("LINES", 1, 4), ("TERMINAL_WIDTH", 20, 4), ("SOURCE_DATE_EPOCH", 0, 11)),
@@ -26,20 +20,6 @@ _COMPILERS = ("TORCH_LOGS", "TORCHDYNAMO", "TORCHINDUCTOR", "AOTINDUCTOR", "PYTO
 _GRACE = 3.0
 # How numpy, torch and the loader of libraries say that there is no memory left.
 _NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "failed to map segment")
-
-
-def main() -> None:
-    """Run the ``demix`` command."""
-    run(_command)
-
-
-def _command() -> None:
-    from demix.cli.options import app
-
-    # The help lists all commands; any other use needs one.
-    for command in [name for name in sys.argv[1:2] if name in COMMANDS] or COMMANDS:
-        import_module(f"demix.{COMMANDS[command]}.{command}")
-    app()
 
 
 def run(app: Callable[[], object]) -> None:

@@ -19,7 +19,7 @@ import torch
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-import demix.cli
+import demix.__main__
 
 
 def rank(command: list[str], killed: str | None) -> None:
@@ -29,7 +29,7 @@ def rank(command: list[str], killed: str | None) -> None:
         threading.Thread(target=die_with, args=(Path(killed),), daemon=True).start()
     sys.argv = ["demix", *command]
     try:
-        demix.cli.main()
+        demix.__main__.main()
     except SystemExit as end:
         if end.code:
             raise
