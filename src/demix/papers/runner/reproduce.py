@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from demix._support.errors import DemixError
+from demix._support.files import claiming
 from demix._support.locks import lock_folder
 from demix._support.memory import check_memory
 from demix._support.outputs import claim_folder
@@ -19,7 +20,7 @@ from demix.papers.runner.progress import remove_boards
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.store import FILE, Store
 from demix.papers.runner.sweep import Sweep
-from demix.papers.runner.table import write_tables
+from demix.papers.runner.table import TABLES, write_tables
 
 # What the smallest job takes besides the weights: scores, and libraries that it is first to use.
 _LIBRARIES = 150 << 20
@@ -67,7 +68,8 @@ def reproduce(
         return []
     # Some libraries end the process if there is nothing left for their own buffers.
     check_memory(_LIBRARIES, "Running jobs", "free some, or raise the limit")
-    with lock_folder(claim_folder(out, FILE)):
+    folder = claim_folder(out, FILE)
+    with lock_folder(folder), claiming(*(folder / name for name in (FILE, *TABLES))):
         # Not before: another run may add records until it gives the lock up.
         store = Store(out, experiment, scale)
         digests = {row.number: row.digest(inputs) for row in chosen}

@@ -12,6 +12,8 @@ from demix.papers.runner.experiment import Experiment, Records
 from demix.report.page import write_page
 from demix.report.static import FIGURE_MARK
 
+TABLES = ("table.md", "table.html", "figure.svg", "figure.png")
+
 
 def write_tables(experiment: Experiment, records: Records, folder: Path) -> None:
     """Write ``table.md``, ``table.html`` and, for a figure, its files into ``folder``.
@@ -20,10 +22,8 @@ def write_tables(experiment: Experiment, records: Records, folder: Path) -> None
     """
     refuse_other(folder / "table.html", PAGE)
     refuse_other(folder / "table.md", f"# {experiment.title}".encode())
-    # Figures of earlier versions have no mark, but come with a page.
-    page = (folder / "table.html").exists()
-    for name, start in (("figure.svg", b"<svg"), ("figure.png", b"\x89PNG")):
-        refuse_other(folder / name, start if page else FIGURE_MARK)
+    for name in TABLES[2:]:
+        refuse_other(folder / name, FIGURE_MARK)
     try:
         if records:
             _write(experiment, records, folder)

@@ -10,12 +10,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from demix._support.errors import DemixError
-from demix._support.files import file_digest, open_own, open_regular
+from demix._support.files import file_digest, open_own, open_regular, refuse_new
 from demix._support.outputs import read_marker
 from demix.papers.scenes.order import Order, shard_rows
 
@@ -23,16 +23,18 @@ from demix.papers.scenes.order import Order, shard_rows
 _TRIED = 8
 
 
-def allocate(file: Path, shape: tuple[int, ...]) -> None:
-    """Make an ``.npy`` file of zeros; it takes no room before it is filled.
+def allocate(file: Path, shape: tuple[int, ...]) -> tuple[int, int]:
+    """Make an ``.npy`` file of zeros, which takes no room yet, and return its place on the disk.
 
     One that is there keeps its rows: its header and its size are set right if they are not.
     """
     header = _header(shape)
+    refuse_new(file)
     # What else it holds stays, as far as it goes.
     with os.fdopen(open_own(file, os.O_CREAT), "r+b") as begun:
         begun.write(header)
         begun.truncate(len(header) + math.prod(shape))
+        return _place(begun)
 
 
 def check_ours(file: Path, shape: tuple[int, ...], kind: str, row: Callable[[int], bytes]) -> None:
@@ -94,19 +96,27 @@ def read(file: Path, shape: tuple[int, ...], first: int, last: int) -> bytes:
         return b""
 
 
-def fill(file: Path, shape: tuple[int, ...], first: int, rows: np.ndarray) -> None:
-    """Write rows of bytes into an allocated file, and wait until they are on the disk.
+def fill(
+    file: Path, shape: tuple[int, ...], first: int, rows: np.ndarray, place: tuple[int, int]
+) -> None:
+    """Write rows of bytes into the file allocated at a place, and wait until they are on the disk.
 
     Not through a memory map: on a full disk, that ends the process without a word.
     """
     with os.fdopen(open_own(file, 0), "r+b") as opened:
         header = _header(shape)
-        if opened.read(len(header)) != header:  # it was put there meanwhile
+        # Another may have been put there meanwhile.
+        if _place(opened) != place or opened.read(len(header)) != header:
             raise _something_else(file)
         opened.seek(first * rows[0].size, os.SEEK_CUR)
         opened.write(np.ascontiguousarray(rows).data)
         opened.flush()
         os.fsync(opened.fileno())
+
+
+def _place(opened: IO[bytes]) -> tuple[int, int]:
+    found = os.fstat(opened.fileno())
+    return found.st_dev, found.st_ino
 
 
 def raw_npy(array: np.ndarray) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 
 from demix import __version__
 from demix._support.errors import DemixError, shortened, warn
-from demix._support.files import FULL, is_os_error, write_atomic
+from demix._support.files import FULL, claiming, is_os_error, write_atomic
 from demix._support.locks import lock_folder
 from demix._support.outputs import claim_folder
 from demix._support.provenance import cores, provenance
@@ -84,7 +84,7 @@ def render_folder(
     check_processes(order, len(scene_named(order.scene).latents), jobs or cores())
     claim_folder(path, META, command=_COMMAND)
     origin = {"command": command, **provenance("embreex", "bpy")}
-    with lock_folder(path):
+    with lock_folder(path), claiming(path):
         _render(path, order, jobs, origin, callback or (lambda done: None))
     return path
 
@@ -114,10 +114,10 @@ def _render(
         _write_meta(path, order, sums, origin)  # first: it says whose folder this is
         for name, raw in files.items():
             write_atomic(path / name, raw)
-        for name in order.files.values():
-            allocate(path / f"{name}.npy", order.shape)
+        places = [allocate(path / f"{name}.npy", order.shape) for name in order.files.values()]
         callback(done)
-        with closing(rendered([parts[place] for place in todo], jobs)) as made:
+        missing = [replace(parts[place], places=tuple(places)) for place in todo]
+        with closing(rendered(missing, jobs)) as made:
             for place, found in zip(todo, made, strict=True):
                 sums.shards[place : place + 1] = [found]
                 done = sums.count(order)

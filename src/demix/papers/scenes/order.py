@@ -79,12 +79,16 @@ class Order:
 
 @dataclass(frozen=True)
 class Shard:
-    """Rows ``first`` to ``last`` of a folder, its latents already there."""
+    """Rows ``first`` to ``last`` of a folder, its latents already there.
+
+    ``places`` tells the allocated files of images from others of their names.
+    """
 
     folder: Path
     order: Order
     first: int
     last: int
+    places: tuple[tuple[int, int], ...] = ()
 
 
 def shards(folder: Path, order: Order) -> list[Shard]:

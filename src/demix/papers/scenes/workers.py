@@ -39,10 +39,10 @@ def rendered(todo: Sequence[Shard], jobs: int | None) -> Generator[str, None, No
 def _render(shard: Shard) -> str:
     order = shard.order
     written = []
-    for latents, images in order.files.items():
+    for (latents, images), place in zip(order.files.items(), shard.places, strict=True):
         z = np.load(shard.folder / f"{latents}.npy", mmap_mode="r")[shard.first : shard.last]
         drawn = np.stack([image_of(order, row) for row in z])
-        fill(shard.folder / f"{images}.npy", order.shape, shard.first, drawn)
+        fill(shard.folder / f"{images}.npy", order.shape, shard.first, drawn, place)
         written.append(np.ascontiguousarray(drawn).data)
     return checksum(*written)
 
