@@ -165,6 +165,13 @@ def test_latents_replace_no_file_of_others(tmp_path):
         consensus(tiny, X, 2, out=place, callback=lambda *_: pytest.fail("It was trained."))
 
 
+@pytest.mark.filterwarnings("ignore::demix.DemixWarning")
+def test_a_file_in_the_place_of_a_folder_of_checkpoints_is_told(tmp_path):
+    (tmp_path / "notes").write_text("precious")
+    with pytest.raises(DemixError, match=r"Cannot write .*seed-0\.safetensors: .*choose a folder"):
+        consensus(ContrastiveDemixer(3, **TINY), X, 2, checkpoint=tmp_path / "notes")
+
+
 def test_bad_rows_are_refused_wherever_they_are(agreed):
     broken = X.copy()
     broken[-1, 0] = np.nan
