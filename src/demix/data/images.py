@@ -79,13 +79,13 @@ class ImageRows(Rows):
         self.shape = (len(self._paths), len(mode), height, width)
         self.dtype = np.dtype(np.float32)
         self.source, self.stamp = folder, self.now()
-        counted = sorted(self._paths, key=_counted)
-        for first, other in zip(self._paths, counted, strict=True):
-            if first != other and self.doubt is None:
+        for first, other in zip(self._paths, sorted(self._paths, key=_counted), strict=True):
+            if first != other:
                 self.doubt = (
                     f"Images in {folder} are sorted by name, {first.name} before {other.name}, "
                     "which may not be their order in time; write their numbers with leading zeros."
                 )
+                break
 
     def __getitem__(self, index: slice | np.ndarray) -> np.ndarray:
         numbers = np.arange(len(self._paths))[index]

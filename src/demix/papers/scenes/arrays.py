@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +23,8 @@ from demix.papers.scenes.order import Order, shard_rows
 _TRIED = 8
 
 
-def allocate(file: Path, shape: tuple[int, ...]) -> tuple[int, int]:
-    """Make an ``.npy`` file of zeros, which takes no room yet, and return its place on the disk.
+def allocate(file: Path, shape: tuple[int, ...]) -> os.stat_result:
+    """Make an ``.npy`` file of zeros, which takes no room yet, and return what tells it apart.
 
     One that is there keeps its rows: its header and its size are set right if they are not.
     """
@@ -34,7 +34,7 @@ def allocate(file: Path, shape: tuple[int, ...]) -> tuple[int, int]:
     with os.fdopen(open_own(file, os.O_CREAT), "r+b") as begun:
         begun.write(header)
         begun.truncate(len(header) + math.prod(shape))
-        return _place(begun)
+        return os.fstat(begun.fileno())
 
 
 def check_ours(file: Path, shape: tuple[int, ...], kind: str, row: Callable[[int], bytes]) -> None:
@@ -97,26 +97,22 @@ def read(file: Path, shape: tuple[int, ...], first: int, last: int) -> bytes:
 
 
 def fill(
-    file: Path, shape: tuple[int, ...], first: int, rows: np.ndarray, place: tuple[int, int]
+    file: Path, shape: tuple[int, ...], first: int, rows: np.ndarray, made: os.stat_result
 ) -> None:
-    """Write rows of bytes into the file allocated at a place, and wait until they are on the disk.
+    """Write rows of bytes into the file that was allocated, and wait until they are on the disk.
 
     Not through a memory map: on a full disk, that ends the process without a word.
     """
     with os.fdopen(open_own(file, 0), "r+b") as opened:
         header = _header(shape)
         # Another may have been put there meanwhile.
-        if _place(opened) != place or opened.read(len(header)) != header:
+        same = os.path.samestat(os.fstat(opened.fileno()), made)
+        if not same or opened.read(len(header)) != header:
             raise _something_else(file)
         opened.seek(first * rows[0].size, os.SEEK_CUR)
         opened.write(np.ascontiguousarray(rows).data)
         opened.flush()
         os.fsync(opened.fileno())
-
-
-def _place(opened: IO[bytes]) -> tuple[int, int]:
-    found = os.fstat(opened.fileno())
-    return found.st_dev, found.st_ino
 
 
 def raw_npy(array: np.ndarray) -> bytes:

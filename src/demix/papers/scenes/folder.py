@@ -114,9 +114,9 @@ def _render(
         _write_meta(path, order, sums, origin)  # first: it says whose folder this is
         for name, raw in files.items():
             write_atomic(path / name, raw)
-        places = [allocate(path / f"{name}.npy", order.shape) for name in order.files.values()]
+        empty = [allocate(path / f"{name}.npy", order.shape) for name in order.files.values()]
         callback(done)
-        missing = [replace(parts[place], places=tuple(places)) for place in todo]
+        missing = [replace(parts[place], made=tuple(empty)) for place in todo]
         with closing(rendered(missing, jobs)) as made:
             for place, found in zip(todo, made, strict=True):
                 sums.shards[place : place + 1] = [found]

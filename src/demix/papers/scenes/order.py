@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,14 +82,14 @@ class Order:
 class Shard:
     """Rows ``first`` to ``last`` of a folder, its latents already there.
 
-    ``places`` tells the allocated files of images from others of their names.
+    ``made`` tells the files allocated for images from others of their names.
     """
 
     folder: Path
     order: Order
     first: int
     last: int
-    places: tuple[tuple[int, int], ...] = ()
+    made: tuple[os.stat_result, ...] = ()
 
 
 def shards(folder: Path, order: Order) -> list[Shard]:

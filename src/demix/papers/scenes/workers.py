@@ -39,10 +39,10 @@ def rendered(todo: Sequence[Shard], jobs: int | None) -> Generator[str, None, No
 def _render(shard: Shard) -> str:
     order = shard.order
     written = []
-    for (latents, images), place in zip(order.files.items(), shard.places, strict=True):
+    for (latents, images), made in zip(order.files.items(), shard.made, strict=True):
         z = np.load(shard.folder / f"{latents}.npy", mmap_mode="r")[shard.first : shard.last]
         drawn = np.stack([image_of(order, row) for row in z])
-        fill(shard.folder / f"{images}.npy", order.shape, shard.first, drawn, place)
+        fill(shard.folder / f"{images}.npy", order.shape, shard.first, drawn, made)
         written.append(np.ascontiguousarray(drawn).data)
     return checksum(*written)
 
