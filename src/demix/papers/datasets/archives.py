@@ -28,6 +28,8 @@ class _Member(tarfile.TarInfo):
 class _Archive(tarfile.TarFile):
     """An archive that is gone through and keeps no headers, of which there may be millions."""
 
+    members: list[tarfile.TarInfo]
+
     def next(self) -> tarfile.TarInfo | None:
         self.members.clear()
         return super().next()
