@@ -71,7 +71,8 @@ def bench(
     mark = b'"command": "python -m benchmarks"'
     claim = partial(claim_file, suffix=".json", start=mark, overwrite=overwrite)
     if json_file is not None:
-        claim(json_file, "--json")
+        with claim(json_file, "--json"):
+            pass  # refused now, not when all is measured
     terminal = console()
     progress = Progress(
         title_column(),
@@ -92,8 +93,8 @@ def bench(
     for table in tables_of(data).values():
         _print(terminal, table)
     if json_file is not None:
-        claim(json_file, "--json")  # a file may have come meanwhile
-        write_atomic(json_file, json.dumps(data, indent=1) + "\n")
+        with claim(json_file, "--json"):
+            write_atomic(json_file, json.dumps(data, indent=1) + "\n")
         typer.echo(f"Wrote {json_file}")
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from demix import cli
-from demix._support.files import write_atomic
+from demix._support.files import claiming, write_atomic
 from demix._support.outputs import refuse_other
 from demix._support.provenance import provenance
 from faults import damage, disk, limits, strangers
@@ -113,8 +113,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of moments and places")
     parser.add_argument("--share", type=float, default=1.0, help="of all faults that are tried")
     options = parser.parse_args()
-    refuse_other(options.out / "faults.json", b'"fault":')
-    refuse_other(options.out / "table.md", f"# {TITLE}".encode())
+    with claiming(options.out):
+        refuse_other(options.out / "faults.json", b'"fault":')
+        refuse_other(options.out / "table.md", f"# {TITLE}".encode())
+        bad = measure(options)
+    sys.exit(f"{bad} things went wrong; see {options.out / 'faults.json'}" if bad else 0)
+
+
+def measure(options: argparse.Namespace) -> int:
+    """Try all faults, write what came out, and return how many things went wrong."""
     start = time.monotonic()
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory() as name:
@@ -136,8 +143,7 @@ def main() -> None:
     }
     write_atomic(options.out / "faults.json", json.dumps(data, indent=1) + "\n")
     write_atomic(options.out / "table.md", table(data))
-    bad = sum(outcome.wrong + outcome.lost for outcome in outcomes)
-    sys.exit(f"{bad} things went wrong; see {options.out / 'faults.json'}" if bad else 0)
+    return sum(outcome.wrong + outcome.lost for outcome in outcomes)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,11 @@ from demix._support.errors import DemixError
 from demix._support.files import (
     FULL,
     check_regular,
+    claiming,
     is_os_error,
     new_array,
     open_regular,
+    put_new,
     remove_stale,
     write_atomic,
 )
@@ -199,3 +201,36 @@ def test_what_is_written_meanwhile_stays(tmp_path, before):
         fill()
     assert place.read_bytes() == b"of somebody else"
     assert [file.name for file in tmp_path.iterdir()] == ["z.npy"]
+
+
+def test_what_comes_to_a_claimed_place_stays(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_text("of before")
+    with claiming(tmp_path):
+        for place in (old, new):
+            write_atomic(place, "ours")
+            write_atomic(place, "ours again")
+            (tmp_path / "theirs").write_text("of others")
+            (tmp_path / "theirs").replace(place)
+            with pytest.raises(DemixError, match="a file that was written meanwhile"):
+                write_atomic(place, "ours")
+            assert place.read_text() == "of others"
+    assert write_atomic(new, "ours").read_text() == "ours"
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_name_that_is_taken_at_the_last_moment_is_not_given(links, tmp_path, monkeypatch):
+    def none(*_: object) -> None:
+        raise PermissionError("no links on this disk")
+
+    if not links:
+        monkeypatch.setattr(os, "link", none)
+    mine, taken = tmp_path / "mine", tmp_path / "taken"
+    mine.write_text("ours")
+    taken.write_text("of others")
+    with pytest.raises(DemixError, match=r"written meanwhile|File exists"):
+        put_new(mine, taken)
+    assert taken.read_text() == "of others"
+    put_new(mine, tmp_path / "free")
+    assert (tmp_path / "free").read_text() == "ours"
+    assert write_atomic(tmp_path / "other", "text").stat().st_nlink == 1

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -63,10 +64,11 @@ def test_sizes_are_words():
 
 def test_results_of_others_are_kept(tmp_path):
     file = tmp_path / "z.npy"
-    claim_file(file, "--out", suffix=".npy", start=b"NUMPY")
-    file.write_bytes(b"NUMPY")
-    with pytest.raises(DemixError, match="is there already; add --overwrite to replace it"):
-        claim_file(file, "--out", suffix=".npy", start=b"NUMPY")
+    claim = partial(claim_file, file, "--out", suffix=".npy", start=b"NUMPY")
+    with claim():
+        file.write_bytes(b"NUMPY")
+        with pytest.raises(DemixError, match="is there already; add --overwrite"), claim():
+            pass
     words = r"holds something else \(it is not empty and has no fit\.json\)"
     with pytest.raises(DemixError, match=words):
         claim_folder(tmp_path, "fit.json")

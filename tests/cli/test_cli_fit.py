@@ -196,6 +196,7 @@ def test_fits_are_compared_on_one_page(demix, data, fitted, tmp_path):
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "2 fits side by side" in page
     assert "other" in page
+    assert "Agreement of the latents" in page
     assert "at least 2 runs" in demix.refusal("compare", fitted, "--out", tmp_path / "no")
     assert "not a demix model folder" in demix.refusal(
         "compare", fitted, data, "--out", tmp_path / "no"
@@ -205,6 +206,19 @@ def test_fits_are_compared_on_one_page(demix, data, fitted, tmp_path):
     told = demix.refusal("compare", fitted, other, "--out", other)
     assert "holds something else" in told
     assert files_in(other) == before
+
+
+def test_other_data_of_as_many_rows_are_not_taken_for_the_same(demix, data, fitted, walk, tmp_path):
+    np.save(tmp_path / "other.npy", walk[::-1])
+    for name, words in ((data / "walk.csv", "Wrote "), (tmp_path / "other.npy", "")):
+        done = demix.run("report", fitted, "--data", name, "--out", tmp_path / f"page-{name.stem}")
+        assert done.stdout.startswith(words)
+    assert done.returncode == 2
+    assert f"{fitted} was fitted to other data than {name}; give the same data." in done.stderr
+    demix.run_briefly("fit", name, "--n-latents", 2, "--out", tmp_path / "other")
+    done = demix.run("compare", fitted, tmp_path / "other", "--out", tmp_path / "both")
+    assert done.returncode == 0, done.stderr
+    assert "Agreement of the latents" not in (tmp_path / "both" / "report.html").read_text()
 
 
 def test_the_real_command_says_the_same(fitted, data, tmp_path):

@@ -13,7 +13,13 @@ import pytest
 from command import BRIEF, MAIN
 from demix import DemixError, Encoder, Sphere, save_encoder
 from demix._support.files import write_atomic
+from demix.cli import models
 from demix.cli.claims import claimed
+from demix.cli.export import export
+from demix.cli.report import report
+from demix.encoders import files as encoder_files
+from demix.papers.commands.render import render
+from demix.papers.scenes import registry
 
 SMALL = ["--n-latents", 2]
 
@@ -142,3 +148,31 @@ def test_a_file_that_came_while_a_command_ran_is_not_replaced(name, model, tmp_p
     with pytest.raises(DemixError, match="a file that was written meanwhile"):
         written()
     assert place.read_bytes() == source.read_bytes()
+
+
+RUNS = {
+    "export": (encoder_files, "load_encoder", lambda model, out: export(model, out / "m.onnx")),
+    "report": (models, "open_fit", lambda model, out: report(model, out=out)),
+    "a new folder": (models, "open_fit", lambda model, out: report(model, out=out / "new")),
+    "render": (registry, "traversals", lambda _, out: render("sprites", preview=out / "p.png")),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_file_that_comes_between_check_and_write_stays(name, model, tmp_path, monkeypatch):
+    # The files that a second run of the command would replace.
+    place, step, run = RUNS[name]
+    first, out = tmp_path / "first", tmp_path / "out"
+    for folder in (first, out):
+        folder.mkdir()
+    run(model, first)
+    do = getattr(place, step)
+
+    def meanwhile(*given: object, **more: object) -> object:
+        shutil.copytree(first, out, dirs_exist_ok=True)
+        return do(*given, **more)
+
+    monkeypatch.setattr(place, step, meanwhile)
+    with pytest.raises(DemixError, match="a file that was written meanwhile"):
+        run(model, out)
+    assert holds(out) == holds(first)

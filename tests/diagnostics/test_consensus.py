@@ -156,11 +156,20 @@ def test_what_cannot_be_agreed_on_is_refused(demixer, given, words):
 @pytest.mark.filterwarnings("ignore::demix.DemixWarning")
 def test_latents_replace_no_file_of_others(tmp_path):
     tiny, place = ContrastiveDemixer(3, **TINY), tmp_path / "mine.npy"
-    with pytest.raises(DemixError, match="holds something else"):
-        consensus(tiny, X, 2, out=place, callback=lambda *_: place.write_text("precious"))
-    assert place.read_text() == "precious"
+    theirs = np.ones((3, 2), dtype=np.float32)  # as demix would write it
+    with pytest.raises(DemixError, match="a file that was written meanwhile"):
+        consensus(tiny, X, 2, out=place, callback=lambda *_: np.save(place, theirs))
+    assert (np.load(place) == theirs).all()
+    place.write_text("precious")
     with pytest.raises(DemixError, match="holds something else"):  # before any step
         consensus(tiny, X, 2, out=place, callback=lambda *_: pytest.fail("It was trained."))
+
+
+@pytest.mark.filterwarnings("ignore::demix.DemixWarning")
+def test_a_file_in_the_place_of_a_folder_of_checkpoints_is_told(tmp_path):
+    (tmp_path / "notes").write_text("precious")
+    with pytest.raises(DemixError, match=r"Cannot write .*seed-0\.safetensors: .*choose a folder"):
+        consensus(ContrastiveDemixer(3, **TINY), X, 2, checkpoint=tmp_path / "notes")
 
 
 def test_bad_rows_are_refused_wherever_they_are(agreed):

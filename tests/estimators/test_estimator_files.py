@@ -280,3 +280,19 @@ def test_what_is_not_fitted_is_not_saved(tmp_path):
     with pytest.raises(NotFittedError):
         ContrastiveDemixer(recipe=Recipe(steps=1)).save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+def test_a_null_byte_in_a_name_is_told(tmp_path):
+    model = FITS["time"]()
+    for write, name in ((model.save, "a\0b"), (model.report, "a\0.html")):
+        with pytest.raises(DemixError, match=r"the name of a file, but .* has a null byte"):
+            write(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+@pytest.mark.parametrize("kind", [list, lambda labels: np.array(labels, dtype=object)])
+def test_a_missing_label_is_told(missing, kind):
+    labels = [*LABELS[:-1].tolist(), missing]
+    with pytest.raises(DemixError, match=rf"that of row 199 is missing \({missing}\)"):
+        ClassifierDemixer(2, **TINY).fit(X, kind(labels))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
-from demix import DemixError
+from demix import DemixError, read_data
 from demix.data.data import as_data
 from demix.estimators.fitting import taken
 from demix.estimators.label_sources import InstanceRows, LabelledRows
@@ -268,3 +271,16 @@ def test_what_cannot_be_divided_or_used_is_refused(make, words):
     with pytest.raises(DemixError, match=words) as raised:
         make()
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("name", "odd"), [("{}.png", True), ("{:02}.png", False)])
+def test_images_whose_names_do_not_sort_as_they_count_are_told(name, odd, tmp_path):
+    for number in range(12):
+        Image.new("L", (4, 4), 20 * number).save(tmp_path / name.format(number))
+    images = read_data(tmp_path)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for rows in (images, images.only(torch.arange(11))):
+            LagPairs(rows, 1, 1, share=0.2, seed=0)
+    words = f"Images in {tmp_path} are sorted by name, 10.png before 2.png, which may not be "
+    assert [str(warning.message).startswith(words) for warning in told] == 2 * odd * [True]

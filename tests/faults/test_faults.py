@@ -129,3 +129,11 @@ def test_files_of_others_stay_where_the_suite_writes(tmp_path, monkeypatch, name
     with pytest.raises(DemixError, match=f"{name} holds something else"):
         suite.main()
     assert (tmp_path / name).read_text() == "precious"
+
+
+def test_files_that_come_while_the_suite_runs_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["faults", "--out", str(tmp_path)])
+    monkeypatch.setattr(suite, "series", lambda *_: (tmp_path / "table.md").write_text("x") * [])
+    with pytest.raises(DemixError, match="a file that was written meanwhile"):
+        suite.main()
+    assert (tmp_path / "table.md").read_text() == "x"

@@ -25,7 +25,9 @@ _TORN = re.compile(r"\.demix-(?P<host>.*)-(?P<process>\d+)-[0-9a-f]{16}\.tmp")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a full disk and a limit on the size of files give."""
 # What tells each file that this process has written from others.
-_WRITTEN: set[tuple[int, int, int] | None] = set()
+_WRITTEN: set[tuple[int, ...] | None] = set()
+# Claimed places, and what stood there then.
+_CLAIMS: list[tuple[list[Path], set[tuple[int, ...] | None]]] = []
 # Some systems lack these: a pipe is then opened like a file, and a link is followed.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
@@ -140,23 +142,40 @@ def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
         array.flush()
 
 
-def identity(path: Path) -> tuple[int, int, int] | None:
-    """Return what tells a file from another one of its name; None if there is none."""
+@contextmanager
+def claiming(*places: Path) -> Iterator[None]:
+    """Claim files, and all in folders: what others put there meanwhile is never replaced."""
+    files = (file for place in places for file in (place, *place.rglob("*")))
+    claim = [Path(os.path.abspath(place)) for place in places], {None, *map(_identity, files)}
+    _CLAIMS.append(claim)
     try:
-        found = path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+        yield
+    finally:
+        _CLAIMS.remove(claim)
+
+
+def refuse_new(path: Path) -> None:
+    """Raise if somebody else has put a file where this process has claimed the place."""
+    full = Path(os.path.abspath(path))
+    for places, there in _CLAIMS:
+        if any(map(full.is_relative_to, places)) and _identity(path) not in there | _WRITTEN:
+            raise _came_meanwhile(path)
 
 
 def is_own(path: Path) -> bool:
     """Whether this process has written a file, to which nobody has written since."""
-    return identity(path) in _WRITTEN
+    return _identity(path) in _WRITTEN
 
 
-def came_meanwhile(path: Path) -> DemixError:
-    """Return the error of a file that somebody else has put where demix writes."""
-    return _in_the_way(path, "a file that was written meanwhile")
+def put_new(file: Path, path: Path) -> None:
+    """Give a file a name that is free, which never replaces another; the old one may stay."""
+    try:
+        os.link(file, path)
+    except FileExistsError as error:
+        raise _came_meanwhile(path) from error
+    except OSError:  # a disk without links
+        os.close(open_own(path, os.O_CREAT | os.O_EXCL))
+        file.replace(path)
 
 
 def refused(path: Path, error: OSError) -> DemixError:
@@ -202,6 +221,8 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
 
     What was put in its place meanwhile is somebody else's, and stays.
     """
+    if "\0" in str(path):
+        raise DemixError(f"Expected the name of a file, but {str(path)!r} has a null byte.")
     # Not made of the name, which may be as long as names can be.
     temporary = path.with_name(f".demix-{platform.node()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     try:
@@ -209,24 +230,39 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
         for place in filter(None, (path, before)):
             with suppress(FileNotFoundError):
                 check_own(place.lstat(), place)
-        there = identity(path)
+            refuse_new(place)
+        there = _identity(path)
         opened = open_own(temporary, os.O_CREAT | os.O_EXCL)
         try:
             with os.fdopen(opened, "w+b") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            if identity(path) != there:
-                raise came_meanwhile(path)
-            if before is not None and path.exists():
+            if _identity(path) != there:
+                raise _came_meanwhile(path)
+            if before is not None and there is not None:
                 path.replace(before)
-            temporary.replace(path)
-            _WRITTEN.add(identity(path))
-            _sync_folder(path.parent)
+                there = None
+            put_new(temporary, path) if there is None else temporary.replace(path)
+            _WRITTEN.add(_identity(path))
         finally:
             temporary.unlink(missing_ok=True)
+        _sync_folder(path.parent)
     except OSError as error:
         raise refused(path, error) from error
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    """Return what tells a file from another one of its name; None if there is none."""
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _came_meanwhile(path: Path) -> DemixError:
+    return _in_the_way(path, "a file that was written meanwhile")
 
 
 def _sync_folder(folder: Path) -> None:

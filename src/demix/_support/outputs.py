@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from demix._support.errors import DemixError, reason
-from demix._support.files import is_temporary, kind_of, open_regular
+from demix._support.files import claiming, is_temporary, kind_of, open_regular
 
 # The largest marker that is read; a stranger's file may have any size.
 _MOST = 2**24
@@ -71,6 +71,7 @@ def tidied(folder: Path) -> Iterator[None]:
                 place.rmdir()
 
 
+@contextmanager
 def claim_file(
     file: Path,
     option: str,
@@ -79,8 +80,8 @@ def claim_file(
     start: bytes,
     inputs: Sequence[Path] = (),
     overwrite: bool = False,
-) -> None:
-    """Raise :class:`DemixError` if a file, which users call ``option``, must not be written.
+) -> Iterator[None]:
+    """Claim a file, which users call ``option``; raise if it must not be written.
 
     Its name must end in ``suffix``, in a folder that exists. ``inputs`` are never replaced; with
     ``overwrite`` an earlier result is, which has ``start`` among its first bytes.
@@ -89,22 +90,23 @@ def claim_file(
         raise DemixError(
             f"{option} must name a new {suffix} file in an existing folder, but got {file}."
         )
-    try:
-        kind = kind_of(file.lstat().st_mode)
-    except FileNotFoundError:
-        return
-    if kind is not None:
-        raise DemixError(f"{option} must name a file, but {file} is {kind}; choose another name.")
-    if any(_lies_in(file, place) for place in inputs):
-        raise DemixError(
-            f"The output must not replace what is read, but {option} is {file}; choose another "
-            "name."
-        )
-    if not overwrite:
-        raise DemixError(
-            f"{file} is there already; add --overwrite to replace it, or choose another name."
-        )
-    refuse_other(file, start)
+    with claiming(file):
+        there = os.path.lexists(file)
+        if there and (kind := kind_of(file.lstat().st_mode)) is not None:
+            raise DemixError(
+                f"{option} must name a file, but {file} is {kind}; choose another name."
+            )
+        if any(_lies_in(file, place) for place in inputs):
+            raise DemixError(
+                f"The output must not replace what is read, but {option} is {file}; choose another "
+                "name."
+            )
+        if there and not overwrite:
+            raise DemixError(
+                f"{file} is there already; add --overwrite to replace it, or choose another name."
+            )
+        refuse_other(file, start)
+        yield
 
 
 def refuse_other(file: Path, start: bytes) -> None:

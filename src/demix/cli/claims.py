@@ -14,11 +14,11 @@ from typer import Exit
 
 from demix._support.errors import DemixError
 from demix._support.files import (
-    came_meanwhile,
-    identity,
+    claiming,
     is_os_error,
     is_own,
     is_temporary,
+    refuse_new,
     stamp_of,
     write_atomic,
 )
@@ -45,15 +45,11 @@ _MARKS = {
 
 @dataclass(frozen=True)
 class Claim:
-    """A folder that is locked for one result, the JSON file that marks it, and its origin.
-
-    ``there`` tells which files of results it held before.
-    """
+    """A folder that is locked for one result, the JSON file that marks it, and its origin."""
 
     folder: Path
     marker: str
     origin: Mapping[str, str]
-    there: frozenset[object]
 
     @property
     def provenance(self) -> dict[str, str | int]:
@@ -65,9 +61,9 @@ class Claim:
 
         What somebody else has put in the place of a result since it was claimed is refused.
         """
-        for file in _results(self.folder, self.marker):
-            if identity(file) not in self.there and not is_own(file):
-                raise came_meanwhile(file)
+        for place in _places(self.folder):
+            for name in (self.marker, "model.json", *_MARKS):
+                refuse_new(place / name)
         before = read_marker(self.folder / self.marker)
         self.finish({"provenance": self.origin, **(before or {}), _UNFINISHED: True})
 
@@ -99,15 +95,14 @@ def claimed(
     given = [place for place in inputs if place is not None]
     with tidied(out):
         folder = claim_folder(out, marker, command=command, inputs=given)
-        with lock_folder(folder):
+        with lock_folder(folder), claiming(folder):
             before = _before(folder, marker, command, overwrite)
-            there = frozenset({None, *map(identity, _results(folder, marker))})
             for place in _places(folder):
                 for name, mark in _MARKS.items():
                     refuse_other(place / name, mark)
                 refuse_other_model(place)
             new = [name for name in (marker, *leftovers) if not os.path.lexists(folder / name)]
-            claim = Claim(folder, marker, origin_of(about or {}), there)
+            claim = Claim(folder, marker, origin_of(about or {}))
             stamp = _stamp(folder, marker, *new)
             if before is None:
                 claim.begin()
@@ -171,10 +166,3 @@ def _restore(folder: Path, marker: str, before: bytes | None, new: Sequence[str]
 def _places(folder: Path) -> tuple[Path, ...]:
     """Return the folders in which files of a result may lie."""
     return folder, *folder.glob("seed-*"), folder / "model"
-
-
-def _results(folder: Path, marker: str) -> Iterator[Path]:
-    """Yield the places of all files of a result."""
-    yield folder / marker
-    for place in _places(folder):
-        yield from (place / name for name in ("model.json", *_MARKS))

@@ -27,7 +27,9 @@ def compare(
     from demix.report.page import write_page
 
     models = [open_fit(run) for run in runs]
-    agreement = agreement_of(list(map(latents_of, runs, models)))
+    latents = list(map(latents_of, runs, models))
+    same = len({model.about["data"] for model in models}) == 1
+    agreement = agreement_of(latents) if same else None
     names = [run.name if [r.name for r in runs].count(run.name) == 1 else str(run) for run in runs]
     # Marked by another file than report.html: the page of a fit must not be lost.
     with claimed("compare", out, "compare.json", runs, overwrite=overwrite) as claim:

@@ -60,10 +60,10 @@ def consensus(
         leftovers=leftovers,
         resumes=True,
     ) as claim:
-        claim.begin()
         folder, origin, marker = claim.folder, claim.origin, claim.marker
         for run in range(first, first + seeds):
             check_folder(folder / f"seed-{run}")
+        claim.begin()
         with training_bar(console(errors=True)) as progress:
             bars = [TrainingTask(progress, f"run {run + 1} of {seeds}") for run in range(seeds)]
             agreed = fit_consensus(

@@ -25,9 +25,11 @@ def export(
     from demix.encoders.files import load_encoder
     from demix.encoders.onnx import MARK, export_onnx
 
-    claim_file(onnx, "--onnx", suffix=".onnx", start=MARK, inputs=[model], overwrite=overwrite)
-    encoder = load_encoder(model)
-    export_onnx(encoder, onnx)
+    with claim_file(
+        onnx, "--onnx", suffix=".onnx", start=MARK, inputs=[model], overwrite=overwrite
+    ):
+        encoder = load_encoder(model)
+        export_onnx(encoder, onnx)
     dim_in, n = encoder.settings["dim_in"], encoder.space.dim
     about = {
         "file": str(onnx),

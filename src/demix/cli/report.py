@@ -24,6 +24,7 @@ def report(
 ) -> None:
     """Write report.html of a fit, one file that works offline."""
     check_given(model, factors, data)
+    from demix._support.files import claiming
     from demix._support.outputs import PAGE, claim_file
     from demix._support.validation import check_matrix
     from demix.cli.console import print_lines
@@ -31,24 +32,26 @@ def report(
     from demix.data.reading import read_data
 
     folder = model if out is None else out
-    if folder.exists():
-        inputs = [place for place in (factors, data) if place is not None]
-        page = folder / "report.html"
-        claim_file(page, "--out", suffix=".html", start=PAGE, inputs=inputs, overwrite=overwrite)
-    fitted = open_fit(model)
-    count = len(latents_of(model, fitted))
-    known = None if factors is None else read_data(factors, header=header)
-    if known is not None and (known.shape[0] != count or len(known.shape) != 2):
-        raise DemixError(
-            f"Factors must be a matrix with a row for each of the {count} fitted rows, but "
-            f"{factors} has shape {known.shape}."
-        )
-    images = None if data is None else read_like(fitted, data, header=header)
-    if images is not None and len(images) != count:
-        raise DemixError(
-            f"{model} was fitted to {count} rows, but {data} has {len(images)}; give the same data."
-        )
-    shown: dict[str, Any] = {"data": images}
-    if known is not None:
-        shown |= {"factors": check_matrix(known.array(), "factors"), "factor_names": known.names}
-    print_lines(f"Wrote {write_fit_page(model, folder, **shown)}")
+    inputs = [place for place in (factors, data) if place is not None]
+    page = folder / "report.html"
+    options: dict[str, Any] = {"suffix": ".html", "start": PAGE, "inputs": inputs}
+    options["overwrite"] = overwrite
+    with claim_file(page, "--out", **options) if folder.exists() else claiming(folder):
+        fitted = open_fit(model)
+        count = len(latents_of(model, fitted))
+        known = None if factors is None else read_data(factors, header=header)
+        if known is not None and (known.shape[0] != count or len(known.shape) != 2):
+            raise DemixError(
+                f"Factors must be a matrix with a row for each of the {count} fitted rows, but "
+                f"{factors} has shape {known.shape}."
+            )
+        images = None if data is None else read_like(fitted, data, header=header)
+        if images is not None and images.digest() != fitted.about["data"]:
+            raise DemixError(f"{model} was fitted to other data than {data}; give the same data.")
+        shown: dict[str, Any] = {"data": images}
+        if known is not None:
+            shown |= {
+                "factors": check_matrix(known.array(), "factors"),
+                "factor_names": known.names,
+            }
+        print_lines(f"Wrote {write_fit_page(model, folder, **shown)}")

@@ -49,8 +49,9 @@ def transform(
     what, advice = f"Encoding {block} rows at a time", "take a machine with more"
     check_memory(encoding_bytes(encoder, block), what, advice)
     # Last: what came while rows were read stays.
-    claim_file(out, "--out", suffix=".npy", start=ARRAY, inputs=[model, data], overwrite=overwrite)
+    inputs = [model, data]
     with (
+        claim_file(out, "--out", suffix=".npy", start=ARRAY, inputs=inputs, overwrite=overwrite),
         new_array(out, (len(rows), encoder.space.dim)) as latents,
         counting_bar(console(errors=True)) as count,
     ):

@@ -1,5 +1,6 @@
 """Images of any origin, and a folder of images as rows ``(N, C, H, W)``."""
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -78,6 +79,13 @@ class ImageRows(Rows):
         self.shape = (len(self._paths), len(mode), height, width)
         self.dtype = np.dtype(np.float32)
         self.source, self.stamp = folder, self.now()
+        for first, other in zip(self._paths, sorted(self._paths, key=_counted), strict=True):
+            if first != other:
+                self.doubt = (
+                    f"Images in {folder} are sorted by name, {first.name} before {other.name}, "
+                    "which may not be their order in time; write their numbers with leading zeros."
+                )
+                break
 
     def __getitem__(self, index: slice | np.ndarray) -> np.ndarray:
         numbers = np.arange(len(self._paths))[index]
@@ -105,6 +113,11 @@ class ImageRows(Rows):
                 f"Expected images of one size, {first} as {self._paths[0].name}, but {path} is "
                 f"{other}; convert or remove it."
             )
+
+
+def _counted(path: Path) -> list[str | int]:
+    """Return the parts of a name, numbers as such."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path.name)]
 
 
 def _format(path: Path) -> tuple[str, int, int]:

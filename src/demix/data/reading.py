@@ -68,8 +68,9 @@ def read_data(
         raise DemixError(f"A key chooses from an .npz or .zarr file, but {path} is neither.")
     if columns is not None and kind not in _TABLES:
         raise DemixError(f"Columns are chosen from a .csv or .parquet file; {path} is neither.")
-    if columns is not None and len(columns) == 0:
-        raise DemixError(f"Expected at least one column of {path} to be chosen, but got none.")
+    if columns is not None and len({str(c).strip() for c in columns}) < max(1, len(columns)):
+        got = ", ".join(map(str, columns)) or "none"
+        raise DemixError(f"Expected one or more different columns of {path}, but got {got}.")
     rows: Rows
     names: tuple[str, ...] | None = None
     if kind == "folder":

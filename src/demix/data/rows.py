@@ -31,6 +31,8 @@ class Rows(ABC):
     source: str | Path
     stamp: object = None
     """What :meth:`now` returned when the rows were opened."""
+    doubt: str | None = None
+    """Why their order may not be that of time."""
 
     @abstractmethod
     def __getitem__(self, index: slice | np.ndarray) -> np.ndarray:
@@ -65,7 +67,7 @@ class PickedRows(Rows):
         self._rows, self._index, self._columns = rows, index, columns
         length = rows.shape[0] if index is None else len(index)
         width = rows.shape[1:] if columns is None else (len(columns),)
-        self.shape, self.dtype = (length, *width), rows.dtype
+        self.shape, self.dtype, self.doubt = (length, *width), rows.dtype, rows.doubt
 
     def __getitem__(self, index: slice | np.ndarray) -> np.ndarray:
         picked = self._rows[index if self._index is None else self._index[index]]

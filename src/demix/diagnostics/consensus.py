@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import torch
 from sklearn.base import clone
 
 from demix._support.errors import DemixError, DemixWarning
-from demix._support.files import new_array
+from demix._support.files import claiming, new_array
 from demix._support.outputs import ARRAY, refuse_other
 from demix._support.validation import check_seed
 from demix.data.checks import check_data
@@ -118,22 +118,22 @@ def consensus(
     check_data(rows)
     parts, fit_data, targets = divided(estimator, rows, y, positives, held_out, seeds[0])
     shape = (len(rows), space.dim)
-    _check_output(out, shape)
-    folder = None if checkpoint is None else Path(checkpoint)
-    for number, model in enumerate(runs):
-        _fit(model, number, fit_data, targets, callback, folder)
-    allowed = chosen or weakest([identified(model.setting()) for model in runs])
-    align, test = (rows.only(part) for part in (parts.align, parts.test))
-    encoders = [model.encoder_ for model in runs]
-    to_align, to_test = _encoded(encoders, align), _encoded(encoders, test)
-    maps = common_maps(to_align, allowed)
-    found = stability(
-        to_align, to_test, parts.blocks, allowed, in_time=parts.in_time, seed=seeds[0]
-    )
-    fresh = [_untrained(f, seed) for f, seed in zip(encoders, seeds, strict=True)]
-    untrained = mean_stability(_encoded(fresh, align), _encoded(fresh, test), allowed)
-    with _output(out, shape) as place:
-        latents = write_consensus(runs, maps, allowed, rows, place)
+    with _claimed(out, shape):
+        folder = None if checkpoint is None else Path(checkpoint)
+        for number, model in enumerate(runs):
+            _fit(model, number, fit_data, targets, callback, folder)
+        allowed = chosen or weakest([identified(model.setting()) for model in runs])
+        align, test = (rows.only(part) for part in (parts.align, parts.test))
+        encoders = [model.encoder_ for model in runs]
+        to_align, to_test = _encoded(encoders, align), _encoded(encoders, test)
+        maps = common_maps(to_align, allowed)
+        found = stability(
+            to_align, to_test, parts.blocks, allowed, in_time=parts.in_time, seed=seeds[0]
+        )
+        fresh = [_untrained(f, seed) for f, seed in zip(encoders, seeds, strict=True)]
+        untrained = mean_stability(_encoded(fresh, align), _encoded(fresh, test), allowed)
+        with _output(out, shape) as place:
+            latents = write_consensus(runs, maps, allowed, rows, place)
     stable, sentence = verdict(found, [model.gain_ for model in runs], allowed.words, untrained)
     return Consensus(
         **vars(found),
@@ -207,13 +207,17 @@ def _untrained(encoder: Encoder, seed: int) -> Encoder:
     return deepcopy(encoder).initialise(torch.Generator(device).manual_seed(seed))
 
 
-def _check_output(out: Any, shape: tuple[int, int]) -> None:
-    """Raise if latents cannot be written to ``out``, before anything is trained."""
+@contextmanager
+def _claimed(out: Any, shape: tuple[int, int]) -> Iterator[None]:
+    """Claim the file of latents, if there is one; raise if they cannot be written to ``out``."""
     if isinstance(out, str | Path):
         if Path(out).suffix != ".npy" or not Path(out).parent.is_dir():
             raise DemixError(f"out must name an .npy file in an existing folder, but got {out}.")
-        refuse_other(Path(out), ARRAY)
-    elif out is not None and (
+        with claiming(Path(out)):
+            refuse_other(Path(out), ARRAY)
+            yield
+        return
+    if out is not None and (
         not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != np.float32
     ):
         got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
@@ -221,11 +225,11 @@ def _check_output(out: Any, shape: tuple[int, int]) -> None:
             f"out must be the path of an .npy file or an array of float32 of shape {shape}, but "
             f"got {got}."
         )
+    yield
 
 
 def _output(out: Any, shape: tuple[int, int]) -> AbstractContextManager[np.ndarray]:
     """Return the place for latents: memory, the array that was given, or a new ``.npy`` file."""
     if isinstance(out, str | Path):
-        _check_output(out, shape)  # another file may have come meanwhile
         return new_array(out, shape)
     return nullcontext(np.empty(shape, dtype=np.float32) if out is None else out)

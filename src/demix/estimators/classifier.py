@@ -151,9 +151,18 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
             raise DemixError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        # Among words, an array would make a word of what is missing.
+        given = np.asarray(y, dtype=object).ravel() if isinstance(y, list | tuple) else y
         y = column_or_1d(as_numpy(y, "labels"), warn=True)
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y")
+        elif y.dtype.kind in "OU":
+            for row, label in enumerate(given):
+                if not isinstance(label, str) and str(label) in ("None", "nan", "<NA>", "NaT"):
+                    raise DemixError(
+                        f"Expected a label for each row, but that of row {row} is missing "
+                        f"({label}); leave such rows out."
+                    )
         check_classification_targets(y)
         check_consistent_length(range(len(data)), y)
         if reset:

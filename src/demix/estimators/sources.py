@@ -17,7 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, warn
 from demix.data.data import Data
 
 Part = Literal["train", "validation", "test"]
@@ -120,6 +120,8 @@ class LagPairs(Source[DrawnPairs]):
                 f"Lags up to {high} with time held out take at least {3 * (high + 2)} rows, but "
                 f"{data.source} has n_samples={len(data)}; use smaller lags or more rows."
             )
+        if data.rows.doubt is not None:
+            warn(data.rows.doubt)
         edges = np.linspace(0, len(data), count + 1).astype(np.int64)
         place = three_parts(count, share, np.random.default_rng(seed))
         self._ends = torch.from_numpy(edges[1:])

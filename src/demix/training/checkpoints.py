@@ -91,7 +91,7 @@ class Checkpoints:
 
     def _refuse_others(self) -> None:
         for file in checkpoint_files(self.path) if self.path is not None else ():
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, NotADirectoryError):
                 check_own(file.lstat(), file)
             if file.is_file() and not is_checkpoint(file):
                 raise DemixError(

@@ -116,13 +116,17 @@ def test_a_portal_costs_nothing_of_what_came(server, part, length, answer, reque
     goes_on(server, part)
 
 
-def test_a_file_that_appears_meanwhile_is_left_alone(server, tmp_path):
+def test_a_file_that_appears_meanwhile_is_left_alone(server, tmp_path, monkeypatch):
+    # Whatever was seen of it a moment before.
+    seen = os.path.lexists
+    monkeypatch.setattr(os.path, "lexists", lambda path: seen(path) and path != tmp_path / NAME)
+
     def answer(out: BufferedIOBase) -> None:
         (tmp_path / NAME).write_text("of the user")
         says("200 OK", f"Content-Length: {len(DATA)}", body=DATA)(out)
 
     server.scripts = [answer]
-    assert "has appeared meanwhile" in refusal(server, tmp_path)
+    assert "written meanwhile" in refusal(server, tmp_path)
     assert (tmp_path / NAME).read_text() == "of the user"
 
 

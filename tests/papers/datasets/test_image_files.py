@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tarfile
+import tracemalloc
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -90,3 +93,18 @@ def test_what_holds_no_images_is_refused(tmp_path):
     assert f"{path} cannot be read as one" in refusal(path)
     with pytest.raises(DemixError, match="at least 1 pixel"):
         open_images(path, side=0)
+
+
+def test_members_without_content_take_no_memory(tmp_path):
+    path = tmp_path / "i.tar.gz"
+    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
+        for number in range(20_000):
+            archive.addfile(tarfile.TarInfo(f"{number}"))
+            archive.members.clear()
+        archive.addfile(tarfile.TarInfo("1.png"))
+    tracemalloc.start()
+    try:
+        assert open_images(path).names == ("1.png",)
+        assert tracemalloc.get_traced_memory()[1] < 2**21
+    finally:
+        tracemalloc.stop()

@@ -17,6 +17,7 @@ import pytest
 from demix import DemixError, DemixWarning
 from demix.papers import ImageNetX
 from demix.papers.experiments import experiment_named
+from demix.papers.reizinger2024.photographs import open_photographs
 from demix.papers.runner.reproduce import reproduce
 from demix.papers.runner.scales import scale_named
 from pictures import annotation, averages, picture, write_lines, write_tar
@@ -243,3 +244,13 @@ def test_a_part_of_the_real_photographs(tmp_path):
     # 84 % of all images; with so few that a deviation is 4 %, some 68 %.
     assert found[17, "trained"]["accuracy"] > 0.55
     assert json.loads((tmp_path / "o" / "results.json").read_text(encoding="utf-8")) == records
+
+
+def test_features_that_come_while_images_are_encoded_stay(folder, tmp_path):
+    names = ("m.onnx", "images.tar", "annotations.jsonl")
+    images, theirs = open_photographs([folder / name for name in names]), tmp_path / "trained.npy"
+    with pytest.raises(DemixError, match="a file that was written meanwhile"):
+        images.encoded(tmp_path, lambda *_: theirs.write_bytes(b"precious"))
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {
+        theirs.name: b"precious"
+    }

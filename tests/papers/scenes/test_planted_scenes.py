@@ -80,7 +80,9 @@ def test_a_link_that_takes_the_place_of_images_meanwhile_is_not_written_through(
     (out / "images.npy").unlink()
     (out / "images.npy").symlink_to(thesis)
     with pytest.raises(DemixError, match="is a link"):
-        fill(out / "images.npy", ORDER.shape, 0, np.ones((1, 8, 8, 3), dtype=np.uint8))
+        fill(
+            out / "images.npy", ORDER.shape, 0, np.ones((1, 8, 8, 3), dtype=np.uint8), os.stat(out)
+        )
     with pytest.raises(DemixError, match="is a link"):
         allocate(out / "images.npy", ORDER.shape)
     assert thesis.read_bytes() == before
@@ -90,7 +92,9 @@ def test_an_array_that_takes_the_place_of_images_meanwhile_stays(out):
     np.save(out / "images.npy", np.ones((100, 3)))
     before = (out / "images.npy").read_bytes()
     with pytest.raises(DemixError, match=r"images\.npy holds something else"):
-        fill(out / "images.npy", ORDER.shape, 0, np.ones((1, 8, 8, 3), dtype=np.uint8))
+        fill(
+            out / "images.npy", ORDER.shape, 0, np.ones((1, 8, 8, 3), dtype=np.uint8), os.stat(out)
+        )
     assert (out / "images.npy").read_bytes() == before
 
 
@@ -260,3 +264,16 @@ def test_latents_without_a_checksum_are_refused(whole, tmp_path):
     edit(folder, lambda about: about["sha256"]["latents"].clear())
     with pytest.raises(DemixError, match="do not match their checksums"):
         open_rendered(folder, verify=True)
+
+
+def test_an_array_of_the_same_kind_that_is_moved_there_meanwhile_stays(tmp_path):
+    theirs = np.ones(ORDER.shape, dtype=np.uint8)
+    np.save(tmp_path / "theirs.npy", theirs)
+
+    def meanwhile(done: int) -> None:
+        if not done:
+            (tmp_path / "theirs.npy").replace(tmp_path / "out" / "images.npy")
+
+    with pytest.raises(DemixError, match=r"images\.npy holds something else"):
+        render_folder(ORDER, tmp_path / "out", jobs=1, callback=meanwhile)
+    assert (np.load(tmp_path / "out" / "images.npy") == theirs).all()

@@ -47,8 +47,8 @@ def render(
         raise DemixError("Nothing to render to: give --out DIR, --preview FILE.png, or both.")
     order.check()
     if preview is not None:
-        claim_file(preview, "--preview", suffix=".png", start=b"\x89PNG", overwrite=overwrite)
-        print_lines(f"Wrote {write_preview(order.scene, preview)}")
+        with claim_file(preview, "--preview", suffix=".png", start=b"\x89PNG", overwrite=overwrite):
+            print_lines(f"Wrote {write_preview(order.scene, preview)}")
     if out is None:
         return
     bar = training_bar(console(errors=True))

@@ -25,6 +25,16 @@ class _Member(tarfile.TarInfo):
         return found
 
 
+class _Archive(tarfile.TarFile):
+    """An archive that is gone through and keeps no headers, of which there may be millions."""
+
+    members: list[tarfile.TarInfo]
+
+    def next(self) -> tarfile.TarInfo | None:
+        self.members.clear()
+        return super().next()
+
+
 def open_tar(path: Path) -> tarfile.TarFile:
     """Open an archive, compressed or not, whose headers take little memory."""
-    return tarfile.open(path, tarinfo=_Member)
+    return _Archive.open(path, tarinfo=_Member)

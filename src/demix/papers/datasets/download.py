@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from demix._support.errors import DemixError, need, reason, shortened, warn
-from demix._support.files import open_regular, refused
+from demix._support.files import open_regular, put_new, refused
 from demix._support.locks import lock_folder
 from demix._support.outputs import tidied
 from demix.papers.datasets.factor_images import Progress
@@ -113,9 +112,7 @@ def _fetch(
             os.fsync(came.fileno())
             right = _matches(came, checksum)
         if right:
-            if os.path.lexists(target):
-                raise FileExistsError(errno.EEXIST, f"{target} has appeared meanwhile")
-            part.path.replace(target)
+            put_new(part.path, target)
         if right or total is not None:
             part.remove()
     except (requests.RequestException, BrokenAnswer) as error:

@@ -156,9 +156,9 @@ def open_images(path: str | Path, *, side: int = 224) -> ImageFiles:
     return ImageFiles(path, members, side)
 
 
-def _listed(path: Path) -> list[str]:
+def _listed(path: Path) -> Iterator[str]:
     with _archive(path) as archive:
-        return [member.name for member in archive if member.isreg()]
+        yield from (member.name for member in archive if member.isreg())
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from demix._support.errors import DemixError, listed, warn
-from demix._support.files import file_digest, is_temporary, write_atomic
+from demix._support.files import claiming, file_digest, is_temporary, refuse_new, write_atomic
 from demix._support.outputs import check_folder, read_marker
 from demix.data.names import match_rows
 from demix.papers.datasets.annotations import class_labels, imagenet_x
@@ -98,13 +98,16 @@ class Photographs:
             )
         for model in self.models:
             kept = folder / f"{model}.npy"
-            if not kept.exists():
+            with claiming(folder):
+                if kept.exists():
+                    continue
                 begun = time.process_time()  # other programs do not lengthen it
                 found = self._features(model, folder, reading)
                 seconds = {model: round(time.process_time() - begun, 1)}
                 about = about | origin | {"seconds": about.get("seconds", {}) | seconds}
                 if model == "trained" and self.encoder == "EfficientNet-Lite0":
                     about["top1"] = self._top1(found)
+                refuse_new(kept)
                 write_atomic(folder / _ABOUT, json.dumps(about, indent=1) + "\n")
                 write_features(found, kept)
         return AnnotatedFeatures(folder, self._annotations)

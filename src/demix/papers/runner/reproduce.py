@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from demix._support.errors import DemixError, reason
-from demix._support.files import write_atomic
+from demix._support.files import claiming, write_atomic
 from demix._support.locks import lock_folder
 from demix._support.memory import check_memory
 from demix._support.outputs import PAGE, claim_folder, refuse_other
@@ -29,6 +29,7 @@ from demix.report.static import FIGURE_MARK
 
 # What the smallest job takes besides the weights: scores, and libraries that it is first to use.
 _LIBRARIES = 150 << 20
+_TABLES = ("table.md", "table.html", "figure.svg", "figure.png")
 
 
 def reproduce(
@@ -75,7 +76,8 @@ def reproduce(
         return []
     # Some libraries end the process if there is nothing left for their own buffers.
     check_memory(_LIBRARIES, "Running jobs", "free some, or raise the limit")
-    with lock_folder(claim_folder(out, FILE)):
+    folder = claim_folder(out, FILE)
+    with lock_folder(folder), claiming(*(folder / name for name in (FILE, *_TABLES))):
         # Not before: another run may add records until it gives the lock up.
         store = Store(out, experiment, scale)
         digests = {row.number: row.digest(inputs) for row in chosen}
@@ -238,10 +240,8 @@ def write_tables(experiment: Experiment, records: Records, folder: Path) -> None
     """
     refuse_other(folder / "table.html", PAGE)
     refuse_other(folder / "table.md", f"# {experiment.title}".encode())
-    # Figures of earlier versions have no mark, but come with a page.
-    page = (folder / "table.html").exists()
-    for name, start in (("figure.svg", b"<svg"), ("figure.png", b"\x89PNG")):
-        refuse_other(folder / name, start if page else FIGURE_MARK)
+    for name in _TABLES[2:]:
+        refuse_other(folder / name, FIGURE_MARK)
     try:
         if records:
             _write(experiment, records, folder)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from demix._support.errors import DemixError
-from demix._support.files import file_digest, open_own, open_regular
+from demix._support.files import file_digest, open_own, open_regular, refuse_new
 from demix._support.outputs import read_marker
 from demix.papers.scenes.order import Order, shard_rows
 
@@ -24,12 +24,17 @@ META = "meta.json"
 _TRIED = 8
 
 
-def allocate(file: Path, shape: tuple[int, ...]) -> None:
-    """Make an ``.npy`` file of zeros, or set header and size of one right; it keeps its rows."""
+def allocate(file: Path, shape: tuple[int, ...]) -> os.stat_result:
+    """Make an ``.npy`` file of zeros, or set header and size of one right; it keeps its rows.
+
+    What is returned tells it from others of its name.
+    """
     header = _header(shape)
+    refuse_new(file)
     with os.fdopen(open_own(file, os.O_CREAT), "r+b") as begun:
         begun.write(header)
         begun.truncate(len(header) + math.prod(shape))
+        return os.fstat(begun.fileno())
 
 
 def check_ours(file: Path, shape: tuple[int, ...], kind: str, row: Callable[[int], bytes]) -> None:
@@ -87,12 +92,16 @@ def read(file: Path, shape: tuple[int, ...], first: int, last: int) -> bytes:
         return b""
 
 
-def fill(file: Path, shape: tuple[int, ...], first: int, rows: np.ndarray) -> None:
-    """Write rows of bytes into an allocated file, and wait until they are on the disk."""
+def fill(
+    file: Path, shape: tuple[int, ...], first: int, rows: np.ndarray, made: os.stat_result
+) -> None:
+    """Write rows of bytes into the file that was allocated, and wait until they are on the disk."""
     # Not through a memory map: on a full disk, that ends the process without a word.
     with os.fdopen(open_own(file, 0), "r+b") as opened:
         header = _header(shape)
-        if opened.read(len(header)) != header:  # it was put there meanwhile
+        # Another may have been put there meanwhile.
+        same = os.path.samestat(os.fstat(opened.fileno()), made)
+        if not same or opened.read(len(header)) != header:
             raise _something_else(file)
         opened.seek(first * rows[0].size, os.SEEK_CUR)
         opened.write(np.ascontiguousarray(rows).data)

@@ -14,7 +14,7 @@ import numpy as np
 
 from demix import __version__
 from demix._support.errors import DemixError, shortened, warn
-from demix._support.files import FULL, is_os_error, write_atomic
+from demix._support.files import FULL, claiming, is_os_error, write_atomic
 from demix._support.locks import lock_folder
 from demix._support.outputs import claim_folder
 from demix._support.provenance import cores, provenance
@@ -86,7 +86,7 @@ def render_folder(
     check_processes(order, len(scene_named(order.scene).latents), jobs or cores())
     claim_folder(path, META, command=_COMMAND)
     origin = {"command": command, **provenance("embreex", "bpy")}
-    with lock_folder(path):
+    with lock_folder(path), claiming(path):
         _render(path, order, jobs, origin, callback or (lambda done: None))
     return path
 
@@ -116,10 +116,9 @@ def _render(
         _write_meta(path, order, sums, origin)  # first: it says whose folder this is
         for name, raw in files.items():
             write_atomic(path / name, raw)
-        for name in order.files.values():
-            allocate(path / f"{name}.npy", order.shape)
+        empty = [allocate(path / f"{name}.npy", order.shape) for name in order.files.values()]
         callback(done)
-        with closing(rendered(path, order, [parts[k] for k in todo], jobs)) as made:
+        with closing(rendered(path, order, empty, [parts[k] for k in todo], jobs)) as made:
             for place, found in zip(todo, made, strict=True):
                 sums.shards[place : place + 1] = [found]
                 done = sums.count(order)

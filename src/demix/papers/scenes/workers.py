@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Generator, Sequence
 from functools import cache, partial
@@ -19,12 +20,17 @@ from demix.papers.workers.executors import Workers
 
 
 def rendered(
-    folder: Path, order: Order, todo: Sequence[range], jobs: int | None
+    folder: Path,
+    order: Order,
+    made: Sequence[os.stat_result],
+    todo: Sequence[range],
+    jobs: int | None,
 ) -> Generator[str, None, None]:
-    """Render shards and yield, in their order, the checksum of each; threads fill no cores."""
+    """Render shards into files ``made`` for them; yield, in their order, the checksum of each."""
+    # Not by threads, which fill no cores.
     # Blender fills the cores by itself.
     jobs = min(1 if order.engine == "blender" else jobs or cores(), len(todo))
-    render = partial(_render, folder, order)
+    render = partial(_render, folder, order, made)
     if jobs <= 1:
         yield from map(render, todo)
         return
@@ -33,12 +39,12 @@ def rendered(
         yield from workers.map(render, todo)
 
 
-def _render(folder: Path, order: Order, rows: range) -> str:
+def _render(folder: Path, order: Order, made: Sequence[os.stat_result], rows: range) -> str:
     written = []
-    for latents, images in order.files.items():
+    for (latents, images), empty in zip(order.files.items(), made, strict=True):
         z = np.load(folder / f"{latents}.npy", mmap_mode="r")[rows.start : rows.stop]
         drawn = np.stack([image_of(order, row) for row in z])
-        fill(folder / f"{images}.npy", order.shape, rows.start, drawn)
+        fill(folder / f"{images}.npy", order.shape, rows.start, drawn, empty)
         written.append(np.ascontiguousarray(drawn).data)
     return checksum(*written)
 
