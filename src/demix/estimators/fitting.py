@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from demix._support.process_group.group import Ranks
 from demix._support.validation import seed_apart
 from demix.encoders.encoder import Encoder
 from demix.estimators.gain import Gain, Prediction, fitted_sharpness, held_out_gain, mean_loss
@@ -120,6 +121,7 @@ def fit_encoder(
     kept = State(encoder, cast(Objective[Any], objective), [], {})
     generator = torch.Generator(device).manual_seed(seed_apart(seed, _START_STREAM))
     begun = checkpoint is not None and any(f.exists() for f in checkpoint_files(checkpoint))
+    begun = Ranks.current().broadcast(begun)
     for done in range(0, before or 1, max(tries, 1)) if fresh and not begun else ():
         encoder.initialise(generator)
         objective.initialise(generator)
