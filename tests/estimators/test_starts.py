@@ -40,6 +40,19 @@ def test_the_linear_start_is_the_slowest_directions(hidden):
     assert explained(encoder(rows).detach().numpy(), slow) > 0.99 > before + 0.1
 
 
+@pytest.mark.parametrize("body", [{}, {"residual": False, "batch_norm": True}])
+def test_nothing_of_a_training_is_left_after_another_start(body):
+    encoder = Encoder(2, Real(2), hidden=(16, 16), **body)
+
+    def started() -> list[torch.Tensor]:
+        encoder.initialise(torch.Generator().manual_seed(0))
+        return [value.clone() for value in encoder.state_dict().values()]
+
+    first = started()
+    train(encoder, sphere_pairs().sample, InfoNCE(), Recipe(steps=5, batch=32, whiten=False))
+    assert all(map(torch.equal, started(), first))
+
+
 def test_partners_of_labels_share_their_class_and_differ():
     labels = torch.tensor([0, 1, 0, 2, 1, 0])
     first, second = DrawnLabels(torch.arange(6.0)[:, None], labels).partners()

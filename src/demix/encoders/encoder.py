@@ -88,11 +88,16 @@ class Encoder(nn.Module):
             shape, self.body = image_body(body, dim_in, space.dim)
             self.settings = {"dim_in": list(shape), "body": body}
             self.whitening = ChannelScaling(shape)
-        self.log_scale = nn.Parameter(torch.full((space.scale_size,), math.log(scale)))
+        self._start = math.log(scale)
+        self.log_scale = nn.Parameter(torch.full((space.scale_size,), self._start))
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator | None = None) -> "Encoder":
-        """Draw Kaiming weights with zero biases; layers with a skip start at zero."""
+        """Draw Kaiming weights with zero biases; layers with a skip start at zero.
+
+        The size of the space and norms over batches start anew, too.
+        """
+        self.log_scale.fill_(self._start)
         if self.settings["body"] != "mlp":
             initialise_images(self.body, generator)
             return self
@@ -102,6 +107,9 @@ class Encoder(nn.Module):
             gain = inner if 0 < i < len(linear) - 1 else 1.0
             layer.weight.normal_(0, gain / math.sqrt(layer.in_features), generator=generator)
             layer.bias.zero_()
+        for norm in self.body:
+            if isinstance(norm, nn.BatchNorm1d):
+                norm.reset_parameters()
         return self
 
     @torch.no_grad()
