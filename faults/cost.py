@@ -20,8 +20,8 @@ from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
 from demix.losses.classification import InstanceDiscrimination
 from demix.losses.pairs import InfoNCE
+from demix.papers import Labelled
 from demix.papers.pages.table import table_markdown
-from demix.processes.clusters import Labelled
 from demix.processes.mixing import LeakyMixing
 from demix.processes.process import Process
 from demix.spaces.kinds import Sphere

@@ -13,10 +13,9 @@ from demix import (
     Classification,
     DemixError,
     DemixWarning,
-    GeneralizedContrastive,
     InstanceDiscrimination,
-    TimeContrastive,
 )
+from demix.papers import GeneralizedContrastive, TimeContrastive
 
 FEATURES, LABELS = uniform(0, 40, 4).float(), torch.arange(40) * 7 % 9
 

@@ -10,7 +10,6 @@ import torch
 from dense_objectives import dense_contrast
 
 from demix import (
-    AlignmentUniformity,
     Box,
     DemixError,
     Encoder,
@@ -21,6 +20,7 @@ from demix import (
     Process,
     Uniform,
 )
+from demix.papers import AlignmentUniformity
 from demix.papers.runner.original import LatentMSE
 
 BOX = Box(3)

@@ -13,21 +13,18 @@ from dense_objectives import SIMILARITIES, assert_same, dense_contrast, dense_si
 from torch import Tensor, nn
 
 from demix import (
-    AlignmentUniformity,
     Box,
     Classification,
     Encoder,
-    GeneralizedContrastive,
     InfoNCE,
     InstanceDiscrimination,
     Pairs,
     Real,
     Space,
     Sphere,
-    TimeContrastive,
 )
+from demix.papers import AlignmentUniformity, GeneralizedContrastive, Labelled, TimeContrastive
 from demix.papers.runner.original import LatentMSE
-from demix.processes.clusters import Labelled
 
 pytestmark = pytest.mark.usefixtures("engine")
 

@@ -9,7 +9,7 @@ import torch
 from scipy import optimize, special
 
 from demix.diagnostics.check import Check, judge
-from demix.processes.clusters import diversity_rank
+from demix.theory.ranks import diversity_rank
 
 _DRAWS = 20
 # Samples that the share of false labels is estimated from.

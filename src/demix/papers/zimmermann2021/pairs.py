@@ -15,7 +15,7 @@ from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
 from demix.losses.contrast import contrast
 from demix.losses.objective import Objective
-from demix.losses.pairs import AlignmentUniformity, InfoNCE
+from demix.losses.pairs import InfoNCE
 from demix.losses.similarities import SimilarityName
 from demix.metrics.correlation import mean_correlation
 from demix.metrics.regression import affine_r2
@@ -26,6 +26,7 @@ from demix.papers.runner.original import LatentMSE, paper_encoder, plain_adam
 from demix.papers.runner.run import EVALUATED, UNTRAINED, Run, held_out, trained_facts
 from demix.papers.runner.scales import Scale, scale_named
 from demix.papers.runner.score_rows import ScoreRow
+from demix.papers.zimmermann2021.alignment import AlignmentUniformity
 from demix.processes.mixing import LeakyMixing
 from demix.processes.process import Pairs, Process
 from demix.report.blocks import Figure
@@ -57,7 +58,7 @@ class Laptop:
 class PairRow(ScoreRow):
     """A process of pairs and a model of it: ``"unsupervised"``, ``"supervised"``, ``"identity"``.
 
-    ``limit`` chooses :class:`demix.AlignmentUniformity` over :class:`demix.InfoNCE`, for pairs
+    ``limit`` chooses :class:`AlignmentUniformity` over :class:`demix.InfoNCE`, for pairs
     that carry more information than a batch can distinguish. ``paper`` holds the figure of the
     experiment's score for each model.
     """

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from demix import Box, Laplace, Sphere, VonMisesFisher, contrast
-from demix.losses.pairs import alignment, uniformity
+from demix.papers.zimmermann2021.alignment import alignment, uniformity
 
 
 def dense_alignment(q: Tensor, k: Tensor, similarity: Any, temperature: Any) -> Tensor:
