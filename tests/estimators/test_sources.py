@@ -9,11 +9,12 @@ import torch
 from demix import DemixError
 from demix.data.data import as_data
 from demix.estimators.fitting import taken
-from demix.estimators.label_sources import InstanceRows, LabelledRows
 from demix.estimators.sources import (
     PARTS,
     AugmentedPairs,
     GivenPairs,
+    InstanceRows,
+    LabelledRows,
     LagPairs,
     pick,
     thin,

@@ -22,7 +22,7 @@ def compare(
     from demix.cli.claims import claimed
     from demix.cli.console import print_lines
     from demix.cli.models import latents_of, open_fit
-    from demix.estimators.facts import facts_in_words
+    from demix.estimators.models import facts_in_words
     from demix.report.compare import agreement_of, compare_page
     from demix.report.page import write_page
 

@@ -30,11 +30,11 @@ def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bo
     if o.labels is not None:
         labels = read_labels(o.labels).as_given()
         _check_count(data, o.labels, len(labels), "labels")
-        from demix.estimators.classifier import ClassifierDemixer
+        from demix.estimators.classification import ClassifierDemixer
 
         demixer, targets = ClassifierDemixer(**common), {"y": labels}
     elif o.instances:
-        from demix.estimators.instance import InstanceDemixer
+        from demix.estimators.classification import InstanceDemixer
 
         demixer = InstanceDemixer(**common)
     else:

@@ -140,19 +140,8 @@ def judge(
     bad: str,
     details: dict[str, Any] | None = None,
 ) -> Check:
-    """Return a check that compares a statistic with chance and with the error of learning.
-
-    It passes up to the 95 % quantile of its null plus its margin, and fails from another margin
-    on: by chance alone every model that was learnt from finite data would fail.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.diagnostics.check import judge
-    >>> words = {"unit": "bits", "good": "is fine", "bad": "is not"}
-    >>> [judge("balance", s, np.zeros(9), **words).verdict for s in (0.05, 0.15, 0.3)]
-    ['pass', 'warn', 'fail']
-    """
+    """Compare a statistic with chance and the error of learning; twice its margin fails."""
+    # By chance alone every model that was learnt from finite data would fail.
     margin = MARGINS.get(name, 0.0)
     null, statistic = np.asarray(null), float(statistic)
     found = Check(name, "pass", statistic, null, margin, unit, good, details or {})

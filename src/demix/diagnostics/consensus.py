@@ -20,9 +20,8 @@ from demix._support.validation import check_seed
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
 from demix.diagnostics.consensus_result import Consensus, verdict, write_consensus
-from demix.diagnostics.maps import common_maps
+from demix.diagnostics.maps import common_maps, mean_stability, stability
 from demix.diagnostics.parts import divided
-from demix.diagnostics.stability import mean_stability, stability
 from demix.encoders.encoder import Encoder
 from demix.estimators.base import Demixer
 from demix.estimators.encoding import encoded

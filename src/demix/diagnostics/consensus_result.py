@@ -13,8 +13,7 @@ import torch
 
 from demix._support.errors import DemixError
 from demix.data.data import Data, as_data
-from demix.diagnostics.maps import Map, mean_of
-from demix.diagnostics.stability import Stability
+from demix.diagnostics.maps import Map, Stability, mean_of
 from demix.estimators.base import Demixer
 from demix.estimators.encoding import encoded
 from demix.estimators.gain import Gain
@@ -44,7 +43,7 @@ class Consensus(Stability):
         each dimension has mean 0 and variance 1 on the rows that aligned the runs. Unless the
         equivalence is a permutation, the dimensions that runs agree on most come first.
     stability, low, high, null, per_run : ndarray
-        As in :class:`demix.diagnostics.stability.Stability`.
+        As in :class:`demix.diagnostics.maps.Stability`.
     untrained : float
         The mean R² over dimensions of encoders with random weights: what the data alone agree on.
     stable : ndarray (n,) of bool
@@ -132,8 +131,7 @@ class Consensus(Stability):
             Entries of the provenance besides the data, versions and machine.
         """
         from demix._support.provenance import provenance as versions
-        from demix.estimators.facts import facts_in_words
-        from demix.estimators.models import facts_of
+        from demix.estimators.models import facts_in_words, facts_of
         from demix.report.consensus import consensus_page
         from demix.report.page import write_page
 

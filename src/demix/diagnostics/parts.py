@@ -21,17 +21,10 @@ _MOST = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Row numbers of disjoint parts, in ascending order.
+    """Rows that runs are fitted to, their maps, and that test them; disjoint, in ascending order.
 
-    Attributes
-    ----------
-    fit, align, test : Tensor (M,) of int64
-        Rows that the runs are fitted to, that the maps between them are fitted to, and that
-        measure how well they agree. The last two have at most 20 000 rows each.
-    blocks : ndarray (M,) of int64
-        The block of each test row; rows of different blocks count as independent.
-    in_time : bool
-        Whether rows are in time order, so that neighbours are alike.
+    Test rows of different ``blocks`` ``(M,)`` count as independent; ``in_time``, neighbours are
+    alike.
     """
 
     fit: Tensor
@@ -94,15 +87,7 @@ def _labels(y: Any, rows: int) -> np.ndarray:
 def time_parts(rows: int, share: float, high: int, least: int) -> Parts:
     """Hold out the end of a series; its stretches alternate between ``align`` and ``test``.
 
-    A stretch is at least four times as long as ``high``, the largest lag of positives. Of all
-    ``rows`` a ``share`` is held out; each held-out part needs ``least`` rows.
-
-    Examples
-    --------
-    >>> from demix.diagnostics.parts import time_parts
-    >>> parts = time_parts(1000, 0.2, 1, 10)
-    >>> len(parts.fit), parts.align[:5].tolist(), parts.test[:5].tolist()
-    (800, [800, 801, 802, 803, 808], [804, 805, 806, 807, 812])
+    A stretch is at least four times as long as ``high``, the largest lag of positives.
     """
     held = round(share * rows)
     # At least ten stretches, or the interval means nothing.
@@ -128,15 +113,7 @@ def row_parts(
 ) -> Parts:
     """Hold out rows at random: some of every class, and rows that pairs connect as a whole.
 
-    Labels are ``(N,)``, pairs ``(P, 2)``. If most rows are connected, they are split at random, and
-    pairs between two parts are lost.
-
-    Examples
-    --------
-    >>> from demix.diagnostics.parts import row_parts
-    >>> parts = row_parts(1000, 0.2, 10, seed=0)
-    >>> len(parts.fit), len(parts.align), len(parts.test)
-    (800, 100, 100)
+    If most rows are connected, they are split at random, and pairs between two parts are lost.
     """
     random = np.random.default_rng([seed, rows])
     unit = np.arange(rows)

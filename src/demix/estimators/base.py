@@ -158,8 +158,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         time_order : bool
             Whether the rows are in time order.
         """
-        from demix.estimators.facts import facts_in_words
-        from demix.estimators.models import facts_of
+        from demix.estimators.models import facts_in_words, facts_of
         from demix.report.fit import fit_page
         from demix.report.page import write_page
 

@@ -72,24 +72,12 @@ class Gain:
 
 
 class Prediction(NamedTuple):
-    """What a model says of a batch of held-out samples.
+    """What a model says of a batch of held-out samples."""
 
-    Attributes
-    ----------
-    log_p : Tensor (B, K)
-        The log-probability of every key or class.
-    own : Tensor (B,)
-        The key or class of each sample.
-    blocks : Tensor (B,)
-        The block of each sample, which lie together; different blocks count as independent.
-    guess : Tensor (K,) of float64
-        The log-probabilities of a guess.
-    """
-
-    log_p: Tensor
-    own: Tensor
-    blocks: Tensor
-    guess: Tensor
+    log_p: Tensor  # (B, K), the log-probability of every key or class
+    own: Tensor  # (B,), the key or class of each sample
+    blocks: Tensor  # (B,), which lie together; different ones count as independent
+    guess: Tensor  # (K,) of float64, the log-probabilities of a guess
 
     def information(self, sharpness: float) -> Tensor:
         """Return in nats what each sample says of the target of each ``(B, B)``."""
@@ -122,17 +110,6 @@ def fitted_sharpness(predictions: Sequence[Prediction]) -> float:
     The model's :math:`p(k | x)` becomes :math:`\propto p(k | x)^\beta g(k)^{1 - \beta}`, with the
     guess :math:`g`: temperature scaling (Guo et al. 2017) that ends in the guess. It is zero unless
     the samples carry information beyond doubt; a few of them always fit to some sharpness.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix.estimators.gain import Prediction, fitted_sharpness
-    >>> guess = torch.full((2,), 0.5, dtype=torch.float64).log()
-    >>> sure = torch.tensor([[0.999, 0.001]] * 80).log()
-    >>> labels = torch.tensor([0, 0, 0, 1] * 20)  # right in three of four cases
-    >>> beta = fitted_sharpness([Prediction(sure, labels, torch.arange(80), guess)])
-    >>> round(float((beta * sure[0]).softmax(dim=0)[0]), 3)
-    0.75
     """
     found = optimize.minimize_scalar(
         lambda beta: mean_loss(predictions, beta), bounds=(0, _SHARPEST), options={"xatol": 1e-4}
