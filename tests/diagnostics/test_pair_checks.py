@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from demix import Box, DemixError, GeneralizedNormal, Real, Sphere, checkup_pairs
-from demix.diagnostics.check import ADVICE, MARGINS, Check, judge
-from demix.diagnostics.checkup_result import conclude
+from demix.diagnostics.check import ADVICE, MARGINS, Check, conclude, judge
 from demix.diagnostics.pair_checks import pair_checks
 from demix.diagnostics.paired import paired, uniform
 from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher

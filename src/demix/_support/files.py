@@ -108,11 +108,9 @@ def changed(source: str | Path) -> DemixError:
 
 
 def write_atomic(path: str | Path, data: str | bytes, *, before: Path | None = None) -> Path:
-    """Write ``data`` to ``path``: afterwards there is the old file or the new one, never a mix.
-
-    Missing folders are made, and the data are on the disk when this returns. The old file goes to
-    ``before``, in the same folder; a crash in between leaves only that one.
-    """
+    """Write ``data`` to ``path``: afterwards there is the old file or the new one, never a mix."""
+    # Missing folders are made, and the data are on the disk when this returns. The old file goes to
+    # ``before``, in the same folder; a crash in between leaves only that one.
     path = Path(path)
     # Names of files may hold bytes that are no letters; they are written as \\udc80 and the like.
     raw = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
@@ -198,10 +196,8 @@ def is_temporary(file: Path) -> bool:
 
 @contextmanager
 def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
-    """Give a temporary file that replaces another one once it is complete.
-
-    What was put in its place meanwhile is somebody else's, and stays.
-    """
+    """Give a temporary file that replaces another one once it is complete."""
+    # What was put in its place meanwhile is somebody else's, and stays.
     # Not made of the name, which may be as long as names can be.
     temporary = path.with_name(f".demix-{platform.node()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     try:

@@ -41,7 +41,7 @@ def consensus(
     positives: Any = None,
     held_out: float = 0.25,
     equivalence: str | None = None,
-    out: str | Path | np.ndarray | None = None,
+    out: str | Path | None = None,
     callback: Callback | None = None,
     checkpoint: str | Path | None = None,
 ) -> Consensus:
@@ -55,7 +55,7 @@ def consensus(
 
     Agreement does not prove truth: all runs may share an error, and encoders agree on what
     dominates the data before they are trained (``untrained``). A consensus is called stable only if
-    the runs have learnt something, too.
+    the runs have learnt something, too. Memory is that of a fit and, without ``out``, of latents.
 
     Parameters
     ----------
@@ -76,23 +76,12 @@ def consensus(
     equivalence : str, optional
         ``"orthogonal"``, ``"permutation"``, ``"affine"`` or ``"linear"``; by default that of the
         theorem (:func:`demix.theory.setting.identified`), or affine where there is none.
-    out : path of an .npy file, or array (N, n) of float32, optional
+    out : path of an .npy file, optional
         Where to put the latents; an earlier file of them is replaced, any other one is refused.
     callback : callable, optional
         ``callback(run, step, steps, record)`` after every step; runs are counted from 0.
     checkpoint : path, optional
         A folder to keep the training of each run in; a run that is there is not trained again.
-
-    Returns
-    -------
-    Consensus
-        Latents, stability of each dimension, and a verdict.
-
-    Notes
-    -----
-    Latents are computed block by block and agreement on at most 40 000 rows, so that memory is
-    that of a fit, and of the latents if they are not written to a file. References are those of
-    :func:`demix.theory.setting.identified`.
 
     Examples
     --------
@@ -116,8 +105,7 @@ def consensus(
     rows = as_data(data)
     check_data(rows)
     parts, fit_data, targets = divided(estimator, rows, y, positives, held_out, seeds[0])
-    shape = (len(rows), space.dim)
-    _check_output(out, shape)
+    _check_output(out)
     folder = None if checkpoint is None else Path(checkpoint)
     for number, model in enumerate(runs):
         _fit(model, number, fit_data, targets, callback, folder)
@@ -131,7 +119,7 @@ def consensus(
     )
     fresh = [_untrained(f, seed) for f, seed in zip(encoders, seeds, strict=True)]
     untrained = mean_stability(_encoded(fresh, align), _encoded(fresh, test), allowed)
-    with _output(out, shape) as place:
+    with _output(out, (len(rows), space.dim)) as place:
         latents = write_consensus(runs, maps, allowed, rows, place)
     stable, sentence = verdict(found, [model.gain_ for model in runs], allowed.words, untrained)
     return Consensus(
@@ -206,25 +194,18 @@ def _untrained(encoder: Encoder, seed: int) -> Encoder:
     return deepcopy(encoder).initialise(torch.Generator(device).manual_seed(seed))
 
 
-def _check_output(out: Any, shape: tuple[int, int]) -> None:
+def _check_output(out: Any) -> None:
     """Raise if latents cannot be written to ``out``, before anything is trained."""
-    if isinstance(out, str | Path):
-        if Path(out).suffix != ".npy" or not Path(out).parent.is_dir():
-            raise DemixError(f"out must name an .npy file in an existing folder, but got {out}.")
-        refuse_other(Path(out), ARRAY)
-    elif out is not None and (
-        not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != np.float32
-    ):
-        got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-        raise DemixError(
-            f"out must be the path of an .npy file or an array of float32 of shape {shape}, but "
-            f"got {got}."
-        )
+    if out is None:
+        return
+    if not isinstance(out, str | Path):
+        raise DemixError(f"out must be the path of an .npy file, but got {type(out).__name__}.")
+    if Path(out).suffix != ".npy" or not Path(out).parent.is_dir():
+        raise DemixError(f"out must name an .npy file in an existing folder, but got {out}.")
+    refuse_other(Path(out), ARRAY)
 
 
-def _output(out: Any, shape: tuple[int, int]) -> AbstractContextManager[np.ndarray]:
-    """Return the place for latents: memory, the array that was given, or a new ``.npy`` file."""
-    if isinstance(out, str | Path):
-        _check_output(out, shape)  # another file may have come meanwhile
-        return new_array(out, shape)
-    return nullcontext(np.empty(shape, dtype=np.float32) if out is None else out)
+def _output(out: str | Path | None, shape: tuple[int, int]) -> AbstractContextManager[np.ndarray]:
+    """Return the place for latents: memory, or a new ``.npy`` file."""
+    _check_output(out)  # another file may have come meanwhile
+    return nullcontext(np.empty(shape, dtype=np.float32)) if out is None else new_array(out, shape)

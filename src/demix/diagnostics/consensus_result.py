@@ -119,16 +119,9 @@ class Consensus(Stability):
     ) -> Path:
         """Write the consensus as one HTML page, which works offline, and return its path.
 
-        Parameters
-        ----------
-        path : path
-            The file; an earlier page of demix is replaced, any other file is refused.
-        X : array-like (N, d), images (N, C, H, W), or Data, optional
-            The rows of the consensus, to compare two runs on those that were held out.
-        time_order : bool
-            Whether the rows are in time order.
-        provenance : mapping, optional
-            Entries of the provenance besides the data, versions and machine.
+        An earlier page of demix is replaced, any other file is refused. Of ``X``, the rows of the
+        consensus, those that were held out compare two runs; with ``time_order``, they are a
+        series. ``provenance`` has entries besides the data, versions and machine.
         """
         from demix._support.provenance import provenance as versions
         from demix.estimators.models import facts_in_words, facts_of
@@ -188,10 +181,8 @@ def write_consensus(
 def verdict(
     found: Stability, gains: Sequence[Gain], words: str, untrained: float
 ) -> tuple[np.ndarray, str]:
-    """Return which dimensions ``(n,)`` are stable, and one sentence about them.
-
-    ``words`` say what runs may differ by.
-    """
+    """Return which dimensions ``(n,)`` are stable, and one sentence about them."""
+    # ``words`` say what runs may differ by.
     low = found.low
     learnt = np.mean([gain.above_zero for gain in gains]) >= LEARNT
     stable = np.asarray((low >= STABLE) & (low > found.null) & learnt)

@@ -11,7 +11,7 @@ from scipy.linalg import orthogonal_procrustes
 from scipy.optimize import linear_sum_assignment
 
 from demix._support.errors import DemixError
-from demix.metrics.correlation import correlate
+from demix.metrics.regression import correlate
 from demix.theory.setting import Equivalence
 
 # Rounds that alternate between the mean and the maps to it; a few are usual.

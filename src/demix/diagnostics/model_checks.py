@@ -17,8 +17,7 @@ from demix.diagnostics.check import MARGINS, Check, around_zero, judge, skipped
 from demix.encoders.encoder import Encoder
 from demix.estimators.fitting import HeldOut
 from demix.estimators.gain import Gain, block_mean, own_information
-from demix.metrics.correlation import mean_correlation
-from demix.metrics.regression import affine_r2, orthogonal_r2
+from demix.metrics.regression import affine_r2, mean_correlation, orthogonal_r2
 from demix.theory.setting import UP_TO, EquivalenceName
 
 # A 95 % interval is so many standard errors wide.
@@ -44,10 +43,8 @@ class Refits:
 
 
 def refit(demixer: Any, fit: Callable[[Any, bool], Any], callback: Callable[[str], None]) -> Refits:
-    """Fit again to half of the rows, and to all with one latent fewer and more.
-
-    ``fit(demixer, half)`` fits to half of the rows or to all.
-    """
+    """Fit again to half of the rows, and to all with one latent fewer and more."""
+    # ``fit(demixer, half)`` fits to half of the rows or to all.
 
     def again(stage: str, *, half: bool = False, **changes: Any) -> Any:
         callback(stage)
@@ -81,11 +78,9 @@ def informative(targets: str, gain: Gain) -> Check:
 
 
 def stability(refits: Refits, x: Tensor, equivalence: EquivalenceName) -> Check:
-    """Compare with a fit to half of the rows from another seed, up to the theorem's equivalence.
-
-    What half of the rows change is about what all of them leave uncertain: an estimate from half of
-    the data is off by twice the variance, of which it shares one half with that from all.
-    """
+    """Compare with a fit to half of the rows from another seed, up to the theorem's equivalence."""
+    # What half of the rows change is about what all of them leave uncertain: an estimate from half
+    # of the data is off by twice the variance, of which it shares one half with that from all.
     if refits.half is None:
         return skipped("stability", "The model could not be fitted again.")
     first, second = (latents_of(d.encoder_, x) for d in (refits.own, refits.half))
@@ -122,20 +117,18 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
             details={"bits": bits, "low": bits - reach, "high": bits + reach},
         )
 
-    checks = []
-    if refits.more is None:
-        checks.append(skipped(few, "The model could not be fitted with one latent more."))
-    else:
-        unit, bad = "bits by one latent more", "there are more factors than latents"
-        found = "One latent more adds"
-        checks.append(compared(few, refits.more, refits.own, unit, found, bad))
-    if refits.fewer is None:
-        checks.append(skipped(many, "The model could not be fitted with one latent fewer."))
-    else:
-        unit = "bits that are missing of what a latent should add"
+    units = "bits by one latent more", "bits that are missing of what a latent should add"
+    found = "One latent more adds", "The last latent adds"
+    checks = [
+        skipped(few, "The model could not be fitted with one latent more."),
+        skipped(many, "The model could not be fitted with one latent fewer."),
+    ]
+    if refits.more is not None:
+        bad = "there are more factors than latents"
+        checks[0] = compared(few, refits.more, refits.own, units[0], found[0], bad)
+    if refits.fewer is not None:
         bad = "there are fewer factors than latents"
-        found = "The last latent adds"
-        checks.append(compared(many, refits.own, refits.fewer, unit, found, bad))
+        checks[1] = compared(many, refits.own, refits.fewer, units[1], found[1], bad)
     return checks
 
 

@@ -100,11 +100,9 @@ def observation_noise(walk: np.ndarray) -> Check:
 
 
 def linear_views(x: np.ndarray, z: np.ndarray) -> Check:
-    """Ask whether latents ``(M, n)`` of instances are more than a linear map of ``x (M, d)``.
-
-    Views that add noise to the observations surround the observations themselves. These are what is
-    then recovered, and nothing behind them.
-    """
+    """Ask whether latents ``(M, n)`` of instances are more than a linear map of ``x (M, d)``."""
+    # Views that add noise to the observations surround the observations themselves. These are what
+    # is then recovered, and nothing behind them.
     if x.shape[1] >= len(x) / 4:
         return skipped("views", "There are too many numbers in a row to compare them with.")
     score = float(affine_r2(x, z))

@@ -100,10 +100,8 @@ def _walks(
 
 
 def _upright(z: np.ndarray) -> np.ndarray:
-    """Return the rotation ``(n, n)`` of latents ``(M, n)`` that makes coordinates independent.
-
-    Normal noise leaves a rotation open, after which a box is no longer parallel to the axes.
-    """
+    """Return the rotation ``(n, n)`` of latents ``(M, n)`` that makes coordinates independent."""
+    # Normal noise leaves a rotation open, after which a box is no longer parallel to the axes.
     if z.shape[1] == 1:
         return np.eye(1)
     with warnings.catch_warnings():

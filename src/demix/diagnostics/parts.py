@@ -85,20 +85,17 @@ def _labels(y: Any, rows: int) -> np.ndarray:
 
 
 def time_parts(rows: int, share: float, high: int, least: int) -> Parts:
-    """Hold out the end of a series; its stretches alternate between ``align`` and ``test``.
-
-    A stretch is at least four times as long as ``high``, the largest lag of positives.
-    """
+    """Hold out the end of a series; its stretches alternate between ``align`` and ``test``."""
+    # A stretch is at least four times as long as ``high``, the largest lag of positives.
     held = round(share * rows)
     # At least ten stretches, or the interval means nothing.
-    _enough(held, max(2 * least + 8 * high, 40 * high), rows, share)
-    _enough_to_fit(rows - held, least + high, rows, share)
+    _enough(held, max(2 * least + 8 * high, 40 * high), rows - held, least + high, rows, share)
     stretch = max(4 * high, -(-held // (2 * _BLOCKS)))
     number = np.arange(held) // stretch
     held_rows = torch.arange(rows - held, rows)
-    test, places = _thin(held_rows[torch.from_numpy(number % 2 == 1)])
-    align, _ = _thin(held_rows[torch.from_numpy(number % 2 == 0)])
-    blocks = number[number % 2 == 1][places] // 2
+    odd = torch.from_numpy(number % 2 == 1)
+    align, test = thin(held_rows[~odd], _MOST), thin(held_rows[odd], _MOST)
+    blocks = number[test.numpy() - (rows - held)] // 2
     return Parts(torch.arange(rows - held), align, test, blocks, in_time=True)
 
 
@@ -111,10 +108,8 @@ def row_parts(
     labels: np.ndarray | None = None,
     pairs: Tensor | None = None,
 ) -> Parts:
-    """Hold out rows at random: some of every class, and rows that pairs connect as a whole.
-
-    If most rows are connected, they are split at random, and pairs between two parts are lost.
-    """
+    """Hold out rows at random: some of every class, and rows that pairs connect as a whole."""
+    # If most rows are connected, they are split at random, and pairs between two parts are lost.
     random = np.random.default_rng([seed, rows])
     unit = np.arange(rows)
     if pairs is not None:
@@ -136,10 +131,8 @@ def row_parts(
     block = np.zeros(len(sizes), dtype=np.int64)
     block[order] = np.arange(len(order)) % _BLOCKS
     fit, align, test = (torch.from_numpy(np.flatnonzero(place[unit] == k)) for k in range(3))
-    _enough(2 * min(len(align), len(test)), 2 * least, rows, share)
-    _enough_to_fit(len(fit), least, rows, share)
-    align, _ = _thin(align)
-    test, _ = _thin(test)
+    _enough(2 * min(len(align), len(test)), 2 * least, len(fit), least, rows, share)
+    align, test = thin(align, _MOST), thin(test, _MOST)
     return Parts(fit, align, test, block[unit][test.numpy()], in_time=False)
 
 
@@ -161,23 +154,15 @@ def _of_every_class(labels: np.ndarray, share: float, random: np.random.Generato
     return np.asarray(order[chosen])
 
 
-def _enough(held: int, least: int, rows: int, share: float) -> None:
+def _enough(held: int, least: int, left: int, least_left: int, rows: int, share: float) -> None:
+    """Raise a DemixError if too few rows are held out, or left to fit."""
     if held < least:
         raise DemixError(
             f"Aligning runs takes at least {least} held-out rows, but a share of {share:g} of "
             f"{rows} rows leaves {held}; give more rows or a larger held_out."
         )
-
-
-def _enough_to_fit(left: int, least: int, rows: int, share: float) -> None:
-    if left < least:
+    if left < least_left:
         raise DemixError(
-            f"Fitting runs takes at least {least} rows, but held_out {share:g} of {rows} rows "
+            f"Fitting runs takes at least {least_left} rows, but held_out {share:g} of {rows} rows "
             f"leaves {left}; give more rows or a smaller held_out."
         )
-
-
-def _thin(rows: Tensor) -> tuple[Tensor, np.ndarray]:
-    """Return at most ``_MOST`` rows, and their places among those given."""
-    places = thin(torch.arange(len(rows)), _MOST)
-    return rows[places], places.numpy()

@@ -157,11 +157,9 @@ def own_information(predictions: Sequence[Prediction], sharpness: float) -> tupl
 
 
 def block_mean(values: Tensor, blocks: Tensor) -> tuple[float, float]:
-    """Return the mean of values ``(M,)`` and how far its 95 % interval reaches to either side.
-
-    Samples of one block (a span of time, or rows that pairs connect) may depend on each other, so
-    the interval is Student's over the means of blocks.
-    """
+    """Return the mean of values ``(M,)`` and how far its 95 % interval reaches to either side."""
+    # Samples of one block (a span of time, or rows that pairs connect) may depend on each other, so
+    # the interval is Student's over the means of blocks.
     _, place = np.unique(blocks.cpu().numpy(), return_inverse=True)
     sizes = np.bincount(place)
     means = np.bincount(place, values.double().cpu().numpy()) / sizes

@@ -88,10 +88,8 @@ class Source(ABC, Generic[Batch]):
         return self._batch(units, generator), self._blocks(units)
 
     def guess(self) -> Tensor | None:
-        """Return the log-probability ``(K,)`` of each class without a look at the sample.
-
-        None means that the targets of a batch are the classes, each as probable as another.
-        """
+        """Return the log-probability ``(K,)`` of each class without a look at the sample."""
+        # None means that the targets of a batch are the classes, each as probable as another.
         return None
 
     def lags(self) -> tuple[int, int] | None:

@@ -83,10 +83,8 @@ def are_few_whole_numbers(column: np.ndarray) -> bool:
 
 
 def binned(column: np.ndarray) -> np.ndarray:
-    """Return numbers ``(N,)`` as whole numbers from 0: up to 20 bins of equally many samples.
-
-    A table of two binned columns holds 5 samples in a cell on average. Equal numbers share a bin.
-    """
+    """Return numbers ``(N,)`` as whole numbers from 0: up to 20 bins of equally many samples."""
+    # A table of two binned columns holds 5 samples in a cell on average. Equal numbers share a bin.
     kinds, numbered = np.unique(column, return_inverse=True)
     bins = int(np.clip((len(column) / 5) ** 0.5, 2, _FEW))
     if len(kinds) <= bins:

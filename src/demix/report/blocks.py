@@ -193,11 +193,9 @@ def script_json(text: str) -> Markup:
 
 
 def inline_svg(svg: str, prefix: str) -> tuple[str, str]:
-    """Return viewBox and contents of an SVG, for an ``svg`` element inside HTML.
-
-    Ids begin with ``prefix``, so that those of two pictures on one page differ. Colours of the
-    palette become its CSS variables, so that the picture follows the page into dark mode.
-    """
+    """Return viewBox and contents of an SVG, for an ``svg`` element inside HTML."""
+    # Ids begin with ``prefix``, so that those of two pictures on one page differ. Colours of the
+    # palette become its CSS variables, so that the picture follows the page into dark mode.
     root = ElementTree.fromstring(svg)
     variables = palette_variables()
 

@@ -71,10 +71,8 @@ def compare_page(
 
 
 def agreement_of(latents: Sequence[np.ndarray]) -> np.ndarray | None:
-    """Return the held-out R² of predicting each run's latents (down) from another's (across).
-
-    None if the runs have different rows, or fewer than ten.
-    """
+    """Return the held-out R² of predicting each run's latents (down) from another's (across)."""
+    # None if the runs have different rows, or fewer than ten.
     if len({len(z) for z in latents}) > 1 or len(latents[0]) < 10:
         return None
     step = max(1, len(latents[0]) // _ROWS)

@@ -13,8 +13,7 @@ from demix.encoders.encoder import Encoder
 from demix.losses.classification import Classification, InstanceDiscrimination, Sampled
 from demix.losses.objective import Objective
 from demix.losses.pairs import InfoNCE
-from demix.metrics.correlation import mean_correlation
-from demix.metrics.regression import affine_r2
+from demix.metrics.regression import affine_r2, mean_correlation
 from demix.papers.reizinger2024.clusters import ClusterProcess, cluster_vectors
 from demix.papers.reizinger2024.earlier_methods import GeneralizedContrastive, TimeContrastive
 from demix.papers.reizinger2024.orthogonality import orthogonality_error

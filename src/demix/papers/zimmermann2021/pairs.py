@@ -17,8 +17,7 @@ from demix.losses.contrast import contrast
 from demix.losses.objective import Objective
 from demix.losses.pairs import InfoNCE
 from demix.losses.similarities import SimilarityName
-from demix.metrics.correlation import mean_correlation
-from demix.metrics.regression import affine_r2
+from demix.metrics.regression import affine_r2, mean_correlation
 from demix.papers.pages.curves import concentration_curve
 from demix.papers.runner.distribution import Distribution
 from demix.papers.runner.experiment import Experiment, Published, Results, Shown
