@@ -15,7 +15,7 @@ from demix.distributions.generalized_normal import GeneralizedNormal
 from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
 from demix.estimators.classification import ClassifierDemixer, InstanceDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
-from demix.processes.mixing import LeakyMixing
+from demix.processes.process import LeakyMixing
 from demix.spaces.kinds import Box, Sphere
 
 Draw = Callable[[int, Random], Sample]

@@ -121,10 +121,8 @@ def write_atomic(path: str | Path, data: str | bytes, *, before: Path | None = N
 
 @contextmanager
 def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
-    """Give an array of float32 to be filled, of any size, which is then the ``.npy`` file ``path``.
-
-    Disk space is allocated at once: if a disk fills up under a map, the kernel kills the process.
-    """
+    """Give an array of float32 of any size to be filled, then the ``.npy`` file ``path``."""
+    # Disk space is allocated at once: if a disk fills up under a map, the kernel kills the process.
     about = {"descr": "<f4", "fortran_order": False, "shape": shape}
     with _replacing(Path(path), None) as file:
         np.lib.format.write_array_header_1_0(file, about)

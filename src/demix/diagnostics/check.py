@@ -244,8 +244,8 @@ class Checkup:
         besides versions and machine.
         """
         from demix._support.provenance import provenance as versions
+        from demix.report.blocks import write_page
         from demix.report.checkup import checkup_page
-        from demix.report.page import write_page
 
         origin = {**(provenance or {}), **versions()}
         return write_page(checkup_page(self.to_dict(), title=title, provenance=origin), path)

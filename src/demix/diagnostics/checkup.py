@@ -16,13 +16,17 @@ from demix.data.data import as_data
 from demix.diagnostics.check import Check, Checkup, conclude, worst
 from demix.diagnostics.label_checks import balance, label_noise, log_linear, prototype_checks
 from demix.diagnostics.model_checks import (
+    LAGS,
+    ROWS,
     dimension,
     informative,
+    injectivity,
     latents_of,
+    linear_views,
+    observation_noise,
     refit,
     stability,
 )
-from demix.diagnostics.observations import LAGS, ROWS, injectivity, linear_views, observation_noise
 from demix.diagnostics.pair_checks import pair_checks, positives_informative
 from demix.diagnostics.paired import paired
 from demix.diagnostics.parts import divided

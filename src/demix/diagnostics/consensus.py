@@ -66,10 +66,8 @@ def consensus(
     n_seeds : int
         How many runs, at least 2. Their seeds are ``random_state``, ``random_state + 1``, and so
         on; they draw weights, batches, and each run's own held-out rows.
-    y : array-like (N,), optional
-        The class of each row, for :class:`ClassifierDemixer`.
-    positives : array (P, 2) of int, or array like the data, optional
-        As in :meth:`ContrastiveDemixer.fit`.
+    y, positives
+        As in the estimator's ``fit``.
     held_out : float
         Share of the rows that no run is fitted to: the end of a series, if rows are in time order,
         else random rows, with all rows that given pairs connect to them.

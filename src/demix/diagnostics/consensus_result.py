@@ -125,8 +125,8 @@ class Consensus(Stability):
         """
         from demix._support.provenance import provenance as versions
         from demix.estimators.models import facts_in_words, facts_of
+        from demix.report.blocks import write_page
         from demix.report.consensus import consensus_page
-        from demix.report.page import write_page
 
         about = facts_of(self.models[0]) | {"time_order": time_order}
         facts = facts_in_words(self.models[0].encoder_, about)

@@ -244,13 +244,8 @@ class Encoder(nn.Module):
         """Let an MLP with skips start as the linear map that partners ``(N, ...)`` agree most in.
 
         Of whitened inputs these are the leading eigenvectors of the covariance between partners:
-        slow directions of a series (TICA), discriminant directions of classes, principal ones of
-        copies with noise. Other bodies start as they are.
-
-        References
-        ----------
-        Molgedey and Schuster (1994), Separation of a mixture of independent signals using time
-        delayed correlations.
+        slow directions of a series (TICA, Molgedey and Schuster 1994), discriminant directions of
+        classes, principal ones of copies with noise. Other bodies start as they are.
         """
         if self.settings["body"] != "mlp" or not self.settings["residual"]:
             return

@@ -152,8 +152,8 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         known ``factors`` ``(N, k)``.
         """
         from demix.estimators.models import facts_in_words, facts_of
+        from demix.report.blocks import write_page
         from demix.report.fit import fit_page
-        from demix.report.page import write_page
 
         check_is_fitted(self, "encoder_")
         about, data, latents = facts_of(self) | {"time_order": time_order}, None, None

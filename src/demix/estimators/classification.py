@@ -93,12 +93,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
     ) -> Self:
         """Continue from the weights of the last fit, on new data; the first call is a fit.
 
-        Parameters
-        ----------
-        X, y, positives
-            As in :meth:`fit`.
-        classes : array-like, optional
-            In the first call: all labels that will ever come, by default those of ``y``.
+        In the first call ``classes`` are all labels that will ever come, by default those of ``y``.
         """
         given = {"y": y, "positives": positives, "classes": classes}
         return self._learn(X, given, reset=not hasattr(self, "encoder_"))

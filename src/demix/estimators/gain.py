@@ -144,10 +144,8 @@ def held_out_gain(predictions: Sequence[Prediction], sharpness: float) -> Gain:
     ends, most = (mean, mean - reach, mean + reach), ceiling / math.log(2)
     # Rounded, so that a guess knows nothing to the last digit.
     bits, low, high = (min(round(x / math.log(2), 9) + 0.0, most) for x in ends)
-    as_much = int((null >= mean - 1e-12).sum())
-    p_value = (1 + as_much) / (1 + len(null))
-    loss = mean_loss(predictions)
-    return Gain(bits, low, high, most, loss, sharpness, p_value)
+    p_value = (1 + int((null >= mean - 1e-12).sum())) / (1 + len(null))
+    return Gain(bits, low, high, most, mean_loss(predictions), sharpness, p_value)
 
 
 def own_information(predictions: Sequence[Prediction], sharpness: float) -> tuple[Tensor, Tensor]:
@@ -170,10 +168,8 @@ def block_mean(values: Tensor, blocks: Tensor) -> tuple[float, float]:
 
 
 def _shifted(table: Tensor, prediction: Prediction) -> np.ndarray:
-    """Return the mean of targets' information ``(B, B)`` after each of `_SHIFTS` circular shifts.
-
-    A shift is at least as long as the largest block; where that is not possible it is no null.
-    """
+    """Return the mean of targets' information ``(B, B)`` after each of the circular shifts."""
+    # A shift is at least as long as the largest block; where that is not possible it is no null.
     rows = torch.arange(len(table))
     least = int(prediction.blocks.unique(return_counts=True)[1].max())
     if len(rows) < 2 * least:

@@ -56,10 +56,8 @@ class Sampling:
         return self.parts([0.5], self.seed)
 
     def parts(self, cuts: Sequence[float], seed: Any) -> list[np.ndarray]:
-        """Split the row numbers at shares of all rows, ``cuts``: whole blocks, or rows, at random.
-
-        Blocks in time order make contiguous parts with a gap of one block between them.
-        """
+        """Split row numbers at shares of all rows, ``cuts``: whole blocks, or rows, at random."""
+        # Blocks in time order make contiguous parts with a gap of one block between them.
         rows, random = len(self), np.random.default_rng(seed)
         ends = [int(cut * rows) for cut in cuts]
         if self.members is None:

@@ -11,8 +11,7 @@ from torch import Tensor
 from demix._support.errors import DemixError
 from demix._support.validation import check_share
 from demix.distributions.base import Conditional, Marginal
-from demix.processes.mixing import Mixing
-from demix.processes.process import Pairs
+from demix.processes.process import Mixing, Pairs
 from demix.spaces.base import Space
 from demix.theory.ranks import affine_generator_rank
 

@@ -24,7 +24,7 @@ from demix.papers.runner.original import paper_encoder, plain_adam
 from demix.papers.runner.run import EVALUATED, Run, held_out, trained_facts
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.score_rows import ScoreRow
-from demix.processes.mixing import LeakyMixing
+from demix.processes.process import LeakyMixing
 from demix.spaces.base import Space
 from demix.spaces.kinds import Real, Sphere
 from demix.theory.setting import Equivalence, Setting, identified

@@ -9,7 +9,7 @@ from demix._support.files import write_atomic
 from demix._support.outputs import PAGE, refuse_other
 from demix.papers.pages.table import table_markdown, table_page
 from demix.papers.runner.experiment import Experiment, Records
-from demix.report.page import write_page
+from demix.report.blocks import write_page
 from demix.report.static import FIGURE_MARK
 
 

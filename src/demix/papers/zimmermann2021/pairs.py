@@ -26,8 +26,7 @@ from demix.papers.runner.run import EVALUATED, UNTRAINED, Run, held_out, trained
 from demix.papers.runner.scales import Scale, scale_named
 from demix.papers.runner.score_rows import ScoreRow
 from demix.papers.zimmermann2021.alignment import AlignmentUniformity
-from demix.processes.mixing import LeakyMixing
-from demix.processes.process import Pairs, Process
+from demix.processes.process import LeakyMixing, Pairs, Process
 from demix.report.blocks import Figure
 from demix.spaces.kinds import Sphere, space_named
 from demix.theory.optimum import is_matched, latent_loss
