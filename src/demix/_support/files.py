@@ -108,9 +108,11 @@ def changed(source: str | Path) -> DemixError:
 
 
 def write_atomic(path: str | Path, data: str | bytes, *, before: Path | None = None) -> Path:
-    """Write ``data`` to ``path``: afterwards there is the old file or the new one, never a mix."""
-    # Missing folders are made, and the data are on the disk when this returns. The old file goes to
-    # ``before``, in the same folder; a crash in between leaves only that one.
+    """Write ``data`` to ``path``: afterwards there is the old file or the new one, never a mix.
+
+    Missing folders are made, and the data are on the disk when this returns. The old file goes to
+    ``before``, in the same folder; a crash in between leaves only that one.
+    """
     path = Path(path)
     # Names of files may hold bytes that are no letters; they are written as \\udc80 and the like.
     raw = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data

@@ -26,9 +26,11 @@ _MATRIX = re.compile(
 def claim_folder(
     path: str | Path, marker: str, *, command: str | None = None, inputs: Sequence[Path] = ()
 ) -> Path:
-    """Return ``path`` as a folder to write to: new, empty, or one that was written to before."""
-    # The latter holds the file ``marker``, whose provenance names ``command``, and none of
-    # ``inputs``. Any other folder is refused. Missing folders are made.
+    """Return ``path`` as a folder to write to: new, empty, or one that was written to before.
+
+    The latter holds the file ``marker``, whose provenance names ``command``, and none of
+    ``inputs``. Any other folder is refused. Missing folders are made.
+    """
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise DemixError(f"Expected a folder for the output, but {folder} is a file.")
@@ -78,9 +80,11 @@ def claim_file(
     inputs: Sequence[Path] = (),
     overwrite: bool = False,
 ) -> None:
-    """Raise :class:`DemixError` if a file, which users call ``option``, must not be written."""
-    # Its name must end in ``suffix``, in a folder that exists. ``inputs`` are never replaced; with
-    # ``overwrite`` an earlier result is, which has ``start`` among its first bytes.
+    """Raise :class:`DemixError` if a file, which users call ``option``, must not be written.
+
+    Its name must end in ``suffix``, in a folder that exists. ``inputs`` are never replaced; with
+    ``overwrite`` an earlier result is, which has ``start`` among its first bytes.
+    """
     if file.suffix.lower() != suffix or not file.parent.is_dir():
         raise DemixError(
             f"{option} must name a new {suffix} file in an existing folder, but got {file}."

@@ -90,11 +90,10 @@ def balance(labels: np.ndarray, classes: int) -> Check:
     null = [
         bits(random.multinomial(len(labels), np.full(classes, 1 / classes))) for _ in range(_DRAWS)
     ]
-    statistic = bits(counts)
     rare, common = int(counts.min()), int(counts.max())
     return judge(
         "balance",
-        statistic,
+        bits(counts),
         np.array(null),
         unit="bits from uniform",
         good=f"Classes have {rare} to {common} samples.",
