@@ -25,14 +25,15 @@ from demix.report.compare import compare_page
 from demix.report.examples import nearest_examples
 from demix.report.figures import (
     correlation_heatmap,
+    gain_of,
     interval_dots,
     pair_plot,
     recovered_scatter,
+    thinned,
     time_courses,
 )
 from demix.report.fit import fit_page
 from demix.report.probe import bars_svg, probe_page
-from demix.report.records import gain_of, thinned
 from demix.report.recovery import recovery_page
 from demix.report.style import number, shown
 

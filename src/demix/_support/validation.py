@@ -68,8 +68,10 @@ def as_numpy(array: Any, name: str) -> Any:
 
 
 def check_matrix(array: Any, name: str, *, keep_float32: bool = False) -> np.ndarray:
-    """Return ``array`` as a finite float64 matrix ``(N, d)``; raise if that is not possible."""
-    # With ``keep_float32`` a matrix of float32 is returned as it is.
+    """Return ``array`` as a finite float64 matrix ``(N, d)``; raise if that is not possible.
+
+    With ``keep_float32`` a matrix of float32 is returned as it is.
+    """
     array = as_numpy(array, name)
     try:
         matrix = np.asarray(array)

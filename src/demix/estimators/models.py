@@ -153,9 +153,11 @@ def _rich(name: str, value: Any) -> Any:
 
 
 def check_facts(about: Mapping[str, Any], place: Any, *, complete: bool = True) -> None:
-    """Raise a DemixError if a fact has another type than a fit writes."""
-    # Checksums do not protect from whoever wrote the folder. Unless ``complete``, facts may be
-    # missing, as those of a bare encoder are.
+    """Raise a DemixError if a fact has another type than a fit writes.
+
+    Checksums do not protect from whoever wrote the folder. Unless ``complete``, facts may be
+    missing, as those of a bare encoder are.
+    """
     for name, (test, words) in {**_FACTS, **_OPTIONAL}.items():
         required = complete and name not in _OPTIONAL
         if (required or name in about) and not test(about.get(name)):

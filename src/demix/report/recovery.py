@@ -11,8 +11,7 @@ from demix.metrics.registry import label
 from demix.metrics.regression import correlate
 from demix.metrics.score import Score
 from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Text
-from demix.report.figures import correlation_heatmap, recovered_scatter
-from demix.report.records import names_of
+from demix.report.figures import correlation_heatmap, names_of, recovered_scatter
 from demix.report.style import axis, number, shown
 from demix.report.training import training_sections
 
