@@ -13,8 +13,7 @@ from benchmarks.sizes import Sizes
 from benchmarks.step import ROWS, row_of
 from benchmarks.timing import Say
 from demix.encoders.encoder import Encoder
-from demix.metrics.correlation import mean_correlation
-from demix.metrics.regression import affine_r2
+from demix.metrics.regression import affine_r2, mean_correlation
 from demix.papers.runner.experiment import Experiment
 from demix.papers.runner.scales import scale_named
 from demix.papers.zimmermann2021.pairs import PairRow

@@ -20,8 +20,7 @@ from demix._support.files import write_atomic
 from demix._support.outputs import claim_folder
 from demix._support.provenance import provenance
 from demix.cli import run
-from demix.metrics.correlation import mean_correlation
-from demix.metrics.regression import affine_r2
+from demix.metrics.regression import affine_r2, mean_correlation
 from demix.papers.commands.reproduce import numbers
 
 _COMMAND = "python -m benchmarks.null_scores"

@@ -20,8 +20,7 @@ from demix.encoders.encoder import Encoder
 from demix.losses.pairs import InfoNCE
 from demix.losses.similarities import similarity_named
 from demix.losses.streaming import Exchange, pairwise_logsumexp, sharded_logsumexp
-from demix.processes.mixing import LeakyMixing
-from demix.processes.process import Process
+from demix.processes.process import LeakyMixing, Process
 from demix.spaces.kinds import Sphere
 from demix.training.loop import train
 from demix.training.recipe import Recipe

@@ -15,8 +15,7 @@ from demix.distributions.base import Uniform
 from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
 from demix.losses.pairs import InfoNCE
-from demix.processes.mixing import LeakyMixing
-from demix.processes.process import Process
+from demix.processes.process import LeakyMixing, Process
 from demix.spaces.kinds import Sphere
 from demix.training.recipe import Recipe
 

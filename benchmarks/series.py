@@ -11,7 +11,7 @@ import torch
 from demix.distributions.base import Conditional
 from demix.distributions.generalized_normal import Laplace
 from demix.distributions.von_mises_fisher import VonMisesFisher
-from demix.processes.mixing import LeakyMixing
+from demix.processes.process import LeakyMixing
 from demix.spaces.kinds import Box, Sphere
 
 _LATENTS = 5

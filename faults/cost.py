@@ -20,10 +20,9 @@ from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
 from demix.losses.classification import InstanceDiscrimination
 from demix.losses.pairs import InfoNCE
+from demix.papers import Labelled
 from demix.papers.pages.table import table_markdown
-from demix.processes.clusters import Labelled
-from demix.processes.mixing import LeakyMixing
-from demix.processes.process import Process
+from demix.processes.process import LeakyMixing, Process
 from demix.spaces.kinds import Sphere
 from demix.training import loop
 from demix.training.checkpoints import Checkpoints

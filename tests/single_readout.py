@@ -8,8 +8,7 @@ import numpy as np
 
 from demix.metrics.blocks import exchangeable
 from demix.metrics.probes.factor import Factor
-from demix.metrics.probes.measures import ReadOut, split_of
-from demix.metrics.probes.readouts import read_outs
+from demix.metrics.probes.readouts import ReadOut, read_outs, split_of
 
 
 def read_out(

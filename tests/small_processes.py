@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from demix import (
-    ClusterProcess,
     LeakyMixing,
     Process,
     Sphere,
     Uniform,
     VonMisesFisher,
-    cluster_vectors,
 )
+from demix.papers import ClusterProcess, cluster_vectors
 
 
 def sphere_pairs(dim: int = 2, *, seed: int = 0, draws: int = 10) -> Process:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from demix.papers.scenes.sprites import Sprites
-from demix.processes.mixing import LeakyMixing
+from demix.processes.process import LeakyMixing
 
 Mixed = Callable[[np.ndarray, int], np.ndarray]
 """``mixed(factors, seed)`` returns the observations."""

@@ -13,10 +13,9 @@ from demix.diagnostics.paired import uniform
 from demix.distributions.base import NoiseModel
 from demix.distributions.generalized_normal import GeneralizedNormal
 from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
-from demix.estimators.classifier import ClassifierDemixer
+from demix.estimators.classification import ClassifierDemixer, InstanceDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
-from demix.estimators.instance import InstanceDemixer
-from demix.processes.mixing import LeakyMixing
+from demix.processes.process import LeakyMixing
 from demix.spaces.kinds import Box, Sphere
 
 Draw = Callable[[int, Random], Sample]

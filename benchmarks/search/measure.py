@@ -16,8 +16,7 @@ from benchmarks.search.variants import BASELINE, Variant
 from demix._support.errors import DemixError
 from demix._support.provenance import provenance
 from demix.encoders.encoder import Encoder
-from demix.metrics.correlation import mean_correlation
-from demix.metrics.regression import affine_r2
+from demix.metrics.regression import affine_r2, mean_correlation
 from demix.papers.experiments import experiment_named
 from demix.papers.runner.scales import Scale
 from demix.papers.zimmermann2021.pairs import PairRow

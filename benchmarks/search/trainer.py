@@ -11,8 +11,7 @@ from benchmarks.search.bodies import build_encoder, start
 from benchmarks.search.optimisers import build_optimisers
 from benchmarks.search.plan import Plan
 from demix._support.errors import DemixError
-from demix.encoders.encoder import Encoder
-from demix.encoders.whitening import Whitening
+from demix.encoders.encoder import Encoder, Whitening
 from demix.losses.pairs import InfoNCE
 from demix.processes.process import Pairs, Process
 

@@ -16,8 +16,7 @@ from demix._support.errors import DemixError, DemixWarning, demix_errors, need, 
 from demix._support.files import kind_of, open_regular
 from demix._support.memory import check_memory, in_words
 from demix._support.outputs import claim_file, claim_folder
-from demix._support.process_group.group import Ranks, checked_group
-from demix._support.process_group.launch import under_torchrun
+from demix._support.process_group.group import Ranks, checked_group, under_torchrun
 from demix._support.process_group.sharding import Sharding, even_sharding, shardings
 from demix._support.provenance import cores, provenance
 from demix._support.validation import as_numpy, check_device, refuse_masked

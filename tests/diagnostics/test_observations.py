@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from demix.diagnostics.observations import LAGS, injectivity, linear_views, observation_noise
+from demix.diagnostics.model_checks import LAGS, injectivity, linear_views, observation_noise
 from demix.spaces.kinds import Box, Sphere
 
 

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from demix import Box, DemixError, GeneralizedNormal, Real, Sphere, checkup_pairs
-from demix.diagnostics.check import ADVICE, MARGINS, Check
-from demix.diagnostics.checkup_result import conclude
+from demix.diagnostics.check import ADVICE, MARGINS, Check, conclude, judge
 from demix.diagnostics.pair_checks import pair_checks
 from demix.diagnostics.paired import paired, uniform
 from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
@@ -165,6 +164,12 @@ def test_a_series_that_hardly_moves_is_left_undecided():
     assert found["visits"].fires
     assert found.supported == "undecided"
     assert "too few times" in found.sentence
+
+
+def test_a_check_passes_up_to_its_margin_and_fails_from_another_one_on():
+    words = {"unit": "bits", "good": "is fine", "bad": "is not"}
+    found = [judge("balance", s, np.zeros(9), **words) for s in (0.05, 0.15, 0.3)]
+    assert [check.verdict for check in found] == ["pass", "warn", "fail"]
 
 
 def judged(**verdicts) -> list[Check]:

@@ -32,6 +32,15 @@ def test_time_is_held_out_at_its_end_in_stretches(rows):
         assert not ((parts.align > own[0]) & (parts.align < own[-1])).any()
 
 
+def test_stretches_alternate_and_random_rows_are_halved():
+    parts = time_parts(1000, 0.2, 1, 10)
+    assert len(parts.fit) == 800
+    assert parts.align[:5].tolist() == [800, 801, 802, 803, 808]
+    assert parts.test[:5].tolist() == [804, 805, 806, 807, 812]
+    parts = row_parts(1000, 0.2, 10, seed=0)
+    assert (len(parts.fit), len(parts.align), len(parts.test)) == (800, 100, 100)
+
+
 @pytest.mark.parametrize("rows", [400, 200_000])
 def test_rows_are_held_out_at_random(rows):
     parts = row_parts(rows, 0.25, 20, seed=0)

@@ -8,7 +8,7 @@ from turns import EQUIVALENCES, NAMES, element, latents
 
 from demix import Gain
 from demix.diagnostics.consensus_result import verdict
-from demix.diagnostics.stability import Stability, _order, mean_stability, stability
+from demix.diagnostics.maps import Stability, _order, mean_stability, stability
 from demix.theory.setting import Equivalence
 
 equivalences = pytest.mark.parametrize("equivalence", EQUIVALENCES, ids=NAMES)

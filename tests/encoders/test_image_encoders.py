@@ -20,7 +20,7 @@ from demix import (
     save_encoder,
 )
 from demix.encoders.bodies import BODIES, BasicBlock, WhatAndWhere
-from demix.encoders.whitening import ChannelScaling
+from demix.encoders.encoder import ChannelScaling
 
 SHAPE = (3, 32, 40)
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from demix import DemixError
-from demix.encoders.whitening import Whitening
+from demix.encoders.encoder import Whitening
 
 
 def data(size: int, dim: int, rank: int | None = None, seed: int = 0) -> Tensor:

@@ -18,7 +18,7 @@ from demix import (
     Recipe,
     affine_r2,
 )
-from demix.metrics.correlation import correlate
+from demix.metrics.regression import correlate
 from walks import QUICK, mixed, sphere_points, sphere_walk, unexplained
 
 Z, X = sphere_walk(2000)

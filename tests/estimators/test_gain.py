@@ -32,8 +32,7 @@ from demix.estimators.gain import (
     held_out_gain,
     mean_loss,
 )
-from demix.estimators.label_sources import LabelledRows
-from demix.estimators.sources import GivenPairs
+from demix.estimators.sources import GivenPairs, LabelledRows
 
 LN2 = math.log(2)
 
@@ -92,6 +91,13 @@ def test_no_model_knows_more_than_there_is_to_know(scale):
     assert gain.ceiling == pytest.approx(entropy, rel=1e-6)
     assert gain.bits <= gain.high <= gain.ceiling
     assert gain.bits == pytest.approx(entropy, rel=1e-3) or scale < 1
+
+
+def test_the_sharpness_makes_a_model_as_sure_as_it_is_right():
+    sure, own = torch.tensor([[0.999, 0.001]] * 80).log(), torch.tensor([0, 0, 0, 1] * 20)
+    guess = torch.full((2,), 0.5, dtype=torch.float64).log()
+    beta = fitted_sharpness([Prediction(sure, own, torch.arange(80), guess)])
+    assert float((beta * sure[0]).softmax(dim=0)[0]) == pytest.approx(0.75, abs=5e-4)
 
 
 def test_the_best_sharpness_has_no_slope_and_is_zero_for_noise():

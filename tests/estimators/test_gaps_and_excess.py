@@ -7,9 +7,8 @@ import pytest
 
 from demix import DemixError, DemixWarning, Recipe, affine_r2, checkup_pairs, mean_correlation
 from demix.data.supervision import check_pairs, check_time
-from demix.estimators.classifier import ClassifierDemixer
+from demix.estimators.classification import ClassifierDemixer, InstanceDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
-from demix.estimators.instance import InstanceDemixer
 
 X = np.random.default_rng(0).normal(size=(300, 3))
 GAP = np.ma.masked_greater(X, 2.5)

@@ -12,11 +12,12 @@ from PIL import Image
 from demix import DemixError, read_data
 from demix.data.data import as_data
 from demix.estimators.fitting import taken
-from demix.estimators.label_sources import InstanceRows, LabelledRows
 from demix.estimators.sources import (
     PARTS,
     AugmentedPairs,
     GivenPairs,
+    InstanceRows,
+    LabelledRows,
     LagPairs,
     pick,
     thin,

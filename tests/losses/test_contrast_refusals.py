@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from demix import DemixError, contrast
-from demix.losses.pairs import alignment, uniformity
+from demix.papers.zimmermann2021.alignment import alignment, uniformity
 
 Z = torch.rand(4, 3)
 SHAPES = [

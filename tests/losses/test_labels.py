@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 import torch
-from dense_objectives import uniform
 
 from demix import (
     Classification,
     DemixError,
     DemixWarning,
-    GeneralizedContrastive,
     InstanceDiscrimination,
-    TimeContrastive,
 )
+from demix.papers import GeneralizedContrastive, TimeContrastive
+from dense_objectives import uniform
 
 FEATURES, LABELS = uniform(0, 40, 4).float(), torch.arange(40) * 7 % 9
 

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from dense_objectives import dense_contrast
 
 from demix import (
-    AlignmentUniformity,
     Box,
     DemixError,
     Encoder,
@@ -21,7 +19,9 @@ from demix import (
     Process,
     Uniform,
 )
+from demix.papers import AlignmentUniformity
 from demix.papers.runner.original import LatentMSE
+from dense_objectives import dense_contrast
 
 BOX = Box(3)
 PROCESS = Process(Uniform(BOX), Laplace(BOX, 0.1), LeakyMixing(3, seed=0, draws=10))

@@ -9,25 +9,22 @@ from typing import Any
 
 import pytest
 import torch
-from dense_objectives import SIMILARITIES, assert_same, dense_contrast, dense_similarity, uniform
 from torch import Tensor, nn
 
 from demix import (
-    AlignmentUniformity,
     Box,
     Classification,
     Encoder,
-    GeneralizedContrastive,
     InfoNCE,
     InstanceDiscrimination,
     Pairs,
     Real,
     Space,
     Sphere,
-    TimeContrastive,
 )
+from demix.papers import AlignmentUniformity, GeneralizedContrastive, Labelled, TimeContrastive
 from demix.papers.runner.original import LatentMSE
-from demix.processes.clusters import Labelled
+from dense_objectives import SIMILARITIES, assert_same, dense_contrast, dense_similarity, uniform
 
 pytestmark = pytest.mark.usefixtures("engine")
 

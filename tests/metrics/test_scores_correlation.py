@@ -13,7 +13,7 @@ from scipy.stats import pearsonr, spearmanr
 
 from demix import DemixError, mean_correlation
 from demix.metrics.blocks import exchangeable
-from demix.metrics.correlation import correlate
+from demix.metrics.regression import correlate
 from score_maps import (
     dimensions,
     factors,

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from demix import LeakyMixing
-from demix.processes.mixing import _best_matrices
+from demix.processes.process import _best_matrices
 
 every_size = pytest.mark.parametrize(
     ("dim", "layers", "draws", "seed"), [(2, 3, 100, 0), (5, 3, 500, 1), (10, 4, 500, 2)]

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from demix.metrics.correlation import mean_correlation
-from demix.metrics.regression import affine_r2
+from demix.metrics.regression import affine_r2, mean_correlation
 
 # tests/browser.py serves several folders of tests.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

@@ -8,8 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from demix._support.errors import DemixError
-from demix.report.blocks import Page, Picture, Section
-from demix.report.page import render
+from demix.report.blocks import Page, Picture, Section, render
 from demix.report.probe import MOST, bars_svg, write_bars
 
 P = {"surely": (0.01, 0.01), "mostly": (0.1, 0.01), "no": (0.1, 0.1)}

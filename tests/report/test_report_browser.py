@@ -11,8 +11,7 @@ from browser import dump_dom
 from demix.papers.pages.curves import comparison_bars
 from demix.papers.pages.panels import Subplot
 from demix.papers.pages.table import table_page
-from demix.report.blocks import Figure, Picture, Section
-from demix.report.page import write_page
+from demix.report.blocks import Figure, Picture, Section, write_page
 from demix.report.recovery import recovery_page
 from demix.report.style import PALETTE
 from pictures import panels_svg

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from fits import GAIN, blocks, titles
 
-from demix.report.blocks import Facts, Figure, Table
+from demix.report.blocks import Facts, Figure, Table, render
 from demix.report.consensus import consensus_page
 from demix.report.figures import interval_dots
-from demix.report.page import render
 
 
 def page(n: int = 2, **changed: Any):

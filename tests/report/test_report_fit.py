@@ -11,11 +11,10 @@ import pytest
 from fits import GAIN, HISTORY, about, blobs, blocks, curve, fit, titles
 
 from demix._support.errors import DemixError
-from demix.report.blocks import Facts, Figure, Gallery, Table, Text, Verdict
+from demix.report.blocks import Facts, Figure, Gallery, Table, Text, Verdict, render
 from demix.report.examples import nearest_examples
 from demix.report.figures import pair_plot, time_courses
 from demix.report.fit import fit_page
-from demix.report.page import render
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror='alert(1)'>"
 

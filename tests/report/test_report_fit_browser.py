@@ -10,9 +10,9 @@ import pytest
 from fits import blobs, fit, runs
 
 from browser import dump_dom, print_pdf, screenshot
+from demix.report.blocks import write_page
 from demix.report.compare import compare_page
 from demix.report.fit import fit_page
-from demix.report.page import write_page
 from demix.report.style import PALETTE
 
 pytestmark = pytest.mark.browser

@@ -22,8 +22,9 @@ from demix.report.blocks import (
     Table,
     Text,
     Verdict,
+    render,
+    write_page,
 )
-from demix.report.page import render, write_page
 from demix.report.recovery import recovery_page
 from pictures import panels_svg
 

@@ -7,7 +7,7 @@ import pytest
 from fits import blocks, titles
 
 from demix._support.errors import DemixError
-from demix.metrics.correlation import mean_correlation
+from demix.metrics.regression import mean_correlation
 from demix.report.blocks import Facts, Figure, Table
 from demix.report.recovery import recovery_page
 

@@ -9,21 +9,31 @@ import pytest
 from fits import GAIN, curve, titles
 
 from demix import all_scores
-from demix.report.blocks import Example, Gallery, Page, Section, Table, Text, inline_svg
+from demix.report.blocks import (
+    Example,
+    Gallery,
+    Page,
+    Section,
+    Table,
+    Text,
+    inline_svg,
+    render,
+    write_page,
+)
 from demix.report.checkup import checkup_page
 from demix.report.compare import compare_page
 from demix.report.examples import nearest_examples
 from demix.report.figures import (
     correlation_heatmap,
+    gain_of,
     interval_dots,
     pair_plot,
     recovered_scatter,
+    thinned,
     time_courses,
 )
 from demix.report.fit import fit_page
-from demix.report.page import render, write_page
 from demix.report.probe import bars_svg, probe_page
-from demix.report.records import gain_of, thinned
 from demix.report.recovery import recovery_page
 from demix.report.style import number, shown
 

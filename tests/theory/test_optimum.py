@@ -20,16 +20,19 @@ from demix import (
     Sphere,
     Uniform,
     VonMisesFisher,
-    cluster_vectors,
     contrast,
 )
+from demix.papers import cluster_vectors
+from demix.papers.reizinger2024.prototypes import optimum_error
 from demix.theory.optimum import (
-    asymptotic_loss,
     is_matched,
     latent_loss,
-    optimum_error,
     optimum_limit,
 )
+
+
+def asymptotic_loss(process: Process, negatives: int) -> float:
+    return optimum_limit(process) + math.log(negatives) - process.space.log_volume
 
 
 def process_of(conditional: Any, marginal: Any = None) -> Process:

@@ -18,8 +18,8 @@ from demix import (
     Real,
     Sphere,
     Uniform,
-    cluster_vectors,
 )
+from demix.papers import cluster_vectors
 from demix.theory.setting import Equivalence, Setting, identified, weakest
 from walks import TINY, sphere_walk
 

@@ -20,8 +20,8 @@ from demix import (
     Sphere,
     train,
 )
+from demix.papers import Labelled
 from demix.papers.runner.original import paper_encoder
-from demix.processes.clusters import Labelled
 from demix.training.memory import Chunked
 
 PAIRS, DIM = 30, 4

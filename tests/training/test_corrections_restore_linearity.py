@@ -14,8 +14,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from demix import Classification, ClusterProcess, Encoder, Recipe, Sphere, affine_r2, train
-from demix.theory.optimum import optimum_error
+from demix import Classification, Encoder, Recipe, Sphere, affine_r2, train
+from demix.papers import ClusterProcess
+from demix.papers.reizinger2024.prototypes import optimum_error
 from small_processes import sphere_labels
 
 SEED, KAPPA, SPHERE = 100, 10.0, Sphere(3)

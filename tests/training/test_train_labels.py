@@ -9,22 +9,19 @@ import torch
 
 from demix import (
     Classification,
-    ClusterProcess,
     Encoder,
-    GeneralizedContrastive,
     InstanceDiscrimination,
     LeakyMixing,
     Real,
     Recipe,
     Sphere,
-    TimeContrastive,
     Uniform,
     VonMisesFisher,
     affine_r2,
-    cluster_vectors,
     train,
 )
-from demix.theory.optimum import optimum_error
+from demix.papers import ClusterProcess, GeneralizedContrastive, TimeContrastive, cluster_vectors
+from demix.papers.reizinger2024.prototypes import optimum_error
 from small_processes import sphere_labels
 
 

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from demix import (
-    AlignmentUniformity,
     Box,
     Encoder,
     GeneralizedNormal,
@@ -20,6 +19,7 @@ from demix import (
     mean_correlation,
     train,
 )
+from demix.papers import AlignmentUniformity
 from demix.papers.runner.original import LatentMSE, plain_adam
 from demix.theory.optimum import latent_loss
 from small_processes import sphere_pairs

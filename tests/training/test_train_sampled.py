@@ -7,7 +7,6 @@ import torch
 
 from demix import (
     Classification,
-    ClusterProcess,
     Encoder,
     Real,
     Recipe,
@@ -15,7 +14,7 @@ from demix import (
     train,
 )
 from demix.losses.prototypes import draw_distinct
-from demix.processes.clusters import Labelled
+from demix.papers import ClusterProcess, Labelled
 from small_processes import sphere_labels
 
 ROWS, DRAWN, STEPS = 500, 8, 3
@@ -93,7 +92,7 @@ def test_half_of_the_prototypes_invert_the_process_about_as_well_as_all(clusters
 _MILLION = """
 import resource, sys, torch
 from demix import Encoder, InstanceDiscrimination, Real, Recipe, train
-from demix.processes.clusters import Labelled
+from demix.papers import Labelled
 
 rows = 1_000_000
 

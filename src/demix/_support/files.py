@@ -125,10 +125,8 @@ def write_atomic(path: str | Path, data: str | bytes, *, before: Path | None = N
 
 @contextmanager
 def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
-    """Give an array of float32 to be filled, of any size, which is then the ``.npy`` file ``path``.
-
-    Disk space is allocated at once: if a disk fills up under a map, the kernel kills the process.
-    """
+    """Give an array of float32 of any size to be filled, then the ``.npy`` file ``path``."""
+    # Disk space is allocated at once: if a disk fills up under a map, the kernel kills the process.
     about = {"descr": "<f4", "fortran_order": False, "shape": shape}
     with _replacing(Path(path), None) as file:
         np.lib.format.write_array_header_1_0(file, about)
@@ -217,10 +215,7 @@ def is_temporary(file: Path) -> bool:
 
 @contextmanager
 def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
-    """Give a temporary file that replaces another one once it is complete.
-
-    What was put in its place meanwhile is somebody else's, and stays.
-    """
+    """Give a temporary file that replaces another one once it is complete."""
     if "\0" in str(path):
         raise DemixError(f"Expected the name of a file, but {str(path)!r} has a null byte.")
     # Not made of the name, which may be as long as names can be.

@@ -18,10 +18,8 @@ _START = b'{"process": '
 
 @contextmanager
 def lock_folder(folder: str | Path) -> Iterator[Path]:
-    """Lock a folder until this process ends in any way; raise with who holds it if it is locked.
-
-    Temporary files of killed runs are removed first.
-    """
+    """Lock a folder until this process ends in any way; raise with who holds it if it is locked."""
+    # Temporary files of killed runs are removed first.
     folder = Path(folder)
     locked = _lock(folder)
     try:

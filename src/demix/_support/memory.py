@@ -20,10 +20,8 @@ _UNREADABLE = (OSError, LookupError, ValueError)
 
 
 def check_memory(needed: float, what: str, advice: str) -> None:
-    """Raise :class:`DemixError` if ``what`` will not fit into memory; ``advice`` says what helps.
-
-    ``needed`` are roughly the bytes that it takes on top of what this process has already.
-    """
+    """Raise a DemixError if ``what`` will not fit into memory; ``advice`` says what helps."""
+    # ``needed`` are roughly the bytes that it takes on top of what this process has already.
     enough = _SAFETY * needed + _BASE
     room, limit = min(_limits())
     if enough > room:

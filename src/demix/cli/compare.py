@@ -22,9 +22,9 @@ def compare(
     from demix.cli.claims import claimed
     from demix.cli.console import print_lines
     from demix.cli.models import latents_of, open_fit
-    from demix.estimators.facts import facts_in_words
+    from demix.estimators.models import facts_in_words
+    from demix.report.blocks import write_page
     from demix.report.compare import agreement_of, compare_page
-    from demix.report.page import write_page
 
     models = [open_fit(run) for run in runs]
     latents = list(map(latents_of, runs, models))

@@ -35,7 +35,7 @@ def demo(
     from demix.cli.evaluate import scores_as_data
     from demix.cli.progress import TrainingTask, training_bar
     from demix.metrics.registry import RECOVERY
-    from demix.report.page import write_page
+    from demix.report.blocks import write_page
     from demix.report.recovery import recovery_page
     from demix.theory.optimum import latent_loss
     from demix.theory.setting import Setting, identified

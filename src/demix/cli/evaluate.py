@@ -60,7 +60,7 @@ def evaluate(
     from demix.data.reading import input_digest, read_data
     from demix.metrics.factors import check_factors
     from demix.metrics.registry import all_scores
-    from demix.report.page import write_page
+    from demix.report.blocks import write_page
     from demix.report.recovery import certified, recovery_page
 
     known = read_factors(factors, header=header)

@@ -29,7 +29,7 @@ def fit(
     Writes a model folder with latents.npy and report.html. A killed run continues where it stopped.
     """
     rows = options.read_rows()
-    from demix._support.process_group.launch import joined
+    from demix._support.process_group.group import joined
     from demix.cli.sources import set_up
 
     # All ranks that torchrun has started train, and rank 0 does the rest.

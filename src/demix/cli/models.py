@@ -13,9 +13,9 @@ from demix.data.names import table_names
 from demix.data.npy_files import read_npy
 from demix.data.reading import read_data
 from demix.encoders.files import SavedModel, open_model
-from demix.estimators.facts import check_facts, facts_in_words
+from demix.estimators.models import check_facts, facts_in_words
+from demix.report.blocks import write_page
 from demix.report.fit import LEARNT_FROM, fit_page
-from demix.report.page import write_page
 
 LATENTS = "latents.npy"
 # Rows whose latents are checked at once.

@@ -71,7 +71,7 @@ def _options(
 ) -> None:
     command = context.invoked_subcommand
     if "RANK" in os.environ and command not in _ON_RANKS:
-        from demix._support.process_group.launch import under_torchrun
+        from demix._support.process_group.group import under_torchrun
 
         if under_torchrun():
             raise DemixError(

@@ -73,7 +73,7 @@ def probe(
     from demix.data.reading import input_digest
     from demix.metrics.probes.probe import LEVEL
     from demix.metrics.probes.probe import probe as probe_rows
-    from demix.report.page import write_page
+    from demix.report.blocks import write_page
     from demix.report.probe import probe_page, write_bars
 
     terminal = console(errors=True)

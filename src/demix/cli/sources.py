@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import demix
 from demix._support.errors import DemixError
 from demix.cli.options import FitOptions
 from demix.data.data import Data
@@ -30,19 +31,13 @@ def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bo
     if o.labels is not None:
         labels = read_labels(o.labels).as_given()
         _check_count(data, o.labels, len(labels), "labels")
-        from demix.estimators.classifier import ClassifierDemixer
-
-        demixer, targets = ClassifierDemixer(**common), {"y": labels}
+        demixer, targets = demix.ClassifierDemixer(**common), {"y": labels}
     elif o.instances:
-        from demix.estimators.instance import InstanceDemixer
-
-        demixer = InstanceDemixer(**common)
+        demixer = demix.InstanceDemixer(**common)
     else:
-        from demix.estimators.contrastive import ContrastiveDemixer
-
         common |= {"conditional": _conditional(o.conditional), "lag": _lag(o.lag)}
         common |= {} if o.marginal is None else {"marginal": o.marginal}
-        demixer = ContrastiveDemixer(**common)
+        demixer = demix.ContrastiveDemixer(**common)
         if o.pairs is not None:
             targets = {"positives": read_pairs(o.pairs, len(data))}
     most = max(len(data), math.prod(data.shape[1:]))

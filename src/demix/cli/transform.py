@@ -31,7 +31,7 @@ def transform(
     from demix.cli.progress import counting_bar
     from demix.encoders.files import open_model
     from demix.estimators.encoding import block_rows, encode
-    from demix.estimators.facts import check_facts
+    from demix.estimators.models import check_facts
     from demix.training.memory import encoding_bytes
 
     opened = open_model(model)

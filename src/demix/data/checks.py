@@ -118,7 +118,6 @@ def _scan(data: Data) -> Findings:
         low = np.minimum(low, block.min(axis=(0, 2)))
         high = np.maximum(high, block.max(axis=(0, 2)))
         # Merged as in Chan, Golub & LeVeque (1983), "Algorithms for computing the sample variance".
-        # Merged as in Chan, Golub & LeVeque (1983), "Algorithms for computing the sample variance".
         new = block.shape[0] * block.shape[2]
         block_mean = block.mean(axis=(0, 2), dtype=np.float64)
         step = block_mean - mean

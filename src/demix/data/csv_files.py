@@ -37,10 +37,8 @@ def read_csv(
     header: str = "auto",
     whole: bool = False,
 ) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """Return numbers ``(N, d)`` and names of columns, by name or number; see :func:`read_data`.
-
-    If ``whole``, numbers are read as int64, otherwise as float64.
-    """
+    """Return numbers ``(N, d)`` and names of columns, by name or number; see :func:`read_data`."""
+    # If ``whole``, numbers are read as int64, otherwise as float64.
     numbers = array("q" if whole else "d")
     number: Callable[[str], Any] = _int64 if whole else float
     with _opened(path) as (lines, count):
@@ -70,10 +68,8 @@ def csv_names(path: Path, header: str = "auto") -> tuple[str, ...] | None:
 
 
 def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
-    """Return one column of a csv file as text; ``what`` is the word for a cell in messages.
-
-    The first line of a single column is a header if it is no number and stands nowhere below.
-    """
+    """Return one column of a csv file as text; ``what`` is the word for a cell in messages."""
+    # The first line of a single column is a header if it is no number and stands nowhere below.
     lines = csv_lines(path)
     first = [cell.strip() for cell in next(lines)[1]]
     if column is None and len(first) > 1:
@@ -160,11 +156,9 @@ def _bounded(file: TextIOWrapper, path: Path, delimiter: str) -> Iterator[str]:
 
 
 def _lines(file: TextIOWrapper, path: Path, delimiter: str) -> Iterator[Line]:
-    """Yield all lines that are not blank, each of as many cells.
-
-    Quotes around only a part of a cell, and around more than one line, are refused: one that is not
-    closed would take in all lines up to the next one.
-    """
+    """Yield all lines that are not blank, each of as many cells."""
+    # Quotes around only a part of a cell, and around more than one line, are refused: one that is
+    # not closed would take in all lines up to the next one.
     reader = csv.reader(_bounded(file, path, delimiter), delimiter=delimiter, strict=True)
     width, blank, line = 0, 0, 1
     try:

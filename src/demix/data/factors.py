@@ -37,11 +37,6 @@ def read_factors(path: str | Path, *, header: str = "auto") -> KnownFactors:
         :func:`read_data`; above columns of text, if it holds text above numbers, or nothing that
         stands below.
 
-    Returns
-    -------
-    KnownFactors
-        To be scored.
-
     Examples
     --------
     >>> import tempfile

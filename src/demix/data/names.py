@@ -26,10 +26,8 @@ def table_names(path: Path, header: str = "auto") -> list[str] | None:
 
 
 def read_names(path: Path, column: str | None = None) -> list[str]:
-    """Return a name for each row, from a table, an ``.npy`` file or lines of a ``.txt`` file.
-
-    If a csv file has several columns, one must be chosen; of a parquet file it is the first.
-    """
+    """Return a name for each row, from a table, an ``.npy`` file or lines of a ``.txt`` file."""
+    # If a csv file has several columns, one must be chosen; of a parquet file it is the first.
     known = (".csv", ".tsv", ".parquet", ".txt", ".npy")
     suffix = known_suffix(path, "names in a .txt, .csv, .parquet or .npy", *known)
     if suffix in (".csv", ".tsv"):
@@ -61,11 +59,9 @@ class Matched(NamedTuple):
 def match_rows(
     first: Sequence[str], second: Sequence[str], *, called: tuple[str, str] = ("first", "second")
 ) -> Matched:
-    """Return which rows have the same name in both, in the order of the first.
-
-    Names are compared as they are; if not a single one is in both, as file names without folders.
-    No name may occur twice. Messages call the two as ``called`` says.
-    """
+    """Return which rows have the same name in both, in the order of the first."""
+    # Names are compared as they are; if not a single one is in both, as file names without folders.
+    # No name may occur twice. Messages call the two as ``called`` says.
     for names, words in zip((first, second), called, strict=True):
         _check_names(names, words)
     found = _matched(first, second)

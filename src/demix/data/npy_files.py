@@ -89,10 +89,8 @@ def read_npz(path: Path, key: str | None) -> np.ndarray:
 
 
 def read_header(file: IO[bytes]) -> Header:
-    """Read the header of an array; ``ValueError`` if it is none, or claims more than 64 kB.
-
-    numpy reads as much as the header claims, even gigabytes, before it parses it.
-    """
+    """Read the header of an array; ``ValueError`` if it is none, or claims more than 64 kB."""
+    # numpy reads as much as the header claims, even gigabytes, before it parses it.
     start = file.read(_BEFORE)
     first_version = start[6:7] == b"\x01"
     length = file.read(2 if first_version else 4)

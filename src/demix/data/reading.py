@@ -22,7 +22,7 @@ def read_data(
     columns: Sequence[str | int] | None = None,
     header: str = "auto",
 ) -> Data:
-    r"""Open a file, a zarr store or a folder of images as :class:`Data`.
+    r"""Open a file, a zarr store or a folder of images: rows ``(N, d)`` or images ``(N, C, H, W)``.
 
     What lies in ``.npy``, ``.zarr`` and folders of images stays on disk and may be larger than
     memory; ``.npz``, ``.csv`` and ``.parquet`` are read once. Nothing that a file holds is ever
@@ -43,11 +43,6 @@ def read_data(
         Whether the first line of a csv file names its columns. By default it does if most of its
         cells are not numbers, or if it counts three columns or more from 0 above numbers that are
         not all whole; a :class:`DemixWarning` says when it may do so nevertheless.
-
-    Returns
-    -------
-    Data
-        Rows ``(N, d)``, or images ``(N, C, H, W)``.
 
     Examples
     --------

@@ -46,7 +46,7 @@ def read_time(path: str | Path) -> np.ndarray:
 
 
 def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
-    r"""Read one label for each row.
+    r"""Read one label for each row; text as numbers, with the names in alphabetical order.
 
     Parameters
     ----------
@@ -55,11 +55,6 @@ def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
         first line of the latter is a header if it is no number and stands nowhere below.
     column : str, optional
         Which column of a csv file with a header, if there are several.
-
-    Returns
-    -------
-    Labels
-        Numbers, and names in alphabetical order if the labels were text.
 
     Examples
     --------

@@ -1,14 +1,17 @@
-"""A check: what was found, what chance would give, and the verdict."""
+"""A check and its verdict; which equivalence class all checks support, and how to say so."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from scipy import stats
+
+from demix.theory.setting import EquivalenceName, Setting, identified
 
 Verdict = Literal["pass", "warn", "fail", "skipped"]
 
@@ -62,6 +65,15 @@ ADVICE = {
     "too many latents": "Ask for one latent fewer, and check again.",
 }
 """What to do next if a check fires."""
+# These checks advise on the fit and do not contradict the theorem's conclusion.
+_ADVICE = ("too many latents", "balance")
+# These say that the data or the fit do not suffice to judge, and why.
+_OPEN = {
+    "stability": "the fit has not reached its optimum, or the data leave it open",
+    "visits": "the series visits its space too few times to judge",
+    "views": "the latents are a linear map of the observations, of which the views are copies",
+}
+_WORST_FIRST = ("fail", "warn", "pass", "skipped")
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,19 +152,8 @@ def judge(
     bad: str,
     details: dict[str, Any] | None = None,
 ) -> Check:
-    """Return a check that compares a statistic with chance and with the error of learning.
-
-    It passes up to the 95 % quantile of its null plus its margin, and fails from another margin
-    on: by chance alone every model that was learnt from finite data would fail.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from demix.diagnostics.check import judge
-    >>> words = {"unit": "bits", "good": "is fine", "bad": "is not"}
-    >>> [judge("balance", s, np.zeros(9), **words).verdict for s in (0.05, 0.15, 0.3)]
-    ['pass', 'warn', 'fail']
-    """
+    """Compare a statistic with chance and the error of learning; twice its margin fails."""
+    # By chance alone every model that was learnt from finite data would fail.
     margin = MARGINS.get(name, 0.0)
     null, statistic = np.asarray(null), float(statistic)
     found = Check(name, "pass", statistic, null, margin, unit, good, details or {})
@@ -178,3 +179,132 @@ def around_zero(error: float) -> np.ndarray:
 def skipped(name: str, why: str) -> Check:
     """Return a check that could not be made."""
     return Check(name, "skipped", math.nan, np.empty(0), 0.0, "", why)
+
+
+@dataclass(frozen=True, eq=False)
+class Checkup:
+    """The check-up of a model.
+
+    Attributes
+    ----------
+    checks : list of Check
+        One for each assumption, worst first.
+    relied_on : str
+        The class that the theorem gives if all of its assumptions hold.
+    theorem : str or None
+        Its name, if there is one.
+    supported : "orthogonal", "affine", "linear", "permutation", "none" or "undecided"
+        The class that the checks support, ``"none"`` if they contradict the theorem, and
+        ``"undecided"`` if the data or the fit do not suffice to judge.
+    sentence : str
+        What a careful author may write.
+    grade : dict of str to float
+        What is known where no theorem holds, too: ``information`` in bits and its ``ceiling``,
+        ``stability`` (agreement with a fit to half of the rows), and ``linear`` (R² of the latents
+        by the best linear map of the observations).
+    """
+
+    checks: list[Check]
+    relied_on: EquivalenceName
+    theorem: str | None
+    supported: EquivalenceName | Literal["undecided"]
+    sentence: str
+    grade: dict[str, float] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Check:
+        """Return the check of that name."""
+        return next(check for check in self.checks if check.name == name)
+
+    @property
+    def fired(self) -> list[str]:
+        """Names of the checks that warn or fail."""
+        return [check.name for check in self.checks if check.fires]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "supported": self.supported,
+            "relied_on": self.relied_on,
+            "theorem": self.theorem,
+            "sentence": self.sentence,
+            "grade": self.grade,
+            "checks": [check.to_dict() for check in self.checks],
+        }
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        title: str = "Check-up",
+        provenance: Mapping[str, object] | None = None,
+    ) -> Path:
+        """Write the check-up as one HTML page, which works offline, and return its path.
+
+        An earlier page of demix is replaced, any other file is refused. ``provenance`` has entries
+        besides versions and machine.
+        """
+        from demix._support.provenance import provenance as versions
+        from demix.report.blocks import write_page
+        from demix.report.checkup import checkup_page
+
+        origin = {**(provenance or {}), **versions()}
+        return write_page(checkup_page(self.to_dict(), title=title, provenance=origin), path)
+
+
+def conclude(
+    checks: list[Check], setting: Setting, grade: dict[str, float] | None = None
+) -> Checkup:
+    """Return the check-up with its conclusion."""
+    # A failed check contradicts the theorem only if the fit has settled: latents that depend on the
+    # seed are not yet those that the theorem speaks of.
+    checks = sorted(checks, key=lambda check: _WORST_FIRST.index(check.verdict))
+    found = identified(setting)
+    relied_on = found.name
+    failed = [c for c in checks if c.verdict == "fail" and c.name not in _ADVICE]
+    doubtful = [c for c in checks if c.verdict == "warn" and c.name not in _ADVICE]
+    known = all(c.verdict != "fail" for c in checks if c.name.endswith("informative"))
+    reasons = dict(_OPEN)
+    if setting.supervision == "labels":  # pairs of too many latents contradict the marginal
+        reasons["too many latents"] = "the labels say nothing about some of the latents"
+        reasons["injectivity"] = "labels may not see what the latents leave open"
+    unsettled = [c for c in checks if c.name in reasons and c.fires and known]
+    contradicted = not unsettled and (bool(failed) or len(doubtful) > 1)
+    if relied_on == "permutation" and not contradicted and not _far_from_normal(checks):
+        found = identified(replace(setting, conditional="normal"))
+    supported: EquivalenceName | Literal["undecided"] = found.name
+    if contradicted or relied_on == "none":
+        supported = "none"
+    elif unsettled:
+        supported = "undecided"
+    if relied_on == "none":
+        why = " ".join(found.reasons)
+        sentence = f"No theorem covers this fit; the latents are a description. {why}".strip()
+    elif unsettled:
+        sentence = (
+            f"Whether the assumptions of {found.theorem} hold cannot be judged: "
+            f"{reasons[unsettled[0].name]}."
+        )
+    elif contradicted:
+        names = ", ".join(c.name for c in failed or doubtful)
+        sentence = (
+            f"The assumptions of {found.theorem} do not hold on these data ({names}); we make no "
+            "claim that the latents are the factors."
+        )
+    else:
+        tested = sum(c.verdict != "skipped" for c in checks)
+        doubt = f", with a doubt about {doubtful[0].name}" if doubtful else ""
+        sentence = (
+            f"On held-out data none of {tested} checks contradicts the assumptions of "
+            f"{found.theorem}{doubt}, under which the latents are the factors up to {found.words} "
+            "and up to the noise of the observations."
+        )
+    return Checkup(checks, relied_on, found.theorem, supported, sentence, grade or {})
+
+
+def _far_from_normal(checks: list[Check]) -> bool:
+    """Return whether the noise is not normal; no method finds the rotation of normal noise."""
+    shape = next((c for c in checks if c.name == "shape" and c.verdict != "skipped"), None)
+    if shape is None:
+        return False
+    low, high = shape.details["p_low"], shape.details["p_high"]
+    return bool(high < 1.7 or low > 2.4) and np.isfinite(shape.statistic)

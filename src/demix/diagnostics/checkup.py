@@ -13,17 +13,20 @@ import torch
 from demix._support.errors import DemixError, DemixWarning
 from demix._support.validation import check_matrix, check_seed
 from demix.data.data import as_data
-from demix.diagnostics.check import Check, worst
-from demix.diagnostics.checkup_result import Checkup, conclude
+from demix.diagnostics.check import Check, Checkup, conclude, worst
 from demix.diagnostics.label_checks import balance, label_noise, log_linear, prototype_checks
 from demix.diagnostics.model_checks import (
+    LAGS,
+    ROWS,
     dimension,
     informative,
+    injectivity,
     latents_of,
+    linear_views,
+    observation_noise,
     refit,
     stability,
 )
-from demix.diagnostics.observations import LAGS, ROWS, injectivity, linear_views, observation_noise
 from demix.diagnostics.pair_checks import pair_checks, positives_informative
 from demix.diagnostics.paired import paired
 from demix.diagnostics.parts import divided
@@ -68,11 +71,6 @@ def checkup(
         Seed of the simulated nulls.
     callback : callable, optional
         ``callback(stage)`` before each stage, for progress bars.
-
-    Returns
-    -------
-    Checkup
-        With ``supported``, the equivalence class that nothing contradicts.
 
     Examples
     --------

@@ -20,9 +20,8 @@ from demix._support.validation import check_seed
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
 from demix.diagnostics.consensus_result import Consensus, verdict, write_consensus
-from demix.diagnostics.maps import common_maps
+from demix.diagnostics.maps import common_maps, mean_stability, stability
 from demix.diagnostics.parts import divided
-from demix.diagnostics.stability import mean_stability, stability
 from demix.encoders.encoder import Encoder
 from demix.estimators.base import Demixer
 from demix.estimators.encoding import encoded
@@ -42,7 +41,7 @@ def consensus(
     positives: Any = None,
     held_out: float = 0.25,
     equivalence: str | None = None,
-    out: str | Path | np.ndarray | None = None,
+    out: str | Path | None = None,
     callback: Callback | None = None,
     checkpoint: str | Path | None = None,
 ) -> Consensus:
@@ -56,7 +55,7 @@ def consensus(
 
     Agreement does not prove truth: all runs may share an error, and encoders agree on what
     dominates the data before they are trained (``untrained``). A consensus is called stable only if
-    the runs have learnt something, too.
+    the runs have learnt something, too. Memory is that of a fit and, without ``out``, of latents.
 
     Parameters
     ----------
@@ -67,33 +66,20 @@ def consensus(
     n_seeds : int
         How many runs, at least 2. Their seeds are ``random_state``, ``random_state + 1``, and so
         on; they draw weights, batches, and each run's own held-out rows.
-    y : array-like (N,), optional
-        The class of each row, for :class:`ClassifierDemixer`.
-    positives : array (P, 2) of int, or array like the data, optional
-        As in :meth:`ContrastiveDemixer.fit`.
+    y, positives
+        As in the estimator's ``fit``.
     held_out : float
         Share of the rows that no run is fitted to: the end of a series, if rows are in time order,
         else random rows, with all rows that given pairs connect to them.
     equivalence : str, optional
         ``"orthogonal"``, ``"permutation"``, ``"affine"`` or ``"linear"``; by default that of the
         theorem (:func:`demix.theory.setting.identified`), or affine where there is none.
-    out : path of an .npy file, or array (N, n) of float32, optional
+    out : path of an .npy file, optional
         Where to put the latents; an earlier file of them is replaced, any other one is refused.
     callback : callable, optional
         ``callback(run, step, steps, record)`` after every step; runs are counted from 0.
     checkpoint : path, optional
         A folder to keep the training of each run in; a run that is there is not trained again.
-
-    Returns
-    -------
-    Consensus
-        Latents, stability of each dimension, and a verdict.
-
-    Notes
-    -----
-    Latents are computed block by block and agreement on at most 40 000 rows, so that memory is
-    that of a fit, and of the latents if they are not written to a file. References are those of
-    :func:`demix.theory.setting.identified`.
 
     Examples
     --------
@@ -117,8 +103,7 @@ def consensus(
     rows = as_data(data)
     check_data(rows)
     parts, fit_data, targets = divided(estimator, rows, y, positives, held_out, seeds[0])
-    shape = (len(rows), space.dim)
-    with _claimed(out, shape):
+    with _claimed(out):
         folder = None if checkpoint is None else Path(checkpoint)
         for number, model in enumerate(runs):
             _fit(model, number, fit_data, targets, callback, folder)
@@ -132,7 +117,7 @@ def consensus(
         )
         fresh = [_untrained(f, seed) for f, seed in zip(encoders, seeds, strict=True)]
         untrained = mean_stability(_encoded(fresh, align), _encoded(fresh, test), allowed)
-        with _output(out, shape) as place:
+        with _output(out, (len(rows), space.dim)) as place:
             latents = write_consensus(runs, maps, allowed, rows, place)
     stable, sentence = verdict(found, [model.gain_ for model in runs], allowed.words, untrained)
     return Consensus(
@@ -208,28 +193,20 @@ def _untrained(encoder: Encoder, seed: int) -> Encoder:
 
 
 @contextmanager
-def _claimed(out: Any, shape: tuple[int, int]) -> Iterator[None]:
-    """Claim the file of latents, if there is one; raise if they cannot be written to ``out``."""
-    if isinstance(out, str | Path):
-        if Path(out).suffix != ".npy" or not Path(out).parent.is_dir():
-            raise DemixError(f"out must name an .npy file in an existing folder, but got {out}.")
-        with claiming(Path(out)):
-            refuse_other(Path(out), ARRAY)
-            yield
+def _claimed(out: str | Path | None) -> Iterator[None]:
+    """Claim the file of latents, if there is one; raise if they cannot be written there."""
+    if out is None:
+        yield
         return
-    if out is not None and (
-        not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != np.float32
-    ):
-        got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-        raise DemixError(
-            f"out must be the path of an .npy file or an array of float32 of shape {shape}, but "
-            f"got {got}."
-        )
-    yield
+    if not isinstance(out, str | Path):
+        raise DemixError(f"out must be the path of an .npy file, but got {type(out).__name__}.")
+    if Path(out).suffix != ".npy" or not Path(out).parent.is_dir():
+        raise DemixError(f"out must name an .npy file in an existing folder, but got {out}.")
+    with claiming(Path(out)):
+        refuse_other(Path(out), ARRAY)
+        yield
 
 
-def _output(out: Any, shape: tuple[int, int]) -> AbstractContextManager[np.ndarray]:
-    """Return the place for latents: memory, the array that was given, or a new ``.npy`` file."""
-    if isinstance(out, str | Path):
-        return new_array(out, shape)
-    return nullcontext(np.empty(shape, dtype=np.float32) if out is None else out)
+def _output(out: str | Path | None, shape: tuple[int, int]) -> AbstractContextManager[np.ndarray]:
+    """Return the place for latents: memory, or a new ``.npy`` file."""
+    return nullcontext(np.empty(shape, dtype=np.float32)) if out is None else new_array(out, shape)

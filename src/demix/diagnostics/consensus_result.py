@@ -13,8 +13,7 @@ import torch
 
 from demix._support.errors import DemixError
 from demix.data.data import Data, as_data
-from demix.diagnostics.maps import Map, mean_of
-from demix.diagnostics.stability import Stability
+from demix.diagnostics.maps import Map, Stability, mean_of
 from demix.estimators.base import Demixer
 from demix.estimators.encoding import encoded
 from demix.estimators.gain import Gain
@@ -44,7 +43,7 @@ class Consensus(Stability):
         each dimension has mean 0 and variance 1 on the rows that aligned the runs. Unless the
         equivalence is a permutation, the dimensions that runs agree on most come first.
     stability, low, high, null, per_run : ndarray
-        As in :class:`demix.diagnostics.stability.Stability`.
+        As in :class:`demix.diagnostics.maps.Stability`.
     untrained : float
         The mean R² over dimensions of encoders with random weights: what the data alone agree on.
     stable : ndarray (n,) of bool
@@ -120,22 +119,14 @@ class Consensus(Stability):
     ) -> Path:
         """Write the consensus as one HTML page, which works offline, and return its path.
 
-        Parameters
-        ----------
-        path : path
-            The file; an earlier page of demix is replaced, any other file is refused.
-        X : array-like (N, d), images (N, C, H, W), or Data, optional
-            The rows of the consensus, to compare two runs on those that were held out.
-        time_order : bool
-            Whether the rows are in time order.
-        provenance : mapping, optional
-            Entries of the provenance besides the data, versions and machine.
+        An earlier page of demix is replaced, any other file is refused. Of ``X``, the rows of the
+        consensus, those that were held out compare two runs; with ``time_order``, they are a
+        series. ``provenance`` has entries besides the data, versions and machine.
         """
         from demix._support.provenance import provenance as versions
-        from demix.estimators.facts import facts_in_words
-        from demix.estimators.models import facts_of
+        from demix.estimators.models import facts_in_words, facts_of
+        from demix.report.blocks import write_page
         from demix.report.consensus import consensus_page
-        from demix.report.page import write_page
 
         about = facts_of(self.models[0]) | {"time_order": time_order}
         facts = facts_in_words(self.models[0].encoder_, about)
@@ -190,10 +181,8 @@ def write_consensus(
 def verdict(
     found: Stability, gains: Sequence[Gain], words: str, untrained: float
 ) -> tuple[np.ndarray, str]:
-    """Return which dimensions ``(n,)`` are stable, and one sentence about them.
-
-    ``words`` say what runs may differ by.
-    """
+    """Return which dimensions ``(n,)`` are stable, and one sentence about them."""
+    # ``words`` say what runs may differ by.
     low = found.low
     learnt = np.mean([gain.above_zero for gain in gains]) >= LEARNT
     stable = np.asarray((low >= STABLE) & (low > found.null) & learnt)

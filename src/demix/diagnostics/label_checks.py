@@ -9,7 +9,7 @@ import torch
 from scipy import optimize, special
 
 from demix.diagnostics.check import Check, judge
-from demix.processes.clusters import diversity_rank
+from demix.theory.ranks import diversity_rank
 
 _DRAWS = 20
 # Samples that the share of false labels is estimated from.
@@ -90,11 +90,10 @@ def balance(labels: np.ndarray, classes: int) -> Check:
     null = [
         bits(random.multinomial(len(labels), np.full(classes, 1 / classes))) for _ in range(_DRAWS)
     ]
-    statistic = bits(counts)
     rare, common = int(counts.min()), int(counts.max())
     return judge(
         "balance",
-        statistic,
+        bits(counts),
         np.array(null),
         unit="bits from uniform",
         good=f"Classes have {rare} to {common} samples.",
@@ -104,11 +103,9 @@ def balance(labels: np.ndarray, classes: int) -> Check:
 
 
 def label_noise(logits: np.ndarray, labels: np.ndarray) -> Check:
-    """Estimate which share of held-out labels ``(M,)`` was drawn at random.
-
-    Labels are explained by ``(1 - e) softmax(t * logits) + e / classes``, whose share ``e`` and
-    sharpness ``t`` have the largest likelihood.
-    """
+    """Estimate which share of held-out labels ``(M,)`` was drawn at random."""
+    # Labels are explained by ``(1 - e) softmax(t * logits) + e / classes``, whose share ``e`` and
+    # sharpness ``t`` have the largest likelihood.
     random = np.random.default_rng(0)
     step = max(1, len(labels) // _SAMPLES)
     logits, labels = logits[::step], labels[::step]

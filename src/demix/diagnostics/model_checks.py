@@ -1,4 +1,4 @@
-"""Checks of every model: its gain, and other fits to the same data."""
+"""Checks of every model: its gain, other fits to the same data, and what it leaves open of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.spatial import cKDTree
 from sklearn.base import clone
 from torch import Tensor
 
@@ -17,8 +18,8 @@ from demix.diagnostics.check import MARGINS, Check, around_zero, judge, skipped
 from demix.encoders.encoder import Encoder
 from demix.estimators.fitting import HeldOut
 from demix.estimators.gain import Gain, block_mean, own_information
-from demix.metrics.correlation import mean_correlation
-from demix.metrics.regression import affine_r2, orthogonal_r2
+from demix.metrics.regression import affine_r2, mean_correlation, orthogonal_r2
+from demix.spaces.base import Space
 from demix.theory.setting import UP_TO, EquivalenceName
 
 # A 95 % interval is so many standard errors wide.
@@ -32,6 +33,19 @@ SCORES: dict[EquivalenceName, Callable[..., Any]] = {
 }
 """The score that is 1 for latents which are the same up to each equivalence."""
 
+# Rows that are looked at.
+ROWS = 3000
+# Neighbours of a row, for each latent; with more latents than `_MANY` their mean has to do.
+_NEIGHBOURS, _MANY = 4, 20
+# Directions of the observations that count: those of nearly all of the variance, at most so many.
+_VARIANCE, _DIRECTIONS = 0.999, 50
+# A residual of local lines falls with rows to the power -_RATE / dimension, noise does not: 4 for
+# smooth mixings, 3 where they have kinks.
+_RATE = 3.0
+# Rows after a row whose latents are compared with its own.
+LAGS = 3
+_DRAWS = 100
+
 
 @dataclass(frozen=True, eq=False)
 class Refits:
@@ -44,10 +58,8 @@ class Refits:
 
 
 def refit(demixer: Any, fit: Callable[[Any, bool], Any], callback: Callable[[str], None]) -> Refits:
-    """Fit again to half of the rows, and to all with one latent fewer and more.
-
-    ``fit(demixer, half)`` fits to half of the rows or to all.
-    """
+    """Fit again to half of the rows, and to all with one latent fewer and more."""
+    # ``fit(demixer, half)`` fits to half of the rows or to all.
 
     def again(stage: str, *, half: bool = False, **changes: Any) -> Any:
         callback(stage)
@@ -81,11 +93,9 @@ def informative(targets: str, gain: Gain) -> Check:
 
 
 def stability(refits: Refits, x: Tensor, equivalence: EquivalenceName) -> Check:
-    """Compare with a fit to half of the rows from another seed, up to the theorem's equivalence.
-
-    What half of the rows change is about what all of them leave uncertain: an estimate from half of
-    the data is off by twice the variance, of which it shares one half with that from all.
-    """
+    """Compare with a fit to half of the rows from another seed, up to the theorem's equivalence."""
+    # What half of the rows change is about what all of them leave uncertain: an estimate from half
+    # of the data is off by twice the variance, of which it shares one half with that from all.
     if refits.half is None:
         return skipped("stability", "The model could not be fitted again.")
     first, second = (latents_of(d.encoder_, x) for d in (refits.own, refits.half))
@@ -110,7 +120,12 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
         return [skipped(few, why), skipped(many, why)]
 
     def compared(name: str, better: Any, worse: Any, unit: str, found: str, bad: str) -> Check:
-        bits, reach = _difference(better, worse, source)
+        held = HeldOut(source, ("test",), better._batch())
+        (known, blocks), (less, _) = (
+            own_information(held.predictions(d.encoder_, d.objective_), d.gain_.sharpness)
+            for d in (better, worse)
+        )
+        bits, reach = block_mean((known - less) / math.log(2), blocks)
         words = f"{found} {bits:.3f} bits (95 % interval {bits - reach:.3f} to {bits + reach:.3f})"
         return judge(
             name,
@@ -122,20 +137,18 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
             details={"bits": bits, "low": bits - reach, "high": bits + reach},
         )
 
-    checks = []
-    if refits.more is None:
-        checks.append(skipped(few, "The model could not be fitted with one latent more."))
-    else:
-        unit, bad = "bits by one latent more", "there are more factors than latents"
-        found = "One latent more adds"
-        checks.append(compared(few, refits.more, refits.own, unit, found, bad))
-    if refits.fewer is None:
-        checks.append(skipped(many, "The model could not be fitted with one latent fewer."))
-    else:
-        unit = "bits that are missing of what a latent should add"
+    units = "bits by one latent more", "bits that are missing of what a latent should add"
+    found = "One latent more adds", "The last latent adds"
+    checks = [
+        skipped(few, "The model could not be fitted with one latent more."),
+        skipped(many, "The model could not be fitted with one latent fewer."),
+    ]
+    if refits.more is not None:
+        bad = "there are more factors than latents"
+        checks[0] = compared(few, refits.more, refits.own, units[0], found[0], bad)
+    if refits.fewer is not None:
         bad = "there are fewer factors than latents"
-        found = "The last latent adds"
-        checks.append(compared(many, refits.own, refits.fewer, unit, found, bad))
+        checks[1] = compared(many, refits.own, refits.fewer, units[1], found[1], bad)
     return checks
 
 
@@ -147,12 +160,128 @@ def latents_of(encoder: Encoder, x: Tensor) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _difference(first: Any, second: Any, source: Any) -> tuple[float, float]:
-    """Return by how many bits one model knows more of held-out samples, and the 95 % reach."""
-    held = HeldOut(source, ("test",), first._batch())
+def injectivity(x: np.ndarray, z: np.ndarray, space: Space) -> Check:
+    r"""Ask how much of latents ``(M, n)`` is noise, if what they leave open of ``x`` is noise.
 
-    (better, blocks), (worse, _) = (
-        own_information(held.predictions(d.encoder_, d.objective_), d.gain_.sharpness)
-        for d in (first, second)
+    Where the mixing is injective, latents determine the observations. Lines through neighbours by
+    latents predict each row; what they miss, extrapolated to very many rows, has the variance
+    :math:`r`, where each of :math:`D` directions of the observations has the variance 1. Noise that
+    is alike in all directions would make up :math:`r / (D - m)` of each, and so the share
+    :math:`m / D` of that along the :math:`m` dimensions of the latents.
+    """
+    step = max(1, len(x) // ROWS)
+    x, z = np.asarray(x[::step], dtype=np.float64), np.asarray(z[::step], dtype=np.float64)
+    directions = _directions(x)
+    if directions.shape[1] == 0:
+        return skipped("injectivity", "The observations do not vary.")
+    total = float(directions.var(axis=0).sum())
+    dim = sum(part.dim - part.spherical for part in space.parts)
+    left = _left_open(z, directions)
+    fewer = [_left_open(z[start::2], directions[start::2]) for start in (0, 1)]
+    growth = 2 ** (_RATE / max(dim, 1))
+    left_open = (growth * left.mean() - np.concatenate(fewer).mean()) / (growth - 1)
+    scale = dim / max(directions.shape[1] - dim, 1) / total
+    statistic = max(0.0, float(left_open) * scale)
+    error = float(left.std()) * math.sqrt((1 + dim) / len(x)) * scale
+    share = 100 * max(0.0, left_open) / total
+    found = f"The latents leave {share:.1f} % of the observations open"
+    return judge(
+        "injectivity",
+        statistic,
+        around_zero(error),
+        unit="share of the latents that is noise, if what they leave open is noise",
+        good=f"{found}: as noise, it would make up {100 * statistic:.1f} % of the latents.",
+        bad=f"{found}: it is noise, which makes up {100 * statistic:.1f} % of the latents, or "
+        "they do not keep distinct observations apart.",
+        details={"left_open": float(share) / 100, "directions": directions.shape[1]},
     )
-    return block_mean((better - worse) / math.log(2), blocks)
+
+
+def observation_noise(walk: np.ndarray) -> Check:
+    r"""Ask how much of the latents of a series changes from row to row without a memory.
+
+    ``walk (W, 1 + LAGS, n)`` are the latents of rows and of those that follow. Of white noise in
+    the observations nothing is left after one row, while factors move on: the autocorrelation
+    :math:`\rho_k = a\, e^{-k / \tau}` falls short of 1 as :math:`k \to 0`, by the share of the
+    noise. Its logarithm is extrapolated along a line and along a parabola, of which the one that
+    leaves less noise counts.
+    """
+    z = walk - walk[:, 0].mean(axis=0)
+    products = np.einsum("wn,wkn->wk", z[:, 0], z)
+    if not (products.mean(axis=0) > 0.05 * products[:, 0].mean()).all():
+        why = "The series changes too fast for its noise to be seen."
+        return skipped("observation noise", why)
+
+    def share(products: np.ndarray) -> float:
+        first, second, third = np.log((products[1:] / products[0]).clip(1e-3))
+        return 1 - math.exp(min(0.0, max(2 * first - second, 3 * first - 3 * second + third)))
+
+    random = np.random.default_rng(0)
+    statistic = share(products.mean(axis=0))
+    blocks = np.array_split(products, min(50, len(products)))
+    sums = np.array([block.sum(axis=0) for block in blocks])
+    draws = [
+        share(sums[random.integers(len(sums), size=len(sums))].sum(axis=0)) for _ in range(_DRAWS)
+    ]
+    found = f"Noise from row to row makes up {100 * statistic:.1f} % of the latents"
+    return judge(
+        "observation noise",
+        statistic,
+        around_zero(float(np.std(draws))),
+        unit="share of the latents without a memory",
+        good=f"{found}.",
+        bad=f"{found}: claims about the factors hold up to it.",
+    )
+
+
+def linear_views(x: np.ndarray, z: np.ndarray) -> Check:
+    """Ask whether latents ``(M, n)`` of instances are more than a linear map of ``x (M, d)``."""
+    # Views that add noise to the observations surround the observations themselves. These are what
+    # is then recovered, and nothing behind them.
+    if x.shape[1] >= len(x) / 4:
+        return skipped("views", "There are too many numbers in a row to compare them with.")
+    score = float(affine_r2(x, z))
+    found = f"A linear map of the observations explains {100 * score:.1f} % of the latents"
+    return judge(
+        "views",
+        score,
+        np.empty(0),
+        unit="R² of the latents by a linear map of the observations",
+        good=f"{found}.",
+        bad=f"{found}: the views say nothing of what lies behind the observations.",
+    )
+
+
+def _directions(x: np.ndarray) -> np.ndarray:
+    """Return principal components ``(M, D)`` of standardised columns, in their own units."""
+    spread = x.std(axis=0)
+    x = ((x - x.mean(axis=0)) / np.where(spread > 0, spread, 1))[:, spread > 0]
+    if x.shape[1] == 0:
+        return x
+    _, values, axes = np.linalg.svd(x, full_matrices=False)
+    share = (values**2).cumsum() / (values**2).sum()
+    kept = min(int(np.searchsorted(share, _VARIANCE)) + 1, _DIRECTIONS)
+    return np.asarray(x @ axes[:kept].T)
+
+
+def _left_open(z: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return the squared error ``(M,)`` of lines through the neighbours of each row, without it."""
+    n = z.shape[1]
+    count = min(_NEIGHBOURS * (n + 1), len(z) - 1)
+    _, near = cKDTree(z).query(z, k=count + 1)
+    found = np.empty(len(z))
+    for rows in np.array_split(np.arange(len(z)), max(1, len(z) // 500)):
+        own = near[rows, 1:]
+        design = np.ones((len(rows), count, 1))
+        if n <= _MANY:
+            design = np.concatenate([design, z[own] - z[rows, None]], axis=2)
+        gram = np.einsum("mki,mkj->mij", design, design)
+        size = gram.shape[1]
+        gram += 1e-6 * np.trace(gram, axis1=1, axis2=2)[:, None, None] * np.eye(size)
+        first = np.zeros((len(rows), size, 1))
+        first[:, 0] = 1
+        weights = np.einsum("mki,mi->mk", design, np.linalg.solve(gram, first)[..., 0])
+        error = x[rows] - np.einsum("mk,mkd->md", weights, x[own])
+        # Noise of the neighbours adds to that of the row.
+        found[rows] = (error**2).sum(axis=1) / (1 + (weights**2).sum(axis=1))
+    return found

@@ -76,11 +76,9 @@ def _compared(
 
 
 def _marginal(pairs: Paired, draws: list[Paired], random: np.random.Generator) -> list[Check]:
-    """Compare means of polynomials with those of uniform latents: Neyman's smooth test.
-
-    Half of the squared norm of their standardised means is, to second order, the divergence from
-    uniform in nats.
-    """
+    """Compare means of polynomials with those of uniform latents: Neyman's smooth test."""
+    # Half of the squared norm of their standardised means is, to second order, the divergence from
+    # uniform in nats.
     if not pairs.uniform:
         return [skipped("marginal", "Nothing is assumed of the marginal.")]
     if not pairs.model.space.bounded:
@@ -225,10 +223,8 @@ def _standardiser(reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _explained(features: np.ndarray, targets: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """Return the held-out R² ``(t,)`` of each target ``(M, t)`` by ridge regression.
-
-    Blocks ``(M,)`` are not split between folds.
-    """
+    """Return the held-out R² ``(t,)`` of each target ``(M, t)`` by ridge regression."""
+    # Blocks ``(M,)`` are not split between folds.
     mean, whiten = _standardiser(features)
     design = (features - mean) @ whiten
     _, place = np.unique(blocks, return_inverse=True)

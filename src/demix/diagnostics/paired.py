@@ -26,32 +26,16 @@ _LAGS = 10
 
 @dataclass(frozen=True, eq=False)
 class Paired:
-    """Latents of held-out positive pairs.
-
-    Attributes
-    ----------
-    z, z_tilde : Tensor (M, n) of float64
-        On the unit sphere, in a box that starts at 0, or in R^n.
-    blocks : ndarray (M,) of int
-        Pairs of different blocks are independent.
-    model : NoiseModel
-        What the trained model assumes of their noise, with its own scale.
-    walk : Tensor (W, n) of float64 or None
-        For a series, latents at even distances over all of it, in time order.
-    widths : ndarray (k,)
-        How wide the noise is, in units of the model's scale, for each of several lags that are
-        equally frequent.
-    uniform : bool
-        Whether a uniform marginal is assumed.
-    """
+    """Latents ``(M, n)`` of held-out pairs: on the unit sphere, in a box from 0, or in R^n."""
 
     z: Tensor
     z_tilde: Tensor
-    blocks: np.ndarray
-    model: NoiseModel
-    walk: Tensor | None = None
+    blocks: np.ndarray  # (M,), pairs of different ones are independent
+    model: NoiseModel  # what the trained model assumes of their noise, with its own scale
+    walk: Tensor | None = None  # (W, n), for a series, at even distances over all of it
+    # (k,), of the noise in units of the model's scale, for each of equally frequent lags.
     widths: np.ndarray = field(default_factory=lambda: np.ones(1))
-    uniform: bool = True
+    uniform: bool = True  # whether a uniform marginal is assumed
 
     def fitted(self, *, shape: bool) -> NoiseModel:
         """Return the noise model of the largest likelihood."""
@@ -116,10 +100,8 @@ def _walks(
 
 
 def _upright(z: np.ndarray) -> np.ndarray:
-    """Return the rotation ``(n, n)`` of latents ``(M, n)`` that makes coordinates independent.
-
-    Normal noise leaves a rotation open, after which a box is no longer parallel to the axes.
-    """
+    """Return the rotation ``(n, n)`` of latents ``(M, n)`` that makes coordinates independent."""
+    # Normal noise leaves a rotation open, after which a box is no longer parallel to the axes.
     if z.shape[1] == 1:
         return np.eye(1)
     with warnings.catch_warnings():
@@ -146,12 +128,6 @@ def paired(
     noise of the scale 1; otherwise nothing is assumed of it. By default all pairs are independent.
     Those of a series have a ``walk``, and ``lags`` that are drawn uniformly.
     """
-    z, z_tilde = np.asarray(z, dtype=np.float64), np.asarray(z_tilde, dtype=np.float64)
-    if z.ndim != 2 or z.shape != z_tilde.shape or z.shape[1] != space.dim:
-        raise DemixError(
-            f"Paired latents must be two arrays (M, {space.dim}), but got {z.shape} and "
-            f"{z_tilde.shape}."
-        )
     if len(z) < 100:
         raise DemixError(f"A check-up takes at least 100 pairs, but got {len(z)}.")
     if not (np.isfinite(z).all() and np.isfinite(z_tilde).all()):

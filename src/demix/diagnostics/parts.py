@@ -21,17 +21,10 @@ _MOST = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Row numbers of disjoint parts, in ascending order.
+    """Rows that runs are fitted to, their maps, and that test them; disjoint, in ascending order.
 
-    Attributes
-    ----------
-    fit, align, test : Tensor (M,) of int64
-        Rows that the runs are fitted to, that the maps between them are fitted to, and that
-        measure how well they agree. The last two have at most 20 000 rows each.
-    blocks : ndarray (M,) of int64
-        The block of each test row; rows of different blocks count as independent.
-    in_time : bool
-        Whether rows are in time order, so that neighbours are alike.
+    Test rows of different ``blocks`` ``(M,)`` count as independent; ``in_time``, neighbours are
+    alike.
     """
 
     fit: Tensor
@@ -92,28 +85,17 @@ def _labels(y: Any, rows: int) -> np.ndarray:
 
 
 def time_parts(rows: int, share: float, high: int, least: int) -> Parts:
-    """Hold out the end of a series; its stretches alternate between ``align`` and ``test``.
-
-    A stretch is at least four times as long as ``high``, the largest lag of positives. Of all
-    ``rows`` a ``share`` is held out; each held-out part needs ``least`` rows.
-
-    Examples
-    --------
-    >>> from demix.diagnostics.parts import time_parts
-    >>> parts = time_parts(1000, 0.2, 1, 10)
-    >>> len(parts.fit), parts.align[:5].tolist(), parts.test[:5].tolist()
-    (800, [800, 801, 802, 803, 808], [804, 805, 806, 807, 812])
-    """
+    """Hold out the end of a series; its stretches alternate between ``align`` and ``test``."""
+    # A stretch is at least four times as long as ``high``, the largest lag of positives.
     held = round(share * rows)
     # At least ten stretches, or the interval means nothing.
-    _enough(held, max(2 * least + 8 * high, 40 * high), rows, share)
-    _enough_to_fit(rows - held, least + high, rows, share)
+    _enough(held, max(2 * least + 8 * high, 40 * high), rows - held, least + high, rows, share)
     stretch = max(4 * high, -(-held // (2 * _BLOCKS)))
     number = np.arange(held) // stretch
     held_rows = torch.arange(rows - held, rows)
-    test, places = _thin(held_rows[torch.from_numpy(number % 2 == 1)])
-    align, _ = _thin(held_rows[torch.from_numpy(number % 2 == 0)])
-    blocks = number[number % 2 == 1][places] // 2
+    odd = torch.from_numpy(number % 2 == 1)
+    align, test = thin(held_rows[~odd], _MOST), thin(held_rows[odd], _MOST)
+    blocks = number[test.numpy() - (rows - held)] // 2
     return Parts(torch.arange(rows - held), align, test, blocks, in_time=True)
 
 
@@ -126,18 +108,8 @@ def row_parts(
     labels: np.ndarray | None = None,
     pairs: Tensor | None = None,
 ) -> Parts:
-    """Hold out rows at random: some of every class, and rows that pairs connect as a whole.
-
-    Labels are ``(N,)``, pairs ``(P, 2)``. If most rows are connected, they are split at random, and
-    pairs between two parts are lost.
-
-    Examples
-    --------
-    >>> from demix.diagnostics.parts import row_parts
-    >>> parts = row_parts(1000, 0.2, 10, seed=0)
-    >>> len(parts.fit), len(parts.align), len(parts.test)
-    (800, 100, 100)
-    """
+    """Hold out rows at random: some of every class, and rows that pairs connect as a whole."""
+    # If most rows are connected, they are split at random, and pairs between two parts are lost.
     random = np.random.default_rng([seed, rows])
     unit = np.arange(rows)
     if pairs is not None:
@@ -159,10 +131,8 @@ def row_parts(
     block = np.zeros(len(sizes), dtype=np.int64)
     block[order] = np.arange(len(order)) % _BLOCKS
     fit, align, test = (torch.from_numpy(np.flatnonzero(place[unit] == k)) for k in range(3))
-    _enough(2 * min(len(align), len(test)), 2 * least, rows, share)
-    _enough_to_fit(len(fit), least, rows, share)
-    align, _ = _thin(align)
-    test, _ = _thin(test)
+    _enough(2 * min(len(align), len(test)), 2 * least, len(fit), least, rows, share)
+    align, test = thin(align, _MOST), thin(test, _MOST)
     return Parts(fit, align, test, block[unit][test.numpy()], in_time=False)
 
 
@@ -184,23 +154,15 @@ def _of_every_class(labels: np.ndarray, share: float, random: np.random.Generato
     return np.asarray(order[chosen])
 
 
-def _enough(held: int, least: int, rows: int, share: float) -> None:
+def _enough(held: int, least: int, left: int, least_left: int, rows: int, share: float) -> None:
+    """Raise a DemixError if too few rows are held out, or left to fit."""
     if held < least:
         raise DemixError(
             f"Aligning runs takes at least {least} held-out rows, but a share of {share:g} of "
             f"{rows} rows leaves {held}; give more rows or a larger held_out."
         )
-
-
-def _enough_to_fit(left: int, least: int, rows: int, share: float) -> None:
-    if left < least:
+    if left < least_left:
         raise DemixError(
-            f"Fitting runs takes at least {least} rows, but held_out {share:g} of {rows} rows "
+            f"Fitting runs takes at least {least_left} rows, but held_out {share:g} of {rows} rows "
             f"leaves {left}; give more rows or a smaller held_out."
         )
-
-
-def _thin(rows: Tensor) -> tuple[Tensor, np.ndarray]:
-    """Return at most ``_MOST`` rows, and their places among those given."""
-    places = thin(torch.arange(len(rows)), _MOST)
-    return rows[places], places.numpy()

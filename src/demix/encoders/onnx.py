@@ -20,9 +20,8 @@ from demix._support.errors import DemixError, need, warn
 from demix._support.files import write_atomic
 from demix._support.outputs import refuse_other
 from demix.encoders.bodies import BasicBlock, ResidualLayer, WhatAndWhere
-from demix.encoders.encoder import Encoder
+from demix.encoders.encoder import ChannelScaling, Encoder, Whitening
 from demix.encoders.files import check_finite
-from demix.encoders.whitening import ChannelScaling, Whitening
 from demix.spaces.base import Space
 from demix.spaces.kinds import Box, L1Ball, Product, Real, Sphere
 

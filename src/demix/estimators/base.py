@@ -147,21 +147,13 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
     ) -> Path:
         """Write one HTML page about the fit, which works offline, and return its path.
 
-        Parameters
-        ----------
-        path : path
-            The file; an earlier page of demix is replaced, any other file is refused.
-        X : optional
-            Rows as in :meth:`fit` whose latents are shown, usually the fitted ones.
-        factors, factor_names : array (N, k) and sequence of str, optional
-            Known factors of these rows, to compare with, and their names.
-        time_order : bool
-            Whether the rows are in time order.
+        An earlier page of demix is replaced, any other file is refused. It shows the latents of
+        ``X``, usually the fitted rows, with ``time_order`` as a series, and compares them with
+        known ``factors`` ``(N, k)``.
         """
-        from demix.estimators.facts import facts_in_words
-        from demix.estimators.models import facts_of
+        from demix.estimators.models import facts_in_words, facts_of
+        from demix.report.blocks import write_page
         from demix.report.fit import fit_page
-        from demix.report.page import write_page
 
         check_is_fitted(self, "encoder_")
         about, data, latents = facts_of(self) | {"time_order": time_order}, None, None

@@ -72,24 +72,12 @@ class Gain:
 
 
 class Prediction(NamedTuple):
-    """What a model says of a batch of held-out samples.
+    """What a model says of a batch of held-out samples."""
 
-    Attributes
-    ----------
-    log_p : Tensor (B, K)
-        The log-probability of every key or class.
-    own : Tensor (B,)
-        The key or class of each sample.
-    blocks : Tensor (B,)
-        The block of each sample, which lie together; different blocks count as independent.
-    guess : Tensor (K,) of float64
-        The log-probabilities of a guess.
-    """
-
-    log_p: Tensor
-    own: Tensor
-    blocks: Tensor
-    guess: Tensor
+    log_p: Tensor  # (B, K), the log-probability of every key or class
+    own: Tensor  # (B,), the key or class of each sample
+    blocks: Tensor  # (B,), which lie together; different ones count as independent
+    guess: Tensor  # (K,) of float64, the log-probabilities of a guess
 
     def information(self, sharpness: float) -> Tensor:
         """Return in nats what each sample says of the target of each ``(B, B)``."""
@@ -122,17 +110,6 @@ def fitted_sharpness(predictions: Sequence[Prediction]) -> float:
     The model's :math:`p(k | x)` becomes :math:`\propto p(k | x)^\beta g(k)^{1 - \beta}`, with the
     guess :math:`g`: temperature scaling (Guo et al. 2017) that ends in the guess. It is zero unless
     the samples carry information beyond doubt; a few of them always fit to some sharpness.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix.estimators.gain import Prediction, fitted_sharpness
-    >>> guess = torch.full((2,), 0.5, dtype=torch.float64).log()
-    >>> sure = torch.tensor([[0.999, 0.001]] * 80).log()
-    >>> labels = torch.tensor([0, 0, 0, 1] * 20)  # right in three of four cases
-    >>> beta = fitted_sharpness([Prediction(sure, labels, torch.arange(80), guess)])
-    >>> round(float((beta * sure[0]).softmax(dim=0)[0]), 3)
-    0.75
     """
     found = optimize.minimize_scalar(
         lambda beta: mean_loss(predictions, beta), bounds=(0, _SHARPEST), options={"xatol": 1e-4}
@@ -167,10 +144,8 @@ def held_out_gain(predictions: Sequence[Prediction], sharpness: float) -> Gain:
     ends, most = (mean, mean - reach, mean + reach), ceiling / math.log(2)
     # Rounded, so that a guess knows nothing to the last digit.
     bits, low, high = (min(round(x / math.log(2), 9) + 0.0, most) for x in ends)
-    as_much = int((null >= mean - 1e-12).sum())
-    p_value = (1 + as_much) / (1 + len(null))
-    loss = mean_loss(predictions)
-    return Gain(bits, low, high, most, loss, sharpness, p_value)
+    p_value = (1 + int((null >= mean - 1e-12).sum())) / (1 + len(null))
+    return Gain(bits, low, high, most, mean_loss(predictions), sharpness, p_value)
 
 
 def own_information(predictions: Sequence[Prediction], sharpness: float) -> tuple[Tensor, Tensor]:
@@ -180,11 +155,9 @@ def own_information(predictions: Sequence[Prediction], sharpness: float) -> tupl
 
 
 def block_mean(values: Tensor, blocks: Tensor) -> tuple[float, float]:
-    """Return the mean of values ``(M,)`` and how far its 95 % interval reaches to either side.
-
-    Samples of one block (a span of time, or rows that pairs connect) may depend on each other, so
-    the interval is Student's over the means of blocks.
-    """
+    """Return the mean of values ``(M,)`` and how far its 95 % interval reaches to either side."""
+    # Samples of one block (a span of time, or rows that pairs connect) may depend on each other, so
+    # the interval is Student's over the means of blocks.
     _, place = np.unique(blocks.cpu().numpy(), return_inverse=True)
     sizes = np.bincount(place)
     means = np.bincount(place, values.double().cpu().numpy()) / sizes
@@ -195,10 +168,8 @@ def block_mean(values: Tensor, blocks: Tensor) -> tuple[float, float]:
 
 
 def _shifted(table: Tensor, prediction: Prediction) -> np.ndarray:
-    """Return the mean of targets' information ``(B, B)`` after each of `_SHIFTS` circular shifts.
-
-    A shift is at least as long as the largest block; where that is not possible it is no null.
-    """
+    """Return the mean of targets' information ``(B, B)`` after each of the circular shifts."""
+    # A shift is at least as long as the largest block; where that is not possible it is no null.
     rows = torch.arange(len(table))
     least = int(prediction.blocks.unique(return_counts=True)[1].max())
     if len(rows) < 2 * least:

@@ -44,8 +44,8 @@ class Classification(PrototypeObjective):
     .. math:: E\left[-\log \frac{e^{\langle w_c, f(x) \rangle + b_c}}
               {\sum_k e^{\langle w_k, f(x) \rangle + b_k}}\right]
 
-    By Theorem 1 of Reizinger et al. (2024), with classes as instances, :math:`f` recovers the
-    latents of a :class:`demix.ClusterProcess`. The space of the encoder and ``unit_prototypes``
+    By Theorem 1 of Reizinger et al. (2024), with classes as instances, :math:`f` recovers latents
+    that lie around one vector for each class. The space of the encoder and ``unit_prototypes``
     choose the case: on a sphere, whose learnt radius is the inverse temperature, C1 (unit
     prototypes) or C2; in :math:`R^d`, C3 (unit prototypes) or C4.
 

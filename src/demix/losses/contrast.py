@@ -111,10 +111,8 @@ def with_potential(
     own: Sharding,
     every: Sharding,
 ) -> tuple[Tensor, Tensor]:
-    """Return both with two more coordinates, which add the potential of each query and key.
-
-    So the same code sums over pairs, whatever the similarity, at the cost of two more latents.
-    """
+    """Return both with two more coordinates, which add the potential of each query and key."""
+    # So the same code sums over pairs, whatever the similarity, at the cost of two more latents.
     sides = []
     for values, rows, ranks in zip(potential, (queries, keys), (own, every), strict=True):
         if values.shape != (len(rows),):

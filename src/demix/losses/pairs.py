@@ -1,4 +1,4 @@
-"""Losses over positive pairs: InfoNCE, its limit for many negatives, and a learnt conditional."""
+"""Losses over positive pairs: InfoNCE, with a learnt potential or a learnt conditional."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from demix._support.process_group.group import checked_group
 from demix._support.process_group.sharding import even_sharding, shardings
 from demix.encoders.bodies import mlp
 from demix.encoders.encoder import Encoder
-from demix.losses.contrast import check_rows, contrast, log_probabilities, tempered
+from demix.losses.contrast import contrast, log_probabilities
 from demix.losses.objective import Batch, Objective, PairBatch
 from demix.losses.similarities import SimilarityName, similarity_named
-from demix.losses.streaming import sharded_logsumexp
 
 # A shape that is learnt needs the matrix of a group in memory, once per dimension.
 _GROUP = 256
@@ -90,42 +89,6 @@ class InfoNCE(PairObjective[PairBatch]):
         """Return the log-probability ``(N, N)`` of each positive for each anchor."""
         queries, keys = both_sides(encoder, pairs)
         return log_probabilities(queries, keys, self.similarity, self.temperature)
-
-
-@dataclass(frozen=True)
-class AlignmentUniformity(PairObjective[PairBatch]):
-    r"""The limit of InfoNCE for many negatives: alignment plus uniformity (Prop. A, Prop. 3).
-
-    The inner expectation of the uniformity is taken over the batch, the sample itself included
-    (the plug-in estimate of Wang and Isola). That keeps a pull between positives where InfoNCE
-    has none left: when a pair carries more nats than the log of the number of negatives, InfoNCE
-    is almost zero for any encoder that tells the batch apart, and this is the loss to use.
-
-    Parameters
-    ----------
-    similarity, temperature, group
-        As in :func:`demix.contrast`.
-
-    References
-    ----------
-    Wang and Isola (2020), Understanding Contrastive Representation Learning through Alignment and
-    Uniformity on the Hypersphere; Zimmermann et al. (2021), Eqs. 12, 13, 56, 57.
-
-    Examples
-    --------
-    >>> from demix import AlignmentUniformity
-    >>> AlignmentUniformity(similarity=3).similarity
-    3
-    """
-
-    similarity: SimilarityName = "dot"
-    temperature: float = 1.0
-
-    def __call__(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
-        """Encode both sides in one pass; pull pairs together, push the anchors apart."""
-        anchors, positives = both_sides(encoder, pairs)
-        options = {name: getattr(self, name) for name in ("similarity", "temperature", "group")}
-        return alignment(anchors, positives, **options) + uniformity(anchors, anchors, **options)
 
 
 class PotentialInfoNCE(nn.Module, Objective[PairBatch]):
@@ -281,44 +244,6 @@ def _dense(queries: Tensor, keys: Tensor, raw_shape: Tensor) -> Tensor:
     own = torch.arange(len(queries), device=queries.device)
     sides = functional.cross_entropy(logits, own) + functional.cross_entropy(logits.T, own)
     return sides / 2
-
-
-def alignment(
-    queries: Tensor,
-    keys: Tensor,
-    *,
-    similarity: SimilarityName = "dot",
-    temperature: float | Tensor = 1.0,
-    group: dist.ProcessGroup | None = None,
-) -> Tensor:
-    r"""Return :math:`-E[s(h(z~), h(z))] / \tau` over positive pairs (Prop. A, Prop. 3).
-
-    Queries and keys ``(B, d)`` are the pairs, row by row; options as in :func:`demix.contrast`.
-    """
-    check_rows(queries, keys, group)
-    pairs = similarity_named(similarity)
-    (own,) = shardings(group, queries)
-    return -own.mean(pairs.paired(*tempered(queries, keys, pairs, temperature)))
-
-
-def uniformity(
-    queries: Tensor,
-    keys: Tensor,
-    *,
-    similarity: SimilarityName = "dot",
-    temperature: float | Tensor = 1.0,
-    group: dist.ProcessGroup | None = None,
-) -> Tensor:
-    r"""Return :math:`E_z \log E_{z~} e^{s(h(z~), h(z)) / \tau}`, ``z~`` independent of ``z``.
-
-    The sum of :func:`alignment` and this is the limit of ``contrast - log M`` (Eqs. 12, 56).
-    Queries ``(B, d)`` and keys ``(K, d)`` are independent; options as in :func:`demix.contrast`.
-    """
-    check_rows(queries, keys, group)
-    pairs = similarity_named(similarity)
-    own, every = shardings(group, queries, keys)
-    rows, _ = sharded_logsumexp(*tempered(queries, keys, pairs, temperature), pairs, every)
-    return own.mean(rows) - math.log(every.total)
 
 
 def both_sides(encoder: Encoder, pairs: PairBatch) -> tuple[Tensor, Tensor]:

@@ -52,10 +52,8 @@ def sharded_logsumexp(
     columns: bool = False,
     exchange: Exchange | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the same of own queries over all ranks' keys, and of own keys over all queries.
-
-    Keys come in a ring unless there are few on each rank, or as ``exchange`` says.
-    """
+    """Return the same of own queries over all ranks' keys, and of own keys over all queries."""
+    # Keys come in a ring unless there are few on each rank, or as ``exchange`` says.
     if keys.group is None:
         return pairwise_logsumexp(q, k, similarity, columns=columns)
     if exchange is None:

@@ -47,10 +47,8 @@ def gradient(
 
 
 def lowest_exponent(dtype: torch.dtype) -> float:
-    """Return where exponents are cut off, far from the denormal numbers that slow processors down.
-
-    What is cut off lies below ``e^-60`` (float32) or ``e^-490`` (float64) of the largest term.
-    """
+    """Return where exponents are cut off, far from denormal numbers that slow processors down."""
+    # What is cut off lies below ``e^-60`` (float32) or ``e^-490`` (float64) of the largest term.
     return 0.69 * math.log(torch.finfo(dtype).tiny)
 
 

@@ -56,10 +56,8 @@ class Sampling:
         return self.parts([0.5], self.seed)
 
     def parts(self, cuts: Sequence[float], seed: Any) -> list[np.ndarray]:
-        """Split the row numbers at shares of all rows, ``cuts``: whole blocks, or rows, at random.
-
-        Blocks in time order make contiguous parts with a gap of one block between them.
-        """
+        """Split row numbers at shares of all rows, ``cuts``: whole blocks, or rows, at random."""
+        # Blocks in time order make contiguous parts with a gap of one block between them.
         rows, random = len(self), np.random.default_rng(seed)
         ends = [int(cut * rows) for cut in cuts]
         if self.members is None:
@@ -195,10 +193,8 @@ def _centred(columns: np.ndarray) -> np.ndarray:
 
 
 def _correlation_times(latents: np.ndarray, factors: np.ndarray) -> float:
-    r"""Return the largest :math:`1 + 2 \sum_k \rho_z(k) \rho_s(k)` of a latent and a factor.
-
-    By as much the variance of their correlation grows if they are independent (Bartlett 1935).
-    """
+    r"""Return the largest :math:`1 + 2 \sum_k \rho_z(k) \rho_s(k)` of a latent and a factor."""
+    # By as much the variance of their correlation grows if they are independent (Bartlett 1935).
     z, s = _autocorrelation(latents), _autocorrelation(factors)
     lags = min(len(z), len(s))
     return float(1 + 2 * (z[:lags].T @ s[:lags]).max(initial=0.0))
@@ -218,10 +214,8 @@ def _autocorrelation(columns: np.ndarray) -> np.ndarray:
 
 
 def _likeness(latents: np.ndarray, factors: np.ndarray, members: np.ndarray) -> float:
-    """Return how many rows are worth an independent one, if those of a block are alike.
-
-    By as much the variance of a correlation grows with that of rows within blocks (Moulton 1990).
-    """
+    """Return how many rows are worth an independent one, if those of a block are alike."""
+    # By as much the variance of a correlation grows with that of rows within blocks (Moulton 1990).
     sizes = np.bincount(members)
     pairs = np.square(sizes).sum() - len(members)
 

@@ -54,11 +54,9 @@ class Factors:
 def check_factors(
     latents: Any, factors: Any, categorical: Columns = None, blocks: Blocks = None, seed: int = 0
 ) -> tuple[np.ndarray, Factors, Sampling]:
-    """Return latents ``(N, m)``, factors ``(N, n)`` to score them against, and how rows are drawn.
-
-    Columns of factors hold numbers or text; text is always categories. By default so are truth
-    values, and whole numbers of at most 20 different values.
-    """
+    """Return latents ``(N, m)``, factors ``(N, n)`` to score them with, and how rows are drawn."""
+    # Columns of factors hold numbers or text; text is always categories. By default so are truth
+    # values, and whole numbers of at most 20 different values.
     numbers, text = _numbers(factors)
     found, values = check_pair(latents, numbers)
     chosen = _chosen(values, text, categorical)
@@ -83,10 +81,8 @@ def are_few_whole_numbers(column: np.ndarray) -> bool:
 
 
 def binned(column: np.ndarray) -> np.ndarray:
-    """Return numbers ``(N,)`` as whole numbers from 0: up to 20 bins of equally many samples.
-
-    A table of two binned columns holds 5 samples in a cell on average. Equal numbers share a bin.
-    """
+    """Return numbers ``(N,)`` as whole numbers from 0: up to 20 bins of equally many samples."""
+    # A table of two binned columns holds 5 samples in a cell on average. Equal numbers share a bin.
     kinds, numbered = np.unique(column, return_inverse=True)
     bins = int(np.clip((len(column) / 5) ** 0.5, 2, _FEW))
     if len(kinds) <= bins:

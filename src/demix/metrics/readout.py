@@ -338,10 +338,8 @@ def _guessed(
 
 
 def _runs(factors: Factors, rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return runs ``(V, L)`` of rows that agree in a factor, and which factor it is, ``(V,)``.
-
-    Runs share no row, so that drawing them anew gives an interval.
-    """
+    """Return runs ``(V, L)`` of rows that agree in a factor, and which factor it is, ``(V,)``."""
+    # Runs share no row, so that drawing them anew gives an interval.
     length = min(_RUN, isqrt(len(rows)))
     for column in np.flatnonzero(factors.categorical).tolist():
         # At least one category is as large as the mean.

@@ -9,7 +9,6 @@ import numpy as np
 
 from demix._support.errors import DemixError, warn
 from demix.metrics.blocks import Blocks, blocks_of, warn_if_alike
-from demix.metrics.correlation import mean_correlation
 from demix.metrics.dci import DCI, dci
 from demix.metrics.factors import Columns, check_factors
 from demix.metrics.information import InfoMEC, infomec, modularity, mutual_information_gap
@@ -20,7 +19,7 @@ from demix.metrics.readout import (
     linear_accuracy,
     separated_predictability,
 )
-from demix.metrics.regression import affine_r2, isometry_error, orthogonal_r2
+from demix.metrics.regression import affine_r2, isometry_error, mean_correlation, orthogonal_r2
 from demix.metrics.score import Score
 
 # With more samples the slower scores gain no digit that matters, and take minutes.

@@ -142,10 +142,8 @@ def scored_each(
     *,
     nulls: int = _NULLS,
 ) -> list[Score]:
-    """Return several scores of one measurement.
-
-    Chance is measured on first use, once for all, on the latents in up to ``nulls`` other orders.
-    """
+    """Return several scores of one measurement."""
+    # Chance is measured on first use, once for all, on the latents in up to ``nulls`` other orders.
     number = int(np.clip(_NULL_ROWS // len(latents), min(nulls, SLOW), nulls))
 
     @cache

@@ -53,10 +53,8 @@ class Statistic(NamedTuple):
 
 
 def _null_ends(value: float, best: int, null: np.ndarray) -> list[float]:
-    """Return between which chance levels a value is what chance gives in 95 % of cases.
-
-    What a score leaves to its best value is compared as a ratio, since its noise is as small.
-    """
+    """Return between which chance levels a value is what chance gives in 95 % of cases."""
+    # What a score leaves to its best value is compared as a ratio, since its noise is as small.
     left = np.abs(best - null)
     middle = float(np.median(left))
     if middle == 0:
@@ -97,10 +95,8 @@ def over(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
 
 
 def r2_of(error: np.ndarray, target: np.ndarray) -> OfWeights:
-    r"""Return the :math:`R^2` ``(B, k)`` of predictions as a function of weights ``(B, N)``.
-
-    ``error`` ``(N, k)`` is what the predictions miss of ``target`` ``(N, k)``.
-    """
+    r"""Return the :math:`R^2` ``(B, k)`` of predictions as a function of weights ``(B, N)``."""
+    # ``error`` ``(N, k)`` is what the predictions miss of ``target`` ``(N, k)``.
     centred = target - target.mean(axis=0)
     terms = np.hstack([np.square(error), centred, np.square(centred)])
 

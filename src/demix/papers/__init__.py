@@ -15,12 +15,15 @@ _MODULES = {
     "datasets.rendered": ["NearestPairs"],
     "datasets.simclr": ["SimCLRViews"],
     "reizinger2024.balanced": ["BalancedReadout", "balanced_readout", "is_testable"],
+    "reizinger2024.clusters": ["ClusterProcess", "Labelled", "cluster_vectors"],
+    "reizinger2024.earlier_methods": ["GeneralizedContrastive", "TimeContrastive"],
     "reizinger2024.efficientnet": ["EfficientNetLite0", "load_efficientnet_lite0"],
     "reizinger2024.extraction": ["Features", "RandomProjection", "features"],
     "scenes.base": ["Scene"],
     "scenes.folder": ["Rendered", "open_rendered", "render_folder"],
     "scenes.order": ["Order"],
     "scenes.registry": ["render", "sample_latents", "scene_named"],
+    "zimmermann2021.alignment": ["AlignmentUniformity"],
     "zimmermann2021.videos": ["SlowVAE"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -1,15 +1,96 @@
-"""A whole generating process: latents, positives and observations."""
+"""A whole generating process: latents, positives, and the mixing to observations."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from demix._support.errors import DemixError
 from demix.distributions.base import Conditional, Marginal
-from demix.processes.mixing import Mixing
 from demix.spaces.base import Space
+
+
+class Mixing(ABC):
+    """An injective ``g: Z -> X`` from ``dim_in`` latents to ``dim_out`` observed numbers."""
+
+    dim_in: int
+    dim_out: int
+
+    @abstractmethod
+    def __call__(self, z: Tensor) -> Tensor:
+        """Map latents ``(N, dim_in)`` to observations ``(N, dim_out)``."""
+
+    @abstractmethod
+    def inverse(self, x: Tensor) -> Tensor:
+        """Map observations to their latents."""
+
+    def check_space(self, space: Space) -> None:
+        """Raise a DemixError if the latents of ``space`` are not those of this mixing."""
+        if self.dim_in != space.dim:
+            raise DemixError(
+                f"The mixing takes {self.dim_in} latents, but the space has {space.dim} dimensions."
+            )
+
+
+class LeakyMixing(Mixing):
+    r"""The paper's generator: linear maps with LeakyReLU(0.2) between them (App. A.3).
+
+    Each matrix has entries from U(-1, 1) and columns of unit norm; of ``draws`` such matrices the
+    ``layers`` with the smallest condition numbers are kept. (The authors' scripts redraw each layer
+    until it is as good as the best of 25 000, which may never end.) ``slope`` is that of the
+    LeakyReLU for negative inputs.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix import LeakyMixing
+    >>> g = LeakyMixing(4, seed=0, draws=100)
+    >>> z = torch.rand(5, 4, dtype=torch.float64)
+    >>> torch.allclose(g.inverse(g(z)), z)
+    True
+    """
+
+    def __init__(
+        self, dim: int, *, seed: int, layers: int = 3, draws: int = 25_000, slope: float = 0.2
+    ) -> None:
+        if not 0 < slope <= 1:
+            raise DemixError(f"An invertible LeakyReLU needs a slope in (0, 1], but got {slope!r}.")
+        for name, size in (("layers", layers), ("dim", dim)):
+            if size < 1:
+                raise DemixError(f"{name} of a leaky mixing must be at least 1, but got {size}.")
+        self.dim_in, self.dim_out, self.slope = dim, dim, slope
+        self.matrices = [torch.tensor(w) for w in _best_matrices(dim, seed, layers, draws)]
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Apply the linear maps and the units between them."""
+        for weight in self.matrices[:-1]:
+            z = functional.leaky_relu(functional.linear(z, weight.to(z)), self.slope)
+        return functional.linear(z, self.matrices[-1].to(z))
+
+    def inverse(self, x: Tensor) -> Tensor:
+        """Solve each linear map and undo each unit, last first."""
+        for weight in reversed(self.matrices[1:]):
+            x = torch.linalg.solve(weight.T.to(x), x, left=False)
+            x = torch.where(x < 0, x / self.slope, x)
+        return torch.linalg.solve(self.matrices[0].T.to(x), x, left=False)
+
+
+@lru_cache(maxsize=64)
+def _best_matrices(dim: int, seed: int, layers: int, draws: int) -> tuple[np.ndarray, ...]:
+    if draws < layers:
+        raise DemixError(f"{layers} layers need at least {layers} draws, but got {draws}.")
+    random = np.random.default_rng(seed)
+    matrices = random.uniform(-1, 1, size=(draws, dim, dim))
+    matrices /= np.linalg.norm(matrices, axis=1, keepdims=True)
+    best = np.argsort(np.linalg.cond(matrices), kind="stable")[:layers]
+    # Shuffled, so that the first layer is not always the best conditioned one.
+    # Copied, so that the cache keeps these few and not the array of all draws.
+    return tuple(matrices[i].copy() for i in random.permutation(best))
 
 
 class Pairs(NamedTuple):

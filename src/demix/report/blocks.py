@@ -1,20 +1,26 @@
-"""What a report page is made of: blocks that are checked when made and render themselves."""
+"""The blocks of a page, and the page as one HTML file that needs nothing but itself."""
 
+import json
 import re
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import ClassVar, Literal
 from xml.etree import ElementTree
 
 import plotly.graph_objects as go
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
+from plotly.offline import get_plotlyjs
 
 from demix._support.errors import DemixError
-from demix.report.style import palette_variables, shown
+from demix._support.files import write_atomic
+from demix._support.outputs import PAGE, refuse_other
+from demix.report.style import palette_css, palette_variables, shown
 
 VerdictKind = Literal["good", "bad", "neutral"]
 
@@ -193,11 +199,9 @@ def script_json(text: str) -> Markup:
 
 
 def inline_svg(svg: str, prefix: str) -> tuple[str, str]:
-    """Return viewBox and contents of an SVG, for an ``svg`` element inside HTML.
-
-    Ids begin with ``prefix``, so that those of two pictures on one page differ. Colours of the
-    palette become its CSS variables, so that the picture follows the page into dark mode.
-    """
+    """Return viewBox and contents of an SVG, for an ``svg`` element inside HTML."""
+    # Ids begin with ``prefix``, so that those of two pictures on one page differ. Colours of the
+    # palette become its CSS variables, so that the picture follows the page into dark mode.
     root = ElementTree.fromstring(svg)
     variables = palette_variables()
 
@@ -219,3 +223,34 @@ def inline_svg(svg: str, prefix: str) -> tuple[str, str]:
         element.attrib = {k: v.replace("url(#", f"url(#{prefix}") for k, v in given.items()}
     contents = "".join(ElementTree.tostring(child, encoding="unicode") for child in root)
     return root.attrib["viewBox"], contents
+
+
+def render(page: Page) -> str:
+    """Return the HTML of a page; the same page gives the same text."""
+    counts: Counter[str] = Counter()
+    sections = []
+    for section in page.sections:
+        body = []
+        for block in section.body:
+            counts[block.counted_as] += 1
+            body.append(block.html(counts[block.counted_as]))
+        sections.append({"title": section.title, "body": body})
+    plots = any(block.needs_plotly for section in page.sections for block in section.body)
+    template = templates().get_template("page.html")
+    return template.render(
+        page=page,
+        sections=sections,
+        palette_css=Markup(palette_css()),
+        palette_json=json.dumps(palette_variables()),
+        # A page without plotly figures does not carry 5 MB of plotting library.
+        plotly_js=Markup(get_plotlyjs()) if plots else "",
+    )
+
+
+def write_page(page: Page, path: str | Path) -> Path:
+    """Write a page to a file, completely or not at all, and return the path.
+
+    Missing folders are made. An earlier page is replaced, any other file is refused.
+    """
+    refuse_other(Path(path), PAGE)
+    return write_atomic(path, render(page))

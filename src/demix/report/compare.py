@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from demix.metrics.regression import affine_r2
 from demix.report.blocks import Block, Figure, Page, Section, Table, Text
-from demix.report.figures import correlation_heatmap, interval_dots
-from demix.report.records import column, gain_of, thinned
+from demix.report.figures import column, correlation_heatmap, gain_of, interval_dots, thinned
 from demix.report.style import LEGEND, axis, base_layout, colour, interval, number, plain, shown
 from demix.report.training import MOST_STEPS
 
@@ -71,10 +70,8 @@ def compare_page(
 
 
 def agreement_of(latents: Sequence[np.ndarray]) -> np.ndarray | None:
-    """Return the held-out R² of predicting each run's latents (down) from another's (across).
-
-    None if the runs have different rows, or fewer than ten.
-    """
+    """Return the held-out R² of predicting each run's latents (down) from another's (across)."""
+    # None if the runs have different rows, or fewer than ten.
     if len({len(z) for z in latents}) > 1 or len(latents[0]) < 10:
         return None
     step = max(1, len(latents[0]) // _ROWS)

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Verdict, noted, settings
-from demix.report.figures import interval_dots, recovered_scatter
+from demix.report.figures import gain_of, interval_dots, left_out, names_of, recovered_scatter
 from demix.report.fit import latent_sections
-from demix.report.records import gain_of, left_out, names_of
 from demix.report.style import interval, number
 
 # More panels of one dimension each would be too small to see anything in.

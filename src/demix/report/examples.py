@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from demix.report.blocks import Example, Gallery
-from demix.report.records import left_out
+from demix.report.figures import left_out
 from demix.report.style import number
 
 MOST_STRIPS = 8

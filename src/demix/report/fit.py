@@ -12,8 +12,15 @@ from demix._support.validation import check_matrix
 from demix.data.data import Data
 from demix.report.blocks import Block, Facts, Figure, Page, Section, Verdict, noted, settings
 from demix.report.examples import nearest_examples
-from demix.report.figures import MOST_COURSES, MOST_PAIRED, pair_plot, time_courses
-from demix.report.records import gain_of, left_out, names_of
+from demix.report.figures import (
+    MOST_COURSES,
+    MOST_PAIRED,
+    gain_of,
+    left_out,
+    names_of,
+    pair_plot,
+    time_courses,
+)
 from demix.report.style import interval, number
 from demix.report.training import training_sections
 

@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from demix._support.validation import check_pair
-from demix.metrics.correlation import correlate
 from demix.metrics.registry import label
+from demix.metrics.regression import correlate
 from demix.metrics.score import Score
 from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Text
-from demix.report.figures import correlation_heatmap, recovered_scatter
-from demix.report.records import names_of
+from demix.report.figures import correlation_heatmap, names_of, recovered_scatter
 from demix.report.style import axis, number, shown
 from demix.report.training import training_sections
 
@@ -63,10 +62,8 @@ def recovery_sections(
     scores: Mapping[str, Score],
     names: Sequence[str] | None = None,
 ) -> list[Section]:
-    """Return known factors against latents: scatter plots, matching, what the scores certify.
-
-    Without continuous factors, and for those without a latent, nothing is drawn.
-    """
+    """Return known factors against latents: scatter plots, matching, what the scores certify."""
+    # Without continuous factors, and for those without a latent, nothing is drawn.
     found, true = np.asarray(latents, dtype=float), np.asarray(factors)
     sections = []
     if "mean_correlation" in scores:

@@ -89,10 +89,8 @@ def shown(value: object, form: str = ".4g") -> str:
 
 
 def base_layout(height: int, min_width: int, **extra: Any) -> dict[str, Any]:
-    """Return the layout of all figures, in pixels; keyword arguments override.
-
-    A screen narrower than ``min_width`` scrolls the figure sideways.
-    """
+    """Return the layout of all figures, in pixels; keyword arguments override."""
+    # A screen narrower than ``min_width`` scrolls the figure sideways.
     font = {"family": FONT, "size": 12, "color": colour("ink")}
     return {
         "template": "none",

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from demix.report.blocks import Figure, Section
-from demix.report.records import column, thinned
+from demix.report.figures import column, thinned
 from demix.report.style import LEGEND, axis, base_layout, colour
 
 # Points of a line; more would not be seen and would only make the file larger.

@@ -13,15 +13,11 @@ _EPS = 1e-7
 
 
 class Muon(torch.optim.Optimizer):
-    """The rule of ``torch.optim.Muon``, iterated in the gradient's own precision.
+    """The rule of ``torch.optim.Muon`` (Jordan et al. 2024), in the gradient's own precision.
 
     Torch's orthogonalises in bfloat16, which processors without such units emulate some fifty
     times slower than float32, and one matrix at a time; here matrices of one shape go together.
     A convolution is the matrix that takes a patch to its outputs; torch's refuses it.
-
-    References
-    ----------
-    Jordan et al. (2024), Muon: an optimizer for hidden layers in neural networks.
     """
 
     def __init__(

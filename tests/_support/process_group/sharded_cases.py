@@ -16,27 +16,24 @@ from torch import Tensor, nn
 from torch import distributed as dist
 
 from demix import (
-    AlignmentUniformity,
     Box,
     Classification,
     Encoder,
-    GeneralizedContrastive,
     InfoNCE,
     InstanceDiscrimination,
     Pairs,
     Real,
     ShapedInfoNCE,
     Sphere,
-    TimeContrastive,
     contrast,
 )
 from demix._support.process_group.group import Ranks
 from demix.losses import pairs as pair_losses
 from demix.losses import streaming, tiles
 from demix.losses.pairs import PotentialInfoNCE
+from demix.papers import AlignmentUniformity, GeneralizedContrastive, Labelled, TimeContrastive
 from demix.papers.runner.original import LatentMSE
 from demix.papers.zimmermann2021.videos import SlowVAE
-from demix.processes.clusters import Labelled
 from forked_ranks import fork_ranks
 
 # So many samples, and how they lie on the ranks: unevenly, and with none on some.

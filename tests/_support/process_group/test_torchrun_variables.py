@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from demix import DemixError, DemixWarning
-from demix._support.process_group import launch
-from demix._support.process_group.launch import joined, under_torchrun
+from demix._support.process_group import group as launch
+from demix._support.process_group.group import joined, under_torchrun
 
 GOOD = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 

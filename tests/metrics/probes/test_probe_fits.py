@@ -10,7 +10,7 @@ from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 from demix import probe
 from demix.metrics.blocks import exchangeable
 from demix.metrics.probes.linear import LOGISTIC, Basis, log_loss, logistic, product, ridge
-from demix.metrics.probes.measures import (
+from demix.metrics.probes.readouts import (
     measured_binary,
     measured_categories,
     measured_numbers,

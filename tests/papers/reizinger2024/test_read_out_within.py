@@ -8,8 +8,7 @@ import pytest
 from demix import DemixError
 from demix.metrics.blocks import exchangeable
 from demix.metrics.probes.factor import Factor
-from demix.metrics.probes.measures import ProbeSplit, split_of
-from demix.metrics.probes.readouts import read_outs
+from demix.metrics.probes.readouts import ProbeSplit, read_outs, split_of
 from demix.papers.reizinger2024.readouts import Indicators, read_out_within
 
 OPTIONS = {"permutations": 50, "seed": 0}

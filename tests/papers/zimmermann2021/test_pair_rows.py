@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from demix import AlignmentUniformity, DemixError, InfoNCE
+from demix import DemixError, InfoNCE
+from demix.papers import AlignmentUniformity
 from demix.papers.experiments import EXPERIMENTS, experiment_named
 from demix.papers.runner.original import LatentMSE
 from demix.papers.runner.scales import SCALES, scale_named

@@ -59,10 +59,8 @@ class Sharding:
         return x if parts is None else _joined(parts, self.sizes)
 
     def mean(self, x: Tensor) -> Tensor:
-        """Return the mean ``()`` of numbers ``(n,)``, weighted by this rank's share of all rows.
-
-        Its average over ranks is the mean over all rows.
-        """
+        """Return the mean ``()`` of numbers ``(n,)``, weighted by this rank's share of all rows."""
+        # Its average over ranks is the mean over all rows.
         if self.group is None:
             return x.mean()
         if self.total == 0:
@@ -71,10 +69,8 @@ class Sharding:
 
 
 def shardings(group: dist.ProcessGroup | None, *arrays: Tensor) -> list[Sharding]:
-    """Return how the rows of each array are sharded, after one exchange of a few numbers.
-
-    Ranks may have different numbers of rows, but of the same shape.
-    """
+    """Return how the rows of each array are sharded, after one exchange of a few numbers."""
+    # Ranks may have different numbers of rows, but of the same shape.
     group = checked_group(group)
     if group is None:
         return [Sharding((len(x),)) for x in arrays]

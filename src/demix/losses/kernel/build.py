@@ -21,11 +21,9 @@ _FLAGS = ["-O3", "-march=native", "-fopenmp", "-fno-math-errno", "-shared", "-fP
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """Return the compiled kernel, or None where nothing can compile it or others could change it.
-
-    The compiler is ``$CC``, or else ``cc``. The result is kept under ``$XDG_CACHE_HOME/demix``
-    (``~/.cache/demix``), by the source, the compiler and the processor it was made for.
-    """
+    """Return the compiled kernel; None where nothing compiles it or others could change it."""
+    # The compiler is ``$CC``, or else ``cc``. The result is kept under ``$XDG_CACHE_HOME/demix``
+    # (``~/.cache/demix``), by the source, the compiler and the processor it was made for.
     command = _command()
     if command is None:
         return None

@@ -78,10 +78,8 @@ class Factor:
 
     @cached_property
     def targets(self) -> np.ndarray:
-        """What a read-out is fitted to ``(N, k)``: numbers in units of about their range.
-
-        Of a period, sine and cosine.
-        """
+        """What a read-out is fitted to ``(N, k)``: numbers in units of about their range."""
+        # Of a period, sine and cosine.
         if self.period is not None:
             angle = 2 * np.pi * self.values.astype(float) / self.period
             return np.stack([np.sin(angle), np.cos(angle)], axis=1)

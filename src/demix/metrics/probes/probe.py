@@ -11,8 +11,14 @@ from demix._support.errors import DemixError
 from demix._support.validation import check_matrix, check_seed
 from demix.metrics.blocks import Blocks, sampling_of, warn_if_alike
 from demix.metrics.probes.factor import Factor, factors_of, unknown_factors
-from demix.metrics.probes.measures import ProbeSplit, ReadOut, split_of
-from demix.metrics.probes.readouts import Progress, missing, read_outs
+from demix.metrics.probes.readouts import (
+    ProbeSplit,
+    Progress,
+    ReadOut,
+    missing,
+    read_outs,
+    split_of,
+)
 
 LEVEL = 0.05
 """Share of false findings that is accepted."""

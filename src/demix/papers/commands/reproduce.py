@@ -55,7 +55,7 @@ def reproduce(
             if executor is None
             else open_executor(executor, preload=PRELOAD) as engine
         ):
-            from demix._support.process_group.launch import joined
+            from demix._support.process_group.group import joined
             from demix.cli.progress import training_bar
             from demix.papers.commands.table_bars import TableBars
             from demix.papers.experiments import experiment_named

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from demix.report.figures import names_axis
-from demix.report.records import value_of
+from demix.report.figures import names_axis, value_of
 from demix.report.style import axis, base_layout, colour, plain
 
 _LEGEND = {"orientation": "h", "x": 0, "y": 1.0, "xanchor": "left", "yanchor": "bottom"}

@@ -14,7 +14,7 @@ from demix._support.errors import DemixError
 from demix.encoders.encoder import Encoder
 from demix.estimators.sources import DrawnLabels
 from demix.losses.classification import Classification
-from demix.metrics.probes.measures import ProbeSplit
+from demix.metrics.probes.readouts import ProbeSplit
 from demix.papers.datasets.factor_images import FactorImages
 from demix.papers.datasets.rendered import as_floats
 from demix.papers.runner.run import Run

@@ -10,24 +10,22 @@ import torch
 from sklearn.linear_model import LinearRegression
 
 from demix.encoders.encoder import Encoder
-from demix.losses.auxiliary import GeneralizedContrastive, TimeContrastive
 from demix.losses.classification import Classification, InstanceDiscrimination, Sampled
 from demix.losses.objective import Objective
 from demix.losses.pairs import InfoNCE
-from demix.metrics.correlation import mean_correlation
-from demix.metrics.regression import affine_r2
+from demix.metrics.regression import affine_r2, mean_correlation
+from demix.papers.reizinger2024.clusters import ClusterProcess, cluster_vectors
+from demix.papers.reizinger2024.earlier_methods import GeneralizedContrastive, TimeContrastive
 from demix.papers.reizinger2024.orthogonality import orthogonality_error
-from demix.papers.reizinger2024.prototypes import prototypes_r2
+from demix.papers.reizinger2024.prototypes import optimum_error, prototypes_r2
 from demix.papers.runner.experiment import Published
 from demix.papers.runner.original import Distribution, paper_encoder, plain_adam
 from demix.papers.runner.run import EVALUATED, Run, held_out, trained_facts
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.score_rows import ScoreRow
-from demix.processes.clusters import ClusterProcess, cluster_vectors
-from demix.processes.mixing import LeakyMixing
+from demix.processes.process import LeakyMixing
 from demix.spaces.base import Space
 from demix.spaces.kinds import Real, Sphere
-from demix.theory.optimum import optimum_error
 from demix.theory.setting import Equivalence, Setting, identified
 from demix.training.loop import Record
 from demix.training.recipe import Recipe

@@ -1,4 +1,4 @@
-"""The score of learnt prototypes against the vectors of their clusters."""
+"""Learnt prototypes against the vectors of their clusters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LinearRegression
+from torch import Tensor
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_matrix
@@ -102,3 +103,48 @@ def prototypes_r2(prototypes: Any, vectors: Any, clusters: Any = None, *, seed: 
         "which axis is which, and any mixing of them",
     )
     return scored(measure, own, meaning, sampling_of(own, own, None, seed))
+
+
+def optimum_error(
+    prototypes: Tensor, features: Tensor, vectors: Tensor, latents: Tensor, *, kappa: float
+) -> float:
+    r"""Return how far prototypes and features are from the identity that holds at the optimum.
+
+    .. math:: \langle w_i - w_k, h(z) \rangle = \kappa \langle v_i - v_k, z \rangle
+
+    for all :math:`i, k, z`, the inverse temperature being part of the features.
+
+    Parameters
+    ----------
+    prototypes, vectors : Tensor (N, d)
+        The learnt prototypes, and the cluster vector of each.
+    features, latents : Tensor (M, d)
+        The features of samples, and their true latents.
+    kappa : float
+        The concentration of the process.
+
+    Returns
+    -------
+    float
+        The root mean square of the difference of both sides over that of the right side; zero at
+        the optimum.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix.papers.reizinger2024.prototypes import optimum_error
+    >>> v, z = torch.eye(3), torch.randn(5, 3)
+    >>> optimum_error(v + 1, 10 * z, v, z, kappa=10.0) < 1e-6
+    True
+    """
+    if prototypes.shape != vectors.shape or features.shape != latents.shape:
+        raise DemixError(
+            "Prototypes need a cluster vector each and features a latent each, but got shapes "
+            f"{tuple(prototypes.shape)}, {tuple(vectors.shape)}, {tuple(features.shape)} and "
+            f"{tuple(latents.shape)}."
+        )
+    w, v = prototypes.detach().double(), vectors.detach().double()
+    # All differences of prototypes vanish if and only if those from their mean do.
+    found = features.detach().double() @ (w - w.mean(dim=0)).T
+    expected = kappa * latents.detach().double() @ (v - v.mean(dim=0)).T
+    return float((found - expected).norm() / expected.norm())

@@ -18,8 +18,15 @@ from demix.losses.classification import Classification
 from demix.metrics.blocks import exchangeable
 from demix.metrics.probes.factor import Factor
 from demix.metrics.probes.linear import Basis
-from demix.metrics.probes.measures import ProbeSplit, ReadOut, measured_numbers
-from demix.metrics.probes.readouts import estimates, predicted_numbers, read_outs, shuffled_scores
+from demix.metrics.probes.readouts import (
+    ProbeSplit,
+    ReadOut,
+    estimates,
+    measured_numbers,
+    predicted_numbers,
+    read_outs,
+    shuffled_scores,
+)
 from demix.papers.datasets.factor_images import FactorImages
 from demix.papers.datasets.opening import open_factor_images
 from demix.papers.pages.panels import Subplot

@@ -24,7 +24,7 @@ from demix.papers.runner.job import Job, JobCallback, Task, follow_jobs, open_in
 from demix.papers.runner.scales import Scale
 from demix.papers.runner.store import FILE, Board, Store, data_of, remove_boards
 from demix.papers.workers.executors import SerialExecutor, completed
-from demix.report.page import write_page
+from demix.report.blocks import write_page
 from demix.report.static import FIGURE_MARK
 
 # What the smallest job takes besides the weights: scores, and libraries that it is first to use.

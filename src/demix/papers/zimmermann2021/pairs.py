@@ -15,18 +15,17 @@ from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
 from demix.losses.contrast import contrast
 from demix.losses.objective import Objective
-from demix.losses.pairs import AlignmentUniformity, InfoNCE
+from demix.losses.pairs import InfoNCE
 from demix.losses.similarities import SimilarityName
-from demix.metrics.correlation import mean_correlation
-from demix.metrics.regression import affine_r2
+from demix.metrics.regression import affine_r2, mean_correlation
 from demix.papers.pages.curves import concentration_curve
 from demix.papers.runner.experiment import Experiment, Published, Results, Shown
 from demix.papers.runner.original import Distribution, LatentMSE, paper_encoder, plain_adam
 from demix.papers.runner.run import EVALUATED, UNTRAINED, Run, held_out, trained_facts
 from demix.papers.runner.scales import Scale, scale_named
 from demix.papers.runner.score_rows import ScoreRow
-from demix.processes.mixing import LeakyMixing
-from demix.processes.process import Pairs, Process
+from demix.papers.zimmermann2021.alignment import AlignmentUniformity
+from demix.processes.process import LeakyMixing, Pairs, Process
 from demix.report.blocks import Figure
 from demix.spaces.kinds import Sphere, space_named
 from demix.theory.optimum import is_matched, latent_loss
@@ -52,7 +51,7 @@ class Laptop:
 class PairRow(ScoreRow):
     """A process of pairs and a model of it: ``"unsupervised"``, ``"supervised"``, ``"identity"``.
 
-    ``limit`` chooses :class:`demix.AlignmentUniformity` over :class:`demix.InfoNCE`, for pairs
+    ``limit`` chooses :class:`AlignmentUniformity` over :class:`demix.InfoNCE`, for pairs
     that carry more information than a batch can distinguish.
     """
 

@@ -17,8 +17,7 @@ from demix.encoders.encoder import Encoder
 from demix.losses.objective import Objective, PairBatch
 from demix.losses.pairs import InfoNCE
 from demix.losses.similarities import SimilarityName
-from demix.metrics.correlation import mean_correlation
-from demix.metrics.regression import affine_r2
+from demix.metrics.regression import affine_r2, mean_correlation
 from demix.papers.datasets.masks import KittiMasks, kitti_masks
 from demix.papers.runner.experiment import Experiment, InputFiles
 from demix.papers.runner.run import Run, held_out, trained_facts

@@ -46,7 +46,7 @@ class TimeContrastive(Classification):
 
     Examples
     --------
-    >>> from demix import TimeContrastive
+    >>> from demix.papers import TimeContrastive
     >>> TimeContrastive(40, 5, statistics=("identity", "square")).weight.shape
     torch.Size([40, 10])
     """
@@ -97,7 +97,7 @@ class GeneralizedContrastive(PrototypeObjective):
 
     Examples
     --------
-    >>> from demix import GeneralizedContrastive
+    >>> from demix.papers import GeneralizedContrastive
     >>> GeneralizedContrastive(40, 5).weight.shape
     torch.Size([40, 5])
     """

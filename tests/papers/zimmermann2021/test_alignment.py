@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-from dense_objectives import SIMILARITIES, assert_same, dense_similarity, lawful, uniform
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
 from demix import Box, Laplace, Sphere, VonMisesFisher, contrast
-from demix.losses.pairs import alignment, uniformity
+from demix.papers.zimmermann2021.alignment import alignment, uniformity
+from dense_objectives import SIMILARITIES, assert_same, dense_similarity, lawful, uniform
 
 
 def dense_alignment(q: Tensor, k: Tensor, similarity: Any, temperature: Any) -> Tensor:

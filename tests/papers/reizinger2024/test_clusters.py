@@ -7,8 +7,9 @@ import math
 import pytest
 import torch
 
-from demix import DemixError, Laplace, Normal, Sphere, Uniform, cluster_vectors
-from demix.processes.clusters import affine_generator_rank, diversity_rank
+from demix import DemixError, Laplace, Normal, Sphere, Uniform
+from demix.papers import cluster_vectors
+from demix.theory.ranks import affine_generator_rank, diversity_rank
 
 SPHERE = Sphere(4)
 LAWS = [Uniform(SPHERE), Normal(SPHERE, 1.0).at(), Laplace(SPHERE, 1.0).at()]

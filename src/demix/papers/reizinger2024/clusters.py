@@ -1,4 +1,4 @@
-"""Labelled data: latents around cluster vectors, and the rank conditions of Theorem 1 on these."""
+"""Labelled data: latents around cluster vectors."""
 
 import math
 from dataclasses import dataclass
@@ -11,14 +11,12 @@ from torch import Tensor
 from demix._support.errors import DemixError
 from demix._support.validation import check_share
 from demix.distributions.base import Conditional, Marginal
-from demix.processes.mixing import Mixing
-from demix.processes.process import Pairs
+from demix.processes.process import Mixing, Pairs
 from demix.spaces.base import Space
+from demix.theory.ranks import affine_generator_rank
 
 # Numbers that are held in memory at a time to compare samples with all classes.
 _BLOCK = 2**22
-# Singular values below this share of the largest count as zero.
-_TOLERANCE = 1e-6
 
 
 class Labelled(NamedTuple):
@@ -45,7 +43,7 @@ class ClusterProcess:
     Parameters
     ----------
     vectors : Tensor (C, d)
-        Cluster vectors, e.g. from :func:`demix.cluster_vectors`.
+        Cluster vectors, e.g. from :func:`cluster_vectors`.
     conditional : Conditional
         The distribution of the latents around their vector.
     mixing : Mixing
@@ -61,11 +59,12 @@ class ClusterProcess:
     Examples
     --------
     >>> import demix
+    >>> from demix.papers import ClusterProcess, cluster_vectors
     >>> sphere = demix.Sphere(5)
-    >>> vectors = demix.cluster_vectors(demix.Uniform(sphere), 100, seed=0)
+    >>> vectors = cluster_vectors(demix.Uniform(sphere), 100, seed=0)
     >>> conditional = demix.VonMisesFisher(sphere, kappa=10.0)
     >>> mixing = demix.LeakyMixing(5, seed=0, draws=100)
-    >>> demix.ClusterProcess(vectors, conditional, mixing).sample(8).labels.shape
+    >>> ClusterProcess(vectors, conditional, mixing).sample(8).labels.shape
     torch.Size([8])
     """
 
@@ -174,8 +173,9 @@ def cluster_vectors(marginal: Marginal, count: int, *, seed: int) -> Tensor:
 
     Examples
     --------
-    >>> from demix import Sphere, Uniform, cluster_vectors
-    >>> from demix.processes.clusters import affine_generator_rank
+    >>> from demix import Sphere, Uniform
+    >>> from demix.papers import cluster_vectors
+    >>> from demix.theory.ranks import affine_generator_rank
     >>> affine_generator_rank(cluster_vectors(Uniform(Sphere(3)), 10, seed=0))
     3
     """
@@ -190,42 +190,3 @@ def cluster_vectors(marginal: Marginal, count: int, *, seed: int) -> Tensor:
             "affinely; take another seed."
         )
     return vectors
-
-
-def affine_generator_rank(vectors: Tensor) -> int:
-    r"""Return the dimension of the affine hull of cluster vectors ``(C, d)``.
-
-    They are an affine generator system of :math:`R^d` (every vector is :math:`\sum_c a_c v_c` with
-    :math:`\sum_c a_c = 1`) if and only if it is ``d``, which takes ``d + 1`` of them (Def. 1 of
-    Reizinger et al. 2024).
-    """
-    v = _checked(vectors)
-    return _rank(v - v.mean(dim=0))
-
-
-def diversity_rank(vectors: Tensor, *, sufficient: bool = True) -> tuple[int, int]:
-    r"""Return the rank of functions on the vectors ``(C, d)``, and the rank that diversity needs.
-
-    Case C3 of Theorem 1 (free features, unit rows) needs cluster vectors that determine a quadratic
-    form. The paper asks that the rows :math:`[v \odot v, v]` have rank ``2 d``, which does not
-    suffice; all products :math:`v_i v_j` with all :math:`v_i` (``sufficient``) do.
-    """
-    v = _checked(vectors)
-    d = v.shape[1]
-    first, second = torch.triu_indices(d, d) if sufficient else torch.arange(d).repeat(2, 1)
-    functions = torch.cat([v[:, first] * v[:, second], v], dim=1)
-    return _rank(functions), functions.shape[1]
-
-
-def _rank(matrix: Tensor) -> int:
-    values = torch.linalg.svdvals(matrix)
-    return int((values > _TOLERANCE * values[0].clamp_min(torch.finfo(matrix.dtype).tiny)).sum())
-
-
-def _checked(vectors: Tensor) -> Tensor:
-    if vectors.ndim != 2 or 0 in vectors.shape or not bool(vectors.isfinite().all()):
-        raise DemixError(
-            "Cluster vectors must be a finite matrix (clusters, dimensions), but got shape "
-            f"{tuple(vectors.shape)}."
-        )
-    return vectors.detach().double()

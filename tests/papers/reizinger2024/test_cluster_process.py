@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from demix import (
-    ClusterProcess,
     DemixError,
     Laplace,
     LeakyMixing,
@@ -18,8 +17,8 @@ from demix import (
     Sphere,
     Uniform,
     VonMisesFisher,
-    cluster_vectors,
 )
+from demix.papers import ClusterProcess, cluster_vectors
 
 SPHERE = Sphere(3)
 VECTORS = cluster_vectors(Uniform(SPHERE), 6, seed=0)
@@ -74,7 +73,7 @@ def of_all_labels(process, z):
 def test_the_posterior_does_not_depend_on_the_size_of_its_blocks(monkeypatch):
     batch = PLAIN.sample(50, generator=seeded())
     whole = PLAIN.log_posterior(batch.z, batch.labels)
-    monkeypatch.setattr("demix.processes.clusters._BLOCK", 40)
+    monkeypatch.setattr("demix.papers.reizinger2024.clusters._BLOCK", 40)
     torch.testing.assert_close(PLAIN.log_posterior(batch.z, batch.labels), whole)
 
 

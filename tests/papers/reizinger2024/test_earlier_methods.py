@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from dense_objectives import assert_same, uniform
 
-from demix import DemixError, DemixWarning, GeneralizedContrastive, TimeContrastive
+from demix import DemixError, DemixWarning
+from demix.papers import GeneralizedContrastive, TimeContrastive
+from dense_objectives import assert_same, uniform
 
 FEATURES, LABELS = uniform(0, 40, 4), torch.arange(40) * 7 % 9
 
