@@ -165,6 +165,19 @@ def test_latents_replace_no_file_of_others(tmp_path):
         consensus(tiny, X, 2, out=place, callback=lambda *_: pytest.fail("It was trained."))
 
 
+@pytest.mark.parametrize(
+    ("width", "words"), [(3, "holds the data; choose"), (2, r"but it has shape \(3000, 2\)")]
+)
+def test_latents_replace_no_matrix_of_others(tmp_path, width, words):
+    place, data = tmp_path / "mine.npy", X.astype(np.float32)
+    np.save(place, data[:, :width])  # as demix would write it
+    before = place.read_bytes()
+    for given in (data, np.load(place, mmap_mode="r") if width == 3 else X):
+        with pytest.raises(DemixError, match=words):
+            consensus(ContrastiveDemixer(3, **TINY), given, 2, out=place)
+    assert place.read_bytes() == before
+
+
 @pytest.mark.filterwarnings("ignore::demix.DemixWarning")
 def test_a_file_in_the_place_of_a_folder_of_checkpoints_is_told(tmp_path):
     (tmp_path / "notes").write_text("precious")

@@ -19,6 +19,7 @@ from demix._support.outputs import ARRAY, refuse_other
 from demix._support.validation import check_seed
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
+from demix.data.reading import read_data
 from demix.diagnostics.consensus_result import Consensus, verdict, write_consensus
 from demix.diagnostics.maps import common_maps
 from demix.diagnostics.parts import divided
@@ -78,7 +79,8 @@ def consensus(
         ``"orthogonal"``, ``"permutation"``, ``"affine"`` or ``"linear"``; by default that of the
         theorem (:func:`demix.theory.setting.identified`), or affine where there is none.
     out : path of an .npy file, or array (N, n) of float32, optional
-        Where to put the latents; an earlier file of them is replaced, any other one is refused.
+        Where to put the latents; an earlier file of them is replaced. One of another shape, or
+        that holds the data, is refused.
     callback : callable, optional
         ``callback(run, step, steps, record)`` after every step; runs are counted from 0.
     checkpoint : path, optional
@@ -118,7 +120,7 @@ def consensus(
     check_data(rows)
     parts, fit_data, targets = divided(estimator, rows, y, positives, held_out, seeds[0])
     shape = (len(rows), space.dim)
-    with _claimed(out, shape):
+    with _claimed(out, shape, rows):
         folder = None if checkpoint is None else Path(checkpoint)
         for number, model in enumerate(runs):
             _fit(model, number, fit_data, targets, callback, folder)
@@ -208,13 +210,15 @@ def _untrained(encoder: Encoder, seed: int) -> Encoder:
 
 
 @contextmanager
-def _claimed(out: Any, shape: tuple[int, int]) -> Iterator[None]:
+def _claimed(out: Any, shape: tuple[int, int], data: Data) -> Iterator[None]:
     """Claim the file of latents, if there is one; raise if they cannot be written to ``out``."""
     if isinstance(out, str | Path):
         if Path(out).suffix != ".npy" or not Path(out).parent.is_dir():
             raise DemixError(f"out must name an .npy file in an existing folder, but got {out}.")
         with claiming(Path(out)):
             refuse_other(Path(out), ARRAY)
+            if Path(out).exists():
+                _refuse_rows(Path(out), shape, data)
             yield
         return
     if out is not None and (
@@ -226,6 +230,21 @@ def _claimed(out: Any, shape: tuple[int, int]) -> Iterator[None]:
             f"got {got}."
         )
     yield
+
+
+def _refuse_rows(out: Path, shape: tuple[int, int], data: Data) -> None:
+    """Raise if a file cannot be one of earlier latents: any matrix of float32 begins like them."""
+    there = read_data(out)
+    if there.shape != shape:
+        raise DemixError(
+            f"Expected earlier latents of shape {shape} in the place of {out}, but it has shape "
+            f"{there.shape}; choose another name."
+        )
+    if there.digest() == data.digest():
+        raise DemixError(
+            f"The output must not replace what is read, but {out} holds the data; choose another "
+            "name."
+        )
 
 
 def _output(out: Any, shape: tuple[int, int]) -> AbstractContextManager[np.ndarray]:
