@@ -46,6 +46,12 @@ def test_the_old_file_goes_where_it_is_told_to(tmp_path):
     assert {found.name for found in tmp_path.iterdir()} == {"a.txt", "before.txt"}
 
 
+@pytest.mark.parametrize("name", ["", ".", "/", "a\0b"])
+def test_a_name_that_no_file_can_have_is_refused(name):
+    with pytest.raises(DemixError, match="Expected the name of a file"):
+        write_atomic(name, "text")
+
+
 def test_an_array_is_whole_or_as_it_was(tmp_path):
     file = tmp_path / "a.npy"
     with new_array(file, (3, 2)) as array:

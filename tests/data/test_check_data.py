@@ -133,3 +133,9 @@ def test_scales_that_differ_wildly_are_found_past_constant_columns():
     assert "in column c" in str(told[1].message)
     assert "in column b); a fit brings them to one scale" in str(told[1].message)
     assert check_data(as_data(MATRIX * [1, 1e2, 1e-1])).sentences() == []
+
+
+@pytest.mark.parametrize("size", [1e-36, 1e-42, 1e-200])  # the last is 0 once it is squared
+def test_columns_too_small_for_float32_are_refused(size):
+    array = MATRIX.astype(np.float64) * [1, size, 1]
+    assert "column 1 of the array varies by less" in refusal(check_data, as_data(array))

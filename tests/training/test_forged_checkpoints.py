@@ -21,6 +21,7 @@ from demix import (
     Sphere,
     train,
 )
+from demix._support.files import claiming
 from demix.training.checkpoints import _MARK, _read, _sealed, checkpoint_files, remove_checkpoint
 from small_processes import sphere_labels
 
@@ -323,3 +324,22 @@ def test_files_of_others_that_come_meanwhile_are_neither_replaced_nor_removed(tm
         run(path, plant=plant)
     remove_checkpoint(path)
     assert [f.read_text() for f in tmp_path.iterdir()] == ["precious"]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_checkpoint_of_others_that_comes_meanwhile_is_not_removed(cut, tmp_path, number):
+    other, folder = cut.read_bytes(), tmp_path / "claimed"
+    folder.mkdir()
+    path = folder / "checkpoint.safetensors"
+    file = checkpoint_files(path)[number]
+    with claiming(folder):
+        run(path)
+        file.write_bytes(other)
+        remove_checkpoint(path)
+    assert [(f.name, f.read_bytes()) for f in folder.iterdir()] == [(file.name, other)]
+
+
+@pytest.mark.parametrize("name", ["", ".", "/", "a\0b"])
+def test_what_is_the_name_of_no_file_is_refused(name):
+    with pytest.raises(DemixError, match="Expected the name of a file"):
+        run(name)

@@ -57,6 +57,13 @@ def check_regular(path: str | Path) -> None:
     _refuse_other(os.stat(path).st_mode, path)
 
 
+def check_name(path: Path) -> None:
+    """Raise :class:`DemixError` over a path that can be the name of no file."""
+    if not path.name or "\0" in str(path):
+        wrong = "has a null byte" if path.name else "names none"
+        raise DemixError(f"Expected the name of a file, but {str(path)!r} {wrong}.")
+
+
 def is_there(path: Path) -> bool:
     """Whether there is a regular file of this name; raise if there is something else."""
     # Path.exists raises over names that no system can have; they are not there.
@@ -154,10 +161,17 @@ def claiming(*places: Path) -> Iterator[None]:
 
 def refuse_new(path: Path) -> None:
     """Raise if somebody else has put a file where this process has claimed the place."""
-    full = Path(os.path.abspath(path))
-    for places, there in _CLAIMS:
-        if any(map(full.is_relative_to, places)) and _identity(path) not in there | _WRITTEN:
-            raise _came_meanwhile(path)
+    if is_new(path):
+        raise _came_meanwhile(path)
+
+
+def is_new(path: Path) -> bool:
+    """Whether somebody else has put a file where this process has claimed the place."""
+    full, found = Path(os.path.abspath(path)), _identity(path)
+    return any(
+        any(map(full.is_relative_to, places)) and found not in there | _WRITTEN
+        for places, there in _CLAIMS
+    )
 
 
 def is_own(path: Path) -> bool:
@@ -216,8 +230,7 @@ def is_temporary(file: Path) -> bool:
 @contextmanager
 def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
     """Give a temporary file that replaces another one once it is complete."""
-    if "\0" in str(path):
-        raise DemixError(f"Expected the name of a file, but {str(path)!r} has a null byte.")
+    check_name(path)
     # Not made of the name, which may be as long as names can be.
     temporary = path.with_name(f".demix-{platform.node()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     try:

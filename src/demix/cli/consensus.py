@@ -38,6 +38,7 @@ def consensus(
     rows = options.read_rows()
     if not 2 <= seeds <= _MOST_SEEDS:
         raise DemixError(f"--seeds must be from 2 to {_MOST_SEEDS}, but got {seeds}.")
+    from demix._support.files import new_array
     from demix._support.outputs import check_folder
     from demix.cli.claims import claimed
     from demix.cli.console import console, print_json, print_lines
@@ -64,7 +65,11 @@ def consensus(
         for run in range(first, first + seeds):
             check_folder(folder / f"seed-{run}")
         claim.begin()
-        with training_bar(console(errors=True)) as progress:
+        # The folder is claimed: latents of any shape that lie there are of an earlier run.
+        with (
+            new_array(folder / LATENTS, (len(rows), options.n_latents)) as latents,
+            training_bar(console(errors=True)) as progress,
+        ):
             bars = [TrainingTask(progress, f"run {run + 1} of {seeds}") for run in range(seeds)]
             agreed = fit_consensus(
                 demixer,
@@ -73,7 +78,7 @@ def consensus(
                 **targets,
                 held_out=held_out,
                 equivalence=group,
-                out=folder / LATENTS,
+                out=latents,
                 callback=lambda run, *step: bars[run].step(*step),
                 checkpoint=folder,
             )

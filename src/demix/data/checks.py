@@ -11,6 +11,8 @@ from demix.data.data import BLOCK, LARGEST, Data, loses_precision
 
 # Scales of columns that differ by more than this are too far apart for float32.
 _SCALES = 1e4
+# Columns that vary less cannot be brought to one scale in float32.
+_LEAST = 1e-32
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +71,9 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
     """Check all rows in one pass, in the memory of a block and 8 bytes for each row.
 
     Raise :class:`DemixError` over data from which nothing can be learnt: fewer than 2 rows, or than
-    a batch; NaN, infinity, or numbers beyond float32; columns that are all constant. Findings and
-    digest are kept with the data, so that rows are scanned once.
+    a batch; NaN, infinity, or numbers beyond float32; columns that are all constant, or that vary
+    too little for float32. Findings and digest are kept with the data, so that rows are scanned
+    once.
 
     Examples
     --------
@@ -140,6 +143,12 @@ def _scan(data: Data) -> Findings:
             + (f" once {dtype} becomes float64; subtract what they share." if lost else ".")
         )
     std = np.where(varies, np.sqrt(squares / seen), 0.0)
+    small = varies & (std < _LEAST)
+    if small.any():
+        raise DemixError(
+            f"Expected columns that vary by {_LEAST} or more, but column {names[small.argmax()]} "
+            f"of {data.source} varies by less; multiply it by a large number or leave it out."
+        )
     largest = np.maximum(np.abs(low), np.abs(high))
     wide = len(data.shape) == 2 and not np.can_cast(data.rows.dtype, np.float32)
     return Findings(

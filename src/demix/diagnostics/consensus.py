@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,6 @@ import torch
 from sklearn.base import clone
 
 from demix._support.errors import DemixError, DemixWarning
-from demix._support.files import claiming, new_array
-from demix._support.outputs import ARRAY, refuse_other
 from demix._support.validation import check_seed
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
@@ -41,7 +38,7 @@ def consensus(
     positives: Any = None,
     held_out: float = 0.25,
     equivalence: str | None = None,
-    out: str | Path | None = None,
+    out: np.ndarray | None = None,
     callback: Callback | None = None,
     checkpoint: str | Path | None = None,
 ) -> Consensus:
@@ -74,8 +71,8 @@ def consensus(
     equivalence : str, optional
         ``"orthogonal"``, ``"permutation"``, ``"affine"`` or ``"linear"``; by default that of the
         theorem (:func:`demix.theory.setting.identified`), or affine where there is none.
-    out : path of an .npy file, optional
-        Where to put the latents; an earlier file of them is replaced, any other one is refused.
+    out : array (N, n) of float32, optional
+        Where to put the latents, e.g. a memory map.
     callback : callable, optional
         ``callback(run, step, steps, record)`` after every step; runs are counted from 0.
     checkpoint : path, optional
@@ -103,22 +100,28 @@ def consensus(
     rows = as_data(data)
     check_data(rows)
     parts, fit_data, targets = divided(estimator, rows, y, positives, held_out, seeds[0])
-    with _claimed(out):
-        folder = None if checkpoint is None else Path(checkpoint)
-        for number, model in enumerate(runs):
-            _fit(model, number, fit_data, targets, callback, folder)
-        allowed = chosen or weakest([identified(model.setting()) for model in runs])
-        align, test = (rows.only(part) for part in (parts.align, parts.test))
-        encoders = [model.encoder_ for model in runs]
-        to_align, to_test = _encoded(encoders, align), _encoded(encoders, test)
-        maps = common_maps(to_align, allowed)
-        found = stability(
-            to_align, to_test, parts.blocks, allowed, in_time=parts.in_time, seed=seeds[0]
-        )
-        fresh = [_untrained(f, seed) for f, seed in zip(encoders, seeds, strict=True)]
-        untrained = mean_stability(_encoded(fresh, align), _encoded(fresh, test), allowed)
-        with _output(out, (len(rows), space.dim)) as place:
-            latents = write_consensus(runs, maps, allowed, rows, place)
+    shape = (len(rows), space.dim)
+    if out is None:
+        out = np.empty(shape, dtype=np.float32)
+    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != np.float32:
+        got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise DemixError(f"out must be an array of float32 of shape {shape}, but got {got}.")
+    if isinstance(data, np.ndarray) and np.may_share_memory(out, data):
+        raise DemixError("out must be an array of its own, but it holds the data.")
+    folder = None if checkpoint is None else Path(checkpoint)
+    for number, model in enumerate(runs):
+        _fit(model, number, fit_data, targets, callback, folder)
+    allowed = chosen or weakest([identified(model.setting()) for model in runs])
+    align, test = (rows.only(part) for part in (parts.align, parts.test))
+    encoders = [model.encoder_ for model in runs]
+    to_align, to_test = _encoded(encoders, align), _encoded(encoders, test)
+    maps = common_maps(to_align, allowed)
+    found = stability(
+        to_align, to_test, parts.blocks, allowed, in_time=parts.in_time, seed=seeds[0]
+    )
+    fresh = [_untrained(f, seed) for f, seed in zip(encoders, seeds, strict=True)]
+    untrained = mean_stability(_encoded(fresh, align), _encoded(fresh, test), allowed)
+    latents = write_consensus(runs, maps, allowed, rows, out)
     stable, sentence = verdict(found, [model.gain_ for model in runs], allowed.words, untrained)
     return Consensus(
         **vars(found),
@@ -190,23 +193,3 @@ def _untrained(encoder: Encoder, seed: int) -> Encoder:
     """Return a copy of the encoder with random weights."""
     device = next(encoder.parameters()).device
     return deepcopy(encoder).initialise(torch.Generator(device).manual_seed(seed))
-
-
-@contextmanager
-def _claimed(out: str | Path | None) -> Iterator[None]:
-    """Claim the file of latents, if there is one; raise if they cannot be written there."""
-    if out is None:
-        yield
-        return
-    if not isinstance(out, str | Path):
-        raise DemixError(f"out must be the path of an .npy file, but got {type(out).__name__}.")
-    if Path(out).suffix != ".npy" or not Path(out).parent.is_dir():
-        raise DemixError(f"out must name an .npy file in an existing folder, but got {out}.")
-    with claiming(Path(out)):
-        refuse_other(Path(out), ARRAY)
-        yield
-
-
-def _output(out: str | Path | None, shape: tuple[int, int]) -> AbstractContextManager[np.ndarray]:
-    """Return the place for latents: memory, or a new ``.npy`` file."""
-    return nullcontext(np.empty(shape, dtype=np.float32)) if out is None else new_array(out, shape)

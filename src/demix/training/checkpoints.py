@@ -16,7 +16,7 @@ from safetensors.torch import load, save
 from torch import Tensor, uint8
 
 from demix._support.errors import DemixError, demix_errors, warn
-from demix._support.files import check_own, open_regular, refused, write_atomic
+from demix._support.files import check_name, check_own, is_new, open_regular, refused, write_atomic
 from demix._support.memory import check_memory
 
 if TYPE_CHECKING:
@@ -103,13 +103,15 @@ class Checkpoints:
 def checkpoint_files(path: str | Path) -> tuple[Path, Path]:
     """Return the files that a training with a checkpoint may leave, the last one first."""
     path = Path(path)
+    check_name(path)
     return path, path.with_name(f"{path.stem}.previous{path.suffix}")
 
 
 def remove_checkpoint(path: str | Path) -> None:
-    """Remove the checkpoint of a finished training, and the previous one."""
-    for file in filter(is_checkpoint, checkpoint_files(path)):
-        file.unlink()
+    """Remove the checkpoint of a finished training, and the previous one; those of others stay."""
+    for file in checkpoint_files(path):
+        if is_checkpoint(file) and not is_new(file):
+            file.unlink()
 
 
 def is_checkpoint(path: Path) -> bool:
