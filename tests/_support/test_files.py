@@ -209,6 +209,22 @@ def test_what_is_written_meanwhile_stays(tmp_path, before):
     assert [file.name for file in tmp_path.iterdir()] == ["z.npy"]
 
 
+def test_what_comes_meanwhile_to_the_place_of_the_old_file_stays(tmp_path, monkeypatch):
+    file, before = tmp_path / "a", tmp_path / "b"
+    file.write_bytes(b"old")
+    sync = os.fsync
+
+    def fsync(opened):
+        sync(opened)
+        before.write_bytes(b"of somebody else")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(DemixError, match=r"b to be free .* a file that was written meanwhile"):
+        write_atomic(file, "new", before=before)
+    assert file.read_bytes() == b"old"
+    assert before.read_bytes() == b"of somebody else"
+
+
 def test_what_comes_to_a_claimed_place_stays(tmp_path):
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_text("of before")

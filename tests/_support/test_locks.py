@@ -75,6 +75,14 @@ def test_an_error_lets_go(tmp_path):
         pass
 
 
+def test_what_somebody_puts_in_its_place_stays(tmp_path):
+    lock = tmp_path / LOCK
+    with lock_folder(tmp_path):
+        lock.unlink()
+        lock.write_text("precious")
+    assert lock.read_text() == "precious"
+
+
 @pytest.mark.parametrize("words", [b"\xff no words", b"[" * 4096], ids=["bytes", "nested"])
 def test_one_that_says_nothing_is_still_one(holder, tmp_path, words):
     (tmp_path / LOCK).write_bytes(words)

@@ -235,19 +235,22 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
     temporary = path.with_name(f".demix-{platform.node()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for place in filter(None, (path, before)):
+        places = [place for place in (path, before) if place is not None]
+        for place in places:
             with suppress(FileNotFoundError):
                 check_own(place.lstat(), place)
             refuse_new(place)
-        there = _identity(path)
+        known = [(place, _identity(place)) for place in places]
         opened = open_own(temporary, os.O_CREAT | os.O_EXCL)
         try:
             with os.fdopen(opened, "w+b") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            if _identity(path) != there:
-                raise _came_meanwhile(path)
+            for place, found in known:
+                if _identity(place) != found:
+                    raise _came_meanwhile(place)
+            there = known[0][1]
             if before is not None and there is not None:
                 path.replace(before)
                 there = None

@@ -29,7 +29,8 @@ def lock_folder(folder: str | Path) -> Iterator[Path]:
         if locked is not None:
             # Removed while it is locked: who has opened it meanwhile sees that it is gone.
             with suppress(OSError):
-                (folder / LOCK).unlink()
+                if _is_there(locked, folder / LOCK):  # else it is somebody else's
+                    (folder / LOCK).unlink()
             os.close(locked)
 
 

@@ -53,6 +53,8 @@ def test_one_rank_prints_and_all_work_together(done):
     folder, told = done
     assert told.stdout.count("2 latents of 400 rows") == 2
     assert told.stdout.count("jobs, 0 of them finished already") == 2
+    assert told.stdout.count("table/results.json, table.md and table.html") == 1
+    assert "Default process group" not in told.stderr  # which the ranks have left by then
     about = json.loads((folder / "whole" / "model.json").read_text())["about"]
     assert about["provenance"]["ranks"] == 2
 

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from demix import DemixError, DemixWarning
+from demix._support import memory
 from demix.papers import RandomProjection, features, open_images
 from demix.papers.reizinger2024.extraction import read_features, write_features
 from pictures import averages, picture, write_tar
@@ -104,6 +105,15 @@ def test_features_that_do_not_line_up_are_refused(tmp_path, array, names, words)
     with pytest.raises(DemixError) as caught:
         read_features(tmp_path / "x.npy")
     assert words.replace("{}", str(tmp_path / "names.txt")) in str(caught.value)
+
+
+def test_features_that_do_not_fit_into_memory_are_refused(tmp_path, monkeypatch):
+    np.save(tmp_path / "x.npy", np.zeros((1, 1000)))
+    (tmp_path / "names.txt").write_text("a", encoding="utf-8")
+    room = memory._BASE + 3000.0  # enough for the names
+    monkeypatch.setattr(memory, "_limits", lambda: iter([(room, "for this test")]))
+    with pytest.raises(DemixError, match=r"x\.npy needs about .* of memory, but"):
+        read_features(tmp_path / "x.npy")
 
 
 def test_names_may_be_paths(tmp_path):

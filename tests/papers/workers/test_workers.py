@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -240,3 +241,22 @@ def test_a_scheduler_that_does_not_answer_is_named(address):
         open_executor(f"dask:{address}", patience=0.1),
     ):
         pass
+
+
+@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["silent", "http"])
+def test_a_server_of_another_kind_is_no_scheduler(said):
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor() as pool:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+
+        def answer():
+            client = server.accept()[0]
+            client.sendall(said)
+            return client
+
+        answered = pool.submit(answer)
+        with (
+            pytest.raises(DemixError, match=rf"^No Dask scheduler answers at {address} \(what "),
+            open_executor(f"dask:{address}", patience=1),
+        ):
+            pass
+        answered.result().close()

@@ -65,7 +65,8 @@ def reproduce(
             chosen, size = experiment_named(experiment), scale_named(scale)
             # All ranks that torchrun has started train, and rank 0 does the rest.
             with joined() as ranks:
-                terminal = console(errors=as_json, quiet=not ranks.leads)
+                leads = ranks.leads  # which nobody knows once the ranks have parted
+                terminal = console(errors=as_json, quiet=not leads)
                 with warnings_to(terminal), training_bar(terminal) as progress:
                     records = run(
                         chosen,
@@ -81,9 +82,9 @@ def reproduce(
         ignore_interrupts()
         console(errors=True).print("Interrupted; finished jobs are kept.")
         raise typer.Exit(130) from None
-    if as_json and ranks.leads:
+    if as_json and leads:
         print_json(records, indent=1)
-    elif ranks.leads:
+    elif leads:
         figure = ", figure.svg, figure.png" if (folder / "figure.svg").is_file() else ""
         print_lines(f"Wrote {folder}/results.json{figure}, table.md and table.html")
 

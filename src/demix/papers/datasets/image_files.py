@@ -23,6 +23,8 @@ from demix.papers.datasets.archives import open_tar
 # The short side of an image that is cut, in units of what is cut out of it.
 _AROUND = 256 / 224
 _MOST_DAMAGED = 0.01
+# Bytes that are read at a time, and the most of a file in an archive, which may hold mere zeros.
+_PIECE, _LARGEST = 2**20, 2**26
 # An image so many times as long as wide becomes too large when its short side grows.
 _LONGEST = 100
 _DAMAGE = (OSError, EOFError, tarfile.TarError, lzma.LZMAError, zlib.error, DemixError)
@@ -60,12 +62,11 @@ class ImageFiles:
         """Return a checksum of names and files, which are read but not decoded."""
         digest = hashlib.sha256()
         for name, file in self._files():
-            content = b""
+            found = hashlib.sha256()
             with suppress(*_DAMAGE), open_regular(file) if isinstance(file, Path) else file as raw:
-                content = raw.read()
-            digest.update(
-                f"{name} {hashlib.sha256(content).hexdigest()}\n".encode(errors="replace")
-            )
+                while piece := raw.read(_PIECE):
+                    found.update(piece)
+            digest.update(f"{name} {found.hexdigest()}\n".encode(errors="replace"))
         return digest.hexdigest()
 
     def batches(self, size: int) -> Iterator[ImageBatch]:
@@ -172,8 +173,8 @@ def _archive(path: Path) -> Iterator[tarfile.TarFile]:
 
 def _decoded(file: Path | IO[bytes], side: int) -> np.ndarray:
     """Return the pixels ``(side, side, 3)`` of an image."""
-    # Going back in a compressed archive would begin it anew.
-    image = open_image(file if isinstance(file, Path) else BytesIO(file.read()), "RGB")
+    # Going back in a compressed archive would begin it anew. What is cut off is damaged.
+    image = open_image(file if isinstance(file, Path) else BytesIO(file.read(_LARGEST)), "RGB")
     if max(image.size) > _LONGEST * min(image.size):
         raise DemixError(
             f"Expected images at most {_LONGEST} times as long as wide, but one has "

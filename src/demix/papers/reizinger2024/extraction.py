@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from demix._support.errors import DemixError, listed, need, reason, warn
 from demix._support.files import is_there, write_atomic
+from demix._support.memory import check_memory
 from demix.data.names import read_names
 from demix.data.npy_files import read_npy
 from demix.papers.reizinger2024.efficientnet import EfficientNetLite0
@@ -121,6 +122,7 @@ def read_features(path: Path) -> Features:
             f"Expected a file name for each row, but {path} has {len(values)} rows and {listing} "
             f"{len(names)} names."
         )
+    check_memory(4 * values.size, f"Reading {path}", "take fewer features")
     return Features(np.array(values, dtype=np.float32), tuple(names))
 
 

@@ -117,7 +117,11 @@ def _dask(address: str, patience: float) -> Iterator[Executor]:
     problem = f"No Dask scheduler answers at {address}"
     advice = "give the address that 'dask scheduler' shows, such as tcp://10.0.0.1:8786"
     with demix_errors(problem, advice):
-        asyncio.run(_reach(dask, address, patience))
+        # A server of another kind may be silent, or claim any length.
+        try:
+            asyncio.run(asyncio.wait_for(_reach(dask, address, patience), 2 * patience))
+        except (TimeoutError, MemoryError) as error:
+            raise OSError("what answers is none") from error
         client = dask.Client(address, timeout=patience, set_as_default=False)
     with client:
         yield client.get_executor(pure=False)
