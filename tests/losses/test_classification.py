@@ -7,9 +7,9 @@ import re
 
 import pytest
 import torch
-from dense_objectives import uniform
 
 from demix import Classification, DemixError, DemixWarning, contrast
+from dense_objectives import uniform
 
 pytestmark = pytest.mark.usefixtures("engine")
 

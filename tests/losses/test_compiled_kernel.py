@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from dense_objectives import SIMILARITIES, assert_same, uniform
 from torch import Tensor
 
 from command import Commands
@@ -18,6 +17,7 @@ from demix.losses import tiles
 from demix.losses.contrast import contrast
 from demix.losses.kernel import build
 from demix.losses.similarities import PairBlock, similarity_named
+from dense_objectives import SIMILARITIES, assert_same, uniform
 
 COMPILED = [s for s in SIMILARITIES if similarity_named(s).compiled_as is not None]
 needs_compiler = pytest.mark.skipif(build.library() is None, reason="no C compiler")

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import given
+
+from demix import contrast
+from demix.losses import streaming, tiles
+from demix.losses.similarities import similarity_named
 from dense_objectives import (
     SIMILARITIES,
     Case,
@@ -14,11 +19,6 @@ from dense_objectives import (
     lawful,
     uniform,
 )
-from hypothesis import given
-
-from demix import contrast
-from demix.losses import streaming, tiles
-from demix.losses.similarities import similarity_named
 
 pytestmark = pytest.mark.usefixtures("engine")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from dense_objectives import SIMILARITIES, Case, assert_same, cases, dense_contrast, lawful, uniform
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ortho_group
 
 from command import Commands
 from demix import contrast
+from dense_objectives import SIMILARITIES, Case, assert_same, cases, dense_contrast, lawful, uniform
 
 DISTANCES = [p for p in SIMILARITIES if p != "dot"]
 seeds = st.integers(0, 2**32 - 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from dense_objectives import SIMILARITIES, assert_same, dense_similarity, uniform
 from torch import nn
 
 from demix import (
@@ -18,6 +17,7 @@ from demix import (
 )
 from demix.losses.contrast import log_probabilities
 from demix.losses.pairs import PotentialInfoNCE
+from dense_objectives import SIMILARITIES, assert_same, dense_similarity, uniform
 
 pytestmark = pytest.mark.usefixtures("engine")
 

@@ -7,12 +7,12 @@ from itertools import combinations
 
 import pytest
 import torch
-from dense_objectives import assert_same, uniform
 from torch import Tensor
 
 from demix import Classification, DemixError, InstanceDiscrimination
 from demix._support.process_group.sharding import Sharding
 from demix.losses.prototypes import draw_distinct, log_sums, places, sampled_log_likelihood
+from dense_objectives import assert_same, uniform
 
 pytestmark = pytest.mark.usefixtures("engine")
 

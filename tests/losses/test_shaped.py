@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from dense_objectives import dense_contrast, uniform
 from torch import nn
 
 from demix import DemixError, Encoder, InfoNCE, Pairs, Real, ShapedInfoNCE
+from dense_objectives import dense_contrast, uniform
 
 pytestmark = pytest.mark.usefixtures("engine")
 
