@@ -332,7 +332,7 @@ PROCESSES = [
     Process("walk, 12 columns", (), _series(_vmf(4, 50.0), mixed=columns(12)), kept=True),
     Process("box, Laplace, 2 latents", (), _pairs(_box(2, 1.0, 0.04)), kept=True),
     Process("box, p = 3", (), _pairs(_box(3, 3.0, 0.2), conditional=3.0), kept=True),
-    Process("hearts", (), _pairs(_box(3, 1.0, 0.08), mixed=hearts), kept=True, most=5),
+    Process("hearts", (), _pairs(_box(3, 1.0, 0.08), mixed=hearts), kept=True),
     Process("sphere, 30 classes", (), _classes(4, 30, kappa=15.0), kept=True),
     Process(
         "normal classes, 8 columns",
