@@ -1,4 +1,4 @@
-"""Mixings of different kinds: a network, a spiral, many columns, images."""
+"""Mixings of different kinds: a network, a spiral, many columns, bumps, images."""
 
 from __future__ import annotations
 
@@ -45,6 +45,17 @@ def columns(count: int) -> Mixed:
         return np.asarray(
             np.sin(1.5 * factors @ bent + phase) + 0.3 * factors @ straight, np.float32
         )
+
+    return mixed
+
+
+def tuning(count: int) -> Mixed:
+    """Return a mixing of bumps: each column is large around a direction of its own."""
+
+    def mixed(factors: np.ndarray, seed: int) -> np.ndarray:
+        centres = np.random.default_rng(seed).normal(size=(factors.shape[1], count))
+        along = factors @ (centres / np.linalg.norm(centres, axis=0))
+        return np.exp(3 * (along - 1)).astype(np.float32)
 
     return mixed
 

@@ -22,6 +22,8 @@ from demix import (
     load_model,
     save_encoder,
 )
+from demix.data.data import as_data
+from demix.estimators.encoding import encode
 from faults.forging import sealed
 
 
@@ -216,3 +218,13 @@ def test_a_space_that_no_number_fits_into_is_refused(demix, honest, tmp_path):
     (model / "model.json").write_bytes(sealed(description, raw))
     command = ["transform", model, honest / "x.npy", "--out", tmp_path / "z.npy"]
     assert "needs a positive, finite radius, but got 1e-320" in demix.refusal(*command)
+
+
+def test_rows_far_from_the_fit_have_no_latents():
+    # Their outputs are finite, but not the norm, by which a sphere divides.
+    torch.manual_seed(0)
+    encoder = Encoder(3, Sphere(2))
+    far = as_data(torch.full((4, 3), 1e30).numpy())
+    assert (encoder(far.take(torch.arange(4))) == 0).all()
+    with pytest.raises(DemixError, match=r"The latents of rows 0\.\.3 .* are not finite"):
+        encode(encoder, far)

@@ -270,6 +270,11 @@ class Encoder(nn.Module):
         """The learnt size of the output space, ``(scale_size,)``."""
         return self.log_scale.exp()
 
+    def reaches(self, latents: Tensor) -> bool:
+        """Whether latents ``(N, n)`` are finite and lie in its space."""
+        scale = self.space.expand_scale(self.scale.detach())
+        return bool(self.space.contains(latents / scale, atol=0.01).all())
+
     def forward(self, x: Tensor) -> Tensor:
         """Map observations ``(N, ...)`` of ``dim_in`` numbers each to latents ``(N, n)``."""
         latents: Tensor = self.body(self.whitening(x.flatten(1)))

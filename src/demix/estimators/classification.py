@@ -174,8 +174,8 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise DemixError(
-                f"Expected labels of the {len(self.classes_)} known classes, but {unknown[0]!r} is "
-                "not one of them; name all classes in the first call."
+                f"Expected labels of the {len(self.classes_)} known classes, but "
+                f"{unknown[0].item()!r} is not one of them; name all classes in the first call."
             )
         labels = np.searchsorted(self.classes_, y)
         single = np.flatnonzero(np.bincount(labels) == 1)

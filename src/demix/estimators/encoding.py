@@ -58,7 +58,8 @@ def encoded(encoders: Sequence[Encoder], data: Data) -> Iterator[tuple[int, list
         # Not around the loop: the consumer of the blocks would compute without gradients, too.
         with torch.no_grad():
             found = [f(rows.to(device)) for f, device in zip(encoders, devices, strict=True)]
-        if not all(bool(torch.isfinite(latents).all()) for latents in found):
+        # Outputs that are finite, but not their norm, become the centre of a sphere.
+        if not all(map(Encoder.reaches, encoders, found)):
             raise DemixError(
                 f"The latents of rows {start}..{start + len(rows) - 1} of {data.source} are not "
                 "finite; remove rows that lie far from those the model was fitted to."

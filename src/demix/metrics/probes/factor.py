@@ -46,7 +46,7 @@ class Factor:
             )
         if self.values.dtype.kind == "U" and self.kind not in ("categorical", "binary"):
             raise DemixError(
-                f"A {self.kind} factor must be numbers, but {self.name!r} is text; make it "
+                f"The {self.kind} factor {self.name!r} must be numbers, but is text; make it "
                 "categorical."
             )
         if self.values.dtype.kind != "U" and not np.isfinite(self.values).all():
