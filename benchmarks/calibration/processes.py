@@ -94,6 +94,7 @@ PROCESSES = [
         ("log-linear", "injectivity"),
         classes(3, 12, kappa=(2.0, 100.0)),
     ),
+    Process("classes far apart", ("overlap",), classes(3, 12, kappa=60.0)),
     Process("too few classes", ("generator system",), classes(4, 4)),
     Process("false labels", ("label noise",), classes(3, 12, noise=0.2)),
     Process("noise as views", ("views",), instances(3, 20.0, views=False)),

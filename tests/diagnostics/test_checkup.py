@@ -107,8 +107,8 @@ def test_labels_have_checks_of_their_own(pairs):
     labels = (8 * z @ vectors.T + random.gumbel(size=(3000, 12))).argmax(axis=1)
     model = ClassifierDemixer(3, space="sphere", **QUICK).fit(x, labels)
     found = checkup(model, x, y=labels, refits=False)
-    names = ["labels informative", "generator system", "log-linear", "balance", "label noise"]
-    assert {check.name for check in found.checks} == {*names, "injectivity"}
+    names = ["labels informative", "generator system", "log-linear", "overlap", "balance"]
+    assert {check.name for check in found.checks} == {*names, "label noise", "injectivity"}
     assert found["generator system"].verdict == "pass"
     assert found.relied_on == "orthogonal"
     assert "case C2" in found.theorem

@@ -7,7 +7,13 @@ import pytest
 from scipy import special
 from sklearn.linear_model import LogisticRegression
 
-from demix.diagnostics.label_checks import balance, label_noise, log_linear, prototype_checks
+from demix.diagnostics.label_checks import (
+    balance,
+    label_noise,
+    log_linear,
+    overlap,
+    prototype_checks,
+)
 
 
 def verdicts(rows):
@@ -63,3 +69,30 @@ def test_the_share_of_false_labels_is_estimated(noise):
     found = label_noise(logits, labels)
     assert found.statistic == pytest.approx(noise, abs=0.04)
     assert found.fires == (noise > 0)
+
+
+def test_what_two_classes_leave_open_is_that_of_their_fisher_information():
+    # One latent and the slope w: a label has the information p (1 - p) w**2.
+    z = np.random.default_rng(0).normal(size=(500, 1))
+    logits = 3 * z * np.array([0.0, 1.0])
+    p = special.expit(3 * z[:, 0])
+    expected = np.mean(1 / (1 + 100 * p * (1 - p) * 9 * z.var(ddof=1)))
+    assert overlap(logits, z, 6000, sphere=False).statistic == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("sphere", [False, True])
+@pytest.mark.parametrize(("width", "fires"), [(1.0, False), (30.0, True)])
+def test_classes_that_do_not_overlap_leave_latents_open(sphere, width, fires):
+    random = np.random.default_rng(0)
+    z = random.normal(size=(2000, 3))
+    z = z / np.linalg.norm(z, axis=1, keepdims=True) if sphere else z
+    prototypes = random.normal(size=(12, 3)) * (3 * width if sphere else width)
+    assert overlap(z @ prototypes.T, z, 6000, sphere=sphere).fires == fires
+
+
+def test_a_turn_of_the_latents_changes_nothing():
+    random = np.random.default_rng(0)
+    z, prototypes = random.normal(size=(300, 3)), random.normal(size=(8, 3))
+    turn = np.linalg.qr(random.normal(size=(3, 3)))[0]
+    found = [overlap(z @ prototypes.T, z @ a, 6000, sphere=False) for a in (np.eye(3), 2 * turn)]
+    assert found[0].statistic == pytest.approx(found[1].statistic)

@@ -29,6 +29,7 @@ MARGINS = {
     "balance": 0.1,
     "label noise": 0.03,
     "log-linear": 0.03,
+    "overlap": 0.045,
     "injectivity": 0.015,
     "observation noise": 0.03,
     "views": 0.95,
@@ -53,6 +54,7 @@ ADVICE = {
     "generator system": "Give more classes, or ask for fewer latents.",
     "diversity": "Give more classes, or leave unit_prototypes out.",
     "log-linear": "Ask for more latents, which can carry the spread of classes, too.",
+    "overlap": "Give more rows, or finer classes that overlap; pairs say more than labels here.",
     "balance": "Nothing to do: biases take up the frequencies.",
     "label noise": "Give the share of false labels to the estimator as noise=.",
     "injectivity": "Ask for more latents; if what they leave open is noise, give observations with "
@@ -71,6 +73,7 @@ _ADVICE = ("too many latents", "balance")
 _OPEN = {
     "stability": "the fit has not reached its optimum, or the data leave it open",
     "visits": "the series visits its space too few times to judge",
+    "overlap": "classes hardly overlap, which leaves the latents within a class open",
     "views": "the latents are a linear map of the observations, of which the views are copies",
 }
 _WORST_FIRST = ("fail", "warn", "pass", "skipped")

@@ -14,7 +14,13 @@ from demix._support.errors import DemixError, DemixWarning
 from demix._support.validation import check_matrix, check_seed
 from demix.data.data import as_data
 from demix.diagnostics.check import Check, Checkup, conclude, worst
-from demix.diagnostics.label_checks import balance, label_noise, log_linear, prototype_checks
+from demix.diagnostics.label_checks import (
+    balance,
+    label_noise,
+    log_linear,
+    overlap,
+    prototype_checks,
+)
 from demix.diagnostics.model_checks import (
     LAGS,
     ROWS,
@@ -252,6 +258,7 @@ def _of_labels(model: Any, z: np.ndarray, held: np.ndarray, every: np.ndarray) -
     return [
         *prototype_checks(model.prototypes_.astype(np.float64), identified(model.setting()).case),
         log_linear(logits, z, held),
+        overlap(logits, z, len(every), sphere=model.encoder_.space.spherical),
         balance(every, len(model.classes_)),
         label_noise(logits, held),
     ]

@@ -16,6 +16,8 @@ _DRAWS = 20
 _SAMPLES = 2000
 # Prototypes that are used.
 _MOST = 4000
+# The share of all rows that lie near one, and fix its latents together.
+_NEAR = 1 / 60
 
 
 def prototype_checks(prototypes: np.ndarray, case: str | None) -> list[Check]:
@@ -162,6 +164,38 @@ def log_linear(logits: np.ndarray, z: np.ndarray, labels: np.ndarray) -> Check:
         unit="bits",
         good=f"{words}, no more than chance and learning bring.",
         bad=f"{words}: classes differ in more than their place, e.g. in spread.",
+    )
+
+
+def overlap(logits: np.ndarray, z: np.ndarray, rows: int, *, sphere: bool) -> Check:
+    """Ask how much of the latents ``(M, n)`` the labels of so many ``rows`` leave open.
+
+    Where a class is certain, cross-entropy has no slope, and latents may lie anywhere. A label has
+    the Fisher information ``I``, the covariance of the prototypes, about the latents of its row, in
+    units of their spread; with those of the rows nearby it leaves ``1 / (1 + count I)`` open.
+    """
+    slopes = np.linalg.lstsq(np.column_stack([z, np.ones(len(z))]), logits, rcond=None)[0][:-1].T
+    p = special.softmax(logits, axis=1)
+    squares = np.einsum("ci,cj->cij", slopes, slopes).reshape(len(slopes), -1)
+    mean = p @ slopes
+    spread = np.cov(z.T).reshape(2 * z.shape[1:])
+    information = (p @ squares).reshape(-1, *spread.shape) - mean[:, :, None] * mean[:, None]
+    if sphere:
+        outward = z / np.linalg.norm(z, axis=1, keepdims=True)
+        tangent = np.eye(z.shape[1]) - outward[:, :, None] * outward[:, None]
+        information = tangent @ information @ tangent
+    root = np.linalg.cholesky(spread + 1e-12 * np.eye(len(spread)))
+    # The first of a sphere is that of the radius, which is no latent.
+    values = np.linalg.eigvalsh(root.T @ information @ root)[:, int(sphere) :].clip(0)
+    left = 1 / (1 + _NEAR * rows * values)
+    words = f"Labels leave about {100 * left.mean():.1f} % of the variance of latents open"
+    return judge(
+        "overlap",
+        float(left.mean()),
+        np.empty(0),
+        unit="share of variance",
+        good=f"{words}: classes overlap enough to place them.",
+        bad=f"{words}: where a class is certain, nothing fixes its latents.",
     )
 
 
