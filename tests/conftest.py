@@ -29,6 +29,19 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure chance by a few draws, where nothing is asked of it but that it is there."""
+    from demix.metrics.blocks import Sampling
+
+    orders = Sampling.orders
+
+    def few(self: Sampling, number: int, **more: bool) -> object:
+        return orders(self, number if more else 3, **more)
+
+    monkeypatch.setattr(Sampling, "orders", few)
+
+
 @pytest.fixture(scope="session")
 def demix(tmp_path_factory) -> Iterator[Commands]:
     """The `demix` command, without the seconds of importing."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from command import DRAWING, HEARD, MAIN
+from command import BRIEF, DRAWING, HEARD, MAIN
 
 NAMES = ["[/red].csv", "\\[bold].csv", ":warning:.csv", "[link=x]y.csv", "{task}.csv"]
 
@@ -143,7 +143,7 @@ def test_a_user_without_name_and_home_can_fit(walk):
             pytest.skip("the environment of the tests is closed to other users")
         fit = ["fit", "x.npy", "--n-latents", "2", "--out", "out"]
         done = subprocess.run(
-            [*nobody, sys.executable, "-m", "demix", *fit],
+            [*nobody, sys.executable, "-c", BRIEF + MAIN, *fit],
             cwd=folder,
             env={"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1"},
             capture_output=True,

@@ -135,10 +135,14 @@ def test_latents_that_lose_something_do_not_keep_observations_apart():
 def walk(kappa: float, rows: int, lags: tuple[int, int], seed: int = 0):
     """Return pairs of a vMF walk at its lags, and its places."""
     random = np.random.default_rng(seed)
-    step, places = SPHERE.with_noise(2.0, math.sqrt(2 / kappa)), [np.array([[1.0, 0, 0]])]
-    for _ in range(rows + lags[1]):
-        places.append(positives(step, places[-1], random))
-    z = np.concatenate(places)
+    step, pole = SPHERE.with_noise(2.0, math.sqrt(2 / kappa)), np.array([1.0, 0, 0])
+    places = [pole]
+    # All steps are drawn at once from the pole; the mirror between it and a place takes them there.
+    for moved in positives(step, np.tile(pole, (rows + lags[1], 1)), random):
+        mirror = pole - places[-1]
+        size = mirror @ mirror
+        places.append(moved - 2 * (mirror @ moved) / size * mirror if size else moved)
+    z = np.array(places)
     first = np.arange(rows)
     return z[first], z[first + random.integers(lags[0], lags[1] + 1, size=rows)], z
 

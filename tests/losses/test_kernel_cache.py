@@ -255,14 +255,16 @@ def test_a_compiler_by_a_relative_path_is_not_run(
 
 
 @needs_compiler
-def test_a_compiler_finds_nothing_in_the_current_folder(demix: Commands, tmp_path: Path) -> None:
+def test_a_compiler_finds_nothing_in_the_current_folder(
+    demix: Commands, compiler: Path, tmp_path: Path
+) -> None:
     (tmp_path / "math.h").write_text("#error a stranger's\n")
     (tmp_path / "as").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "as").chmod(0o755)
     go = f"os.chdir({str(tmp_path)!r})"
     # Entries that are empty or a dot mean the current folder.
     places = {"CPATH": ":/opt/include", "PATH": f".:{os.environ['PATH']}"}
-    answer = told(demix, go, **places, XDG_CACHE_HOME=tmp_path / "cache")
+    answer = told(demix, go, **places, CC=compiler, XDG_CACHE_HOME=tmp_path / "cache")
     assert answer == ("compiled", [])
 
 

@@ -112,7 +112,7 @@ def test_chance_varies_little_with_the_seed() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Scores that cannot be trusted:demix.DemixWarning")
-def test_every_score_takes_blocks() -> None:
+def test_every_score_takes_blocks(few_draws: None) -> None:
     random = np.random.default_rng(0)
     z, s = walks(0, 400, 3, 0.9)
     factors = np.column_stack([s, np.repeat(random.integers(0, 3, size=20), 20)])

@@ -14,7 +14,7 @@ from demix.metrics.blocks import exchangeable
 from demix.metrics.information import mutual_information_gap
 from demix.metrics.readout import explicitness, linear_accuracy
 from demix.metrics.regression import isometry_error
-from demix.metrics.score import Meaning, scored
+from demix.metrics.score import SLOWEST, Meaning, scored
 from demix.metrics.statistic import Statistic, r2_of
 from demix.papers.reizinger2024.orthogonality import orthogonality_error
 from demix.papers.reizinger2024.prototypes import prototypes_r2
@@ -35,8 +35,9 @@ def shifted(seed: int, samples: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture
 def few_nulls(monkeypatch) -> None:
-    """Draw chance as seldom as for very many rows: what is scored here is far above it."""
+    """Draw chance as seldom as of the slowest scores: what is scored here is far above it."""
     monkeypatch.setattr("demix.metrics.score._NULL_ROWS", 0)
+    monkeypatch.setattr("demix.metrics.score.SLOW", SLOWEST)
 
 
 def covered(score: Any, sample: Any, truth: float, samples: int = 400) -> int:

@@ -5,13 +5,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import digamma
 from scipy.stats import chi2
-from sklearn.linear_model import LinearRegression
 
 from demix.metrics.blocks import Blocks
 from demix.metrics.factors import Columns, Factors, binned, check_factors
 from demix.metrics.readout import class_shares, gap_of
 from demix.metrics.score import ANY_MIXING, APART, PICKED, SLOW, Meaning, Score, scored, scored_each
-from demix.metrics.statistic import OfWeights, Statistic, Values, mean_of, over, r2_of, unit_columns
+from demix.metrics.statistic import (
+    OfWeights,
+    Statistic,
+    Values,
+    affine_prediction,
+    mean_of,
+    over,
+    r2_of,
+    unit_columns,
+)
 
 _LEVEL = 0.01
 _NEIGHBOURS = 10
@@ -206,7 +214,7 @@ def _uncertainty_removed(latents: np.ndarray, factors: Factors, column: int) -> 
     fit, test = factors.fit, factors.test
     if not factors.categorical[column]:
         z, target = unit_columns(latents), unit_columns(factors.values[:, [column]])
-        predicted = LinearRegression().fit(z[fit], target[fit]).predict(z[test])
+        predicted = affine_prediction(z[fit], target[fit], z[test])
         return r2_of(target[test] - predicted, target[test])
     classes = factors.classes[:, column]
     # Half a sample more of each class, so that one that was never seen is not impossible.

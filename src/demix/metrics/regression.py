@@ -6,13 +6,21 @@ import numpy as np
 from scipy.linalg import orthogonal_procrustes
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import rankdata
-from sklearn.linear_model import LinearRegression
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
 from demix.metrics.blocks import Blocks, sampling_of
 from demix.metrics.score import ANY_MIXING, PICKED, Meaning, Score, scored
-from demix.metrics.statistic import Statistic, Values, mean_of, over, r2_of, unit_columns, units_of
+from demix.metrics.statistic import (
+    Statistic,
+    Values,
+    affine_prediction,
+    mean_of,
+    over,
+    r2_of,
+    unit_columns,
+    units_of,
+)
 from demix.theory.setting import UP_TO
 
 _ROUNDS = 8  # how often every sample is paired with another one
@@ -52,7 +60,7 @@ def affine_r2(latents: Any, factors: Any, *, blocks: Blocks = None, seed: int = 
     fit, test = sampling.halves()
 
     def measure(z: np.ndarray) -> Statistic:
-        predicted = LinearRegression().fit(z[fit], factors[fit]).predict(z[test])
+        predicted = affine_prediction(z[fit], factors[fit], z[test])
         return _mean_r2(predicted, factors, test)
 
     meaning = Meaning(f"the factors up to {UP_TO['affine']}", ANY_MIXING)

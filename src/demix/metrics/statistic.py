@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import lstsq
 from scipy.stats import norm
 from scipy.stats import t as student
 
@@ -11,6 +12,8 @@ from demix.metrics.blocks import Sampling
 
 # Quantiles of fewer draws are those of Student's distribution.
 _FEW = 40
+# Directions of the rows that are smaller than this share of the largest are taken for none.
+_RANK = 1e-6
 
 OfWeights = Callable[[np.ndarray], np.ndarray]
 """From weights ``(B, N)`` of samples to ``(B,)`` or ``(B, k)`` numbers."""
@@ -106,3 +109,13 @@ def r2_of(error: np.ndarray, target: np.ndarray) -> OfWeights:
         return np.where(spread > 0, 1 - over(missed, spread), 0.0)
 
     return r2
+
+
+def affine_prediction(rows: np.ndarray, targets: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return what least squares from rows to targets, with an intercept, give for other rows."""
+    # Not by scikit-learn, whose checks of such small arrays take ten times as long, for each of the
+    # hundred orders that say what chance gives.
+    centre, level = rows.mean(axis=0), targets.mean(axis=0)
+    slopes = lstsq(rows - centre, targets - level, cond=_RANK, check_finite=False)[0]
+    predicted: np.ndarray = (others - centre) @ slopes + level
+    return predicted

@@ -57,12 +57,13 @@ class State:
     @contextmanager
     def averaged(self) -> Iterator[None]:
         """Give the encoder the average of its weights for a while, if there is one."""
-        now = {key: weight.clone() for key, weight in self.encoder.state_dict().items()}
-        self.encoder.load_state_dict(self.mean or now)
+        own = self.encoder.state_dict()
+        now = {key: weight.clone() for key, weight in own.items()}
+        _copy(self.mean, own)
         try:
             yield
         finally:
-            self.encoder.load_state_dict(now)
+            _copy(now, own)
 
     def keep_best(self, value: float) -> None:
         """Keep a copy of the weights if ``value`` is the smallest so far."""
@@ -136,6 +137,12 @@ class State:
                 # A parameter that never had a gradient has none.
                 likes |= own if any(name in names for name in own) else {}
         return likes
+
+
+@torch.no_grad()
+def _copy(values: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
+    for key, value in values.items():
+        weights[key].copy_(value)
 
 
 def _check_facts(facts: Mapping[str, Any]) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LinearRegression
 from torch import Tensor
 
 from demix._support.errors import DemixError
 from demix._support.validation import check_matrix
 from demix.metrics.blocks import sampling_of
 from demix.metrics.score import Meaning, Score, scored
-from demix.metrics.statistic import Statistic, mean_of, over, unit_columns
+from demix.metrics.statistic import Statistic, affine_prediction, mean_of, over, unit_columns
 from demix.theory.setting import UP_TO
 
 _FOLDS = 10
@@ -80,8 +79,7 @@ def prototypes_r2(prototypes: Any, vectors: Any, clusters: Any = None, *, seed: 
         predicted = np.empty_like(target)
         for part in range(parts):
             held = part_of[members] == part
-            fitted = LinearRegression().fit(rows[~held], target[~held])
-            predicted[held] = fitted.predict(rows[held])
+            predicted[held] = affine_prediction(rows[~held], target[~held], rows[held])
         centred = target - target.mean(axis=0)
         each = np.hstack([np.square(target - predicted), centred, np.square(centred)])
         # Prototypes of one cluster are not independent: clusters are drawn anew.
