@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -16,9 +17,11 @@ from alarm import within
 from demix import DemixError, affine_r2, probe, read_data, read_factors, read_labels
 from demix._support.errors import demix_errors
 from demix.cli.evaluate import evaluate
+from demix.cli.options import read_blocks
 from demix.data import names
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
+from demix.data.factors import _csv_with_text
 from demix.data.reading import input_digest
 from demix.data.supervision import check_pairs, check_time, read_pairs, read_time
 
@@ -112,6 +115,8 @@ def test_text_of_more_rows_than_memory_is_refused(tmp_path, monkeypatch):
         ("text.npy", read_factors),
         ("matrix.npy", lambda path: read_data(path).array()),
         ("text.csv", read_factors),
+        ("names.csv", read_labels),
+        ("names.csv", names.read_names),
     ],
 )
 def test_what_is_read_as_a_whole_must_fit_into_memory(name, read, tmp_path, monkeypatch):
@@ -119,6 +124,7 @@ def test_what_is_read_as_a_whole_must_fit_into_memory(name, read, tmp_path, monk
     np.save(tmp_path / "matrix.npy", X)
     np.save(tmp_path / "text.npy", np.array([["a"], ["b"]]))
     table(tmp_path / "text.csv", ["ok"] * 60)
+    (tmp_path / "names.csv").write_text("p\na\nb\n")
     monkeypatch.setattr("demix._support.memory._limits", lambda: iter([(1000.0, "for this test")]))
     with pytest.raises(DemixError, match="of memory, but"):
         read(tmp_path / name)
@@ -215,6 +221,44 @@ def test_text_of_labels_and_factors_takes_no_more_than_its_letters(tmp_path, mon
     assert known.dtype == object
     probe(np.random.default_rng(0).normal(size=(120, 2)), known)
     assert made == [4 * 120 * 900]
+
+
+def test_names_of_blocks_take_no_more_than_their_letters(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text("c" * 100_000 + "\n" + "a\nb\n" * 500)
+    blocks, read = read_blocks(str(path))
+    assert blocks.tolist() == [2, *[0, 1] * 500]
+    assert blocks.nbytes < 10_000
+    assert read == [path]
+
+
+def test_a_text_that_a_parquet_file_repeats_takes_its_room_once(tmp_path):
+    text = pyarrow.array(["b" * 900, "a"])
+    repeated = pyarrow.DictionaryArray.from_arrays(np.tile([0, 1], 30_000), text)
+    parquet.write_table(pyarrow.table({"p": repeated}), tmp_path / "x.parquet")
+    found = names.read_names(tmp_path / "x.parquet")
+    assert found == ["b" * 900, "a"] * 30_000
+    assert len({id(name) for name in found}) < 10
+
+
+def test_notes_of_pandas_too_long_to_be_kept_are_not_read(tmp_path):
+    notes = b'{"a": [' + b"{}," * 2**23 + b"0]}"
+    frame = pyarrow.table({"p": [1.0, 2.0]}).replace_schema_metadata({b"pandas": notes})
+    parquet.write_table(frame, tmp_path / "x.parquet", compression="none")
+    with pytest.raises(DemixError, match="25165834 bytes of notes"):
+        read_data(tmp_path / "x.parquet")
+
+
+def test_the_first_lines_of_factors_are_not_kept(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(",".join(["12"] * 10_000) + "\n")
+    path.write_text(path.read_text() * 200)
+    tracemalloc.start()
+    try:
+        assert _csv_with_text(path, "auto") is None
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_line_without_an_end_is_refused(tmp_path):

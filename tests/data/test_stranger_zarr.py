@@ -221,10 +221,11 @@ def test_a_claim_of_much_in_one_chunk_is_refused_before_it_is_read(tmp_path, opt
     assert f"Reading a chunk of {path} needs about" in refusal(open_any, path)
 
 
-def test_metadata_longer_than_memory_are_not_read(tmp_path):
-    path = store(tmp_path / "x.zarr")
-    os.truncate(path / "zarr.json", 2**41)
-    assert f"Reading {path / 'zarr.json'} needs about" in refusal(open_any, path)
+@pytest.mark.parametrize(("version", "name"), [(3, "zarr.json"), (2, ".zarray"), (2, ".zattrs")])
+def test_metadata_too_long_to_be_kept_are_not_read(tmp_path, version, name):
+    path = store(tmp_path / "x.zarr", zarr_format=version)
+    os.truncate(path / name, 2**24 + 1)
+    assert f"({name} has more than 16777216 bytes)" in refusal(open_any, path)
 
 
 def test_chunks_without_numbers_are_refused(tmp_path):

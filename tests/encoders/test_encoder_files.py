@@ -231,3 +231,14 @@ def test_a_place_that_cannot_be_written_is_explained(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(DemixError, match=r"Cannot write .*choose a folder"):
         save_encoder(ENCODERS["real"](), tmp_path / "file" / "model")
+
+
+def test_the_model_of_a_finished_fit_stays(folder):
+    before = (folder / "model.json").read_bytes()
+    (folder / "fit.json").write_text("{}")
+    with pytest.raises(DemixError, match=r"holds a finished 'demix fit', .* another folder\.$"):
+        save_encoder(Encoder(4, Sphere(3), hidden=(5,)), folder)
+    assert (folder / "model.json").read_bytes() == before
+    (folder / "fit.json").write_text('{"unfinished": true}')
+    save_encoder(Encoder(4, Sphere(3), hidden=(5,)), folder)
+    assert (folder / "model.json").read_bytes() != before

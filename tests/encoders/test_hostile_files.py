@@ -66,6 +66,17 @@ def test_layers_larger_than_the_file_are_refused_before_they_are_built(folder, d
         assert "too few for what model.json describes" in refusal(load_encoder, folder)
 
 
+@pytest.mark.usefixtures("no_weights")
+def test_layers_that_would_take_minutes_are_refused_before_they_are_built(
+    folder, description, monkeypatch
+):
+    description["encoder"] |= {"hidden": [1] * 10_000}
+    seal(folder, description)
+    os.truncate(folder / "model.safetensors", 10**6)
+    monkeypatch.setattr("demix.encoders.bodies.ResidualLayer", None)
+    assert "1 to 1000 hidden layers, but got widths [1, 1, 1" in refusal(load_encoder, folder)
+
+
 @pytest.mark.parametrize(
     "space",
     [

@@ -187,4 +187,6 @@ def read_blocks(text: str | None) -> tuple[Any, list[Path]]:
     from demix.data.names import read_names
 
     check_given(Path(text))
-    return np.array(read_names(Path(text))), [Path(text)]
+    # Numbered: in an array of text, each name would take the room of the longest.
+    names = np.array(read_names(Path(text)), dtype=object)
+    return np.unique(names, return_inverse=True)[1], [Path(text)]

@@ -25,7 +25,7 @@ Line = tuple[int, list[str]]
 
 # A cell takes up to 200 bytes while its line is read.
 _MOST_CELLS = 250_000
-_BEGINNING = 2**16
+_BEGINNING = _AT_ONCE = 2**16
 _LONGEST_LINE = 2**26
 _MISSING = ("?", "-", "--", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing")
 
@@ -78,8 +78,10 @@ def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
             f"{', '.join(map(shortened, first[:10]))}."
         )
     place = 0 if column is None else find_column(column, first, path)
-    cells = []
+    cells: list[str] = []
     for line, found in lines:
+        if len(cells) % _AT_ONCE == 0:
+            check_memory(100 * _AT_ONCE, f"Reading {path}", f"give fewer {what}s")
         cells.append(found[place].strip())
         if not cells[-1]:
             raise DemixError(

@@ -83,12 +83,14 @@ def _parquet_with_text(path: Path) -> KnownFactors | None:
 def _csv_with_text(path: Path, header: str) -> KnownFactors | None:
     """Read a csv file with columns of text; None if there are none among the first lines."""
     # Most files are numbers, which take less memory as such.
-    begin = [cells for _, cells in itertools.islice(csv_lines(path), 1, _BEGIN)]
-    if all(reads_as(float, cell) for cells in begin for cell in cells):
+    text, letters, count = False, 0, 0
+    for _, cells in itertools.islice(csv_lines(path), 1, _BEGIN):
+        text = text or not all(reads_as(float, cell) for cell in cells)
+        letters, count = letters + sum(map(len, cells)), count + len(cells)
+    if not text:
         return None
     # A short cell takes about 250 bytes, as a string and in lists.
-    width = sum(len(cell) + 1 for cells in begin for cell in cells) / sum(map(len, begin))
-    needed = path.stat().st_size * (2 + 250 / width)
+    needed = path.stat().st_size * (2 + 250 / (letters / count + 1))
     check_memory(needed, f"Reading text of {path}", "take fewer rows")
     lines, rows = zip(*csv_lines(path), strict=True)
     columns = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)]

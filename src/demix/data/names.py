@@ -66,7 +66,7 @@ def match_rows(
         _check_names(names, words)
     found = _matched(first, second)
     if not len(found.first):
-        short = [[_file_name(name) for name in names] for names in (first, second)]
+        short = [[PurePosixPath(n.replace("\\", "/")).name for n in x] for x in (first, second)]
         if all(len(set(names)) == len(names) for names in short):
             found = _matched(*short)
     if not len(found.first):
@@ -82,18 +82,12 @@ def _lines(path: Path) -> list[str]:
     check_memory(20 * path.stat().st_size, f"Reading {path}", "give the names of fewer rows")
     problem = f"Expected names in UTF-8, but {path} cannot be read as such"
     with demix_errors(problem, "write it again"):
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    names = [line.strip() for line in lines]
-    while names and not names[-1]:
-        names.pop()
+        text = path.read_text(encoding="utf-8-sig").rstrip()
+    names = [line.strip() for line in text.splitlines()]
     if not names or "" in names:
         where = f"line {names.index('') + 1} is empty" if names else "it is empty"
         raise DemixError(f"Expected a name in every line of {path}, but {where}.")
     return names
-
-
-def _file_name(path: str) -> str:
-    return PurePosixPath(path.replace("\\", "/")).name
 
 
 def _matched(first: Sequence[str], second: Sequence[str]) -> Matched:

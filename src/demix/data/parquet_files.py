@@ -65,16 +65,17 @@ def parquet_cells(path: Path, column: str | None) -> list[str]:
         # A list, and a string in each row.
         check_memory(120 * file.metadata.num_rows, f"Reading {path}", "take fewer rows")
         for batch in file.iter_batches(columns=[name]):
-            found = batch.column(name)
-            if arrow.types.is_dictionary(found.type):
-                text = found.dictionary.cast(arrow.string())
-                longest = compute.max(compute.utf8_length(text)).as_py() or 0
-                if longest > LONGEST_CELL:
-                    raise DemixError(
-                        f"Expected text of at most {LONGEST_CELL} letters, but column "
-                        f"{shortened(name)!r} of {path} has one of {longest}; shorten it."
-                    )
-            cells += found.cast(arrow.string()).to_pylist()
+            found = batch.column(name).dictionary_encode()
+            text = found.dictionary.cast(arrow.string())
+            longest = compute.max(compute.utf8_length(text)).as_py() or 0
+            if longest > LONGEST_CELL:
+                raise DemixError(
+                    f"Expected text of at most {LONGEST_CELL} letters, but column "
+                    f"{shortened(name)!r} of {path} has one of {longest}; shorten it."
+                )
+            check_memory(text.nbytes, f"Reading {path}", "take fewer rows")
+            words = text.to_pylist()
+            cells += [None if i is None else words[i] for i in found.indices.to_pylist()]
     if None in cells:
         raise DemixError(
             f"Expected a value in every row, but row {cells.index(None)} (counted from 0) of "
@@ -102,8 +103,10 @@ def _opened(path: Path, **options: Any) -> Iterator[tuple[Any, Any]]:
 
 def _columns(schema: Any) -> list[str]:
     """Return the names of all columns but those of a frame's index."""
-    pandas = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
-    index = {name for name in pandas.get("index_columns", []) if isinstance(name, str)}
+    notes = (schema.metadata or {}).get(b"pandas", b"{}")
+    if len(notes) > 2**24:  # as objects they take up to forty times as many
+        raise ValueError(f"pandas left {len(notes)} bytes of notes")
+    index = {name for name in json.loads(notes).get("index_columns", []) if isinstance(name, str)}
     return [name for name in schema.names if name not in index]
 
 

@@ -6,14 +6,14 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from demix._support.errors import DemixError, demix_errors, need, reason, shortened
-from demix._support.files import check_regular, kind_of, open_regular, stamp_of
+from demix._support.files import kind_of, open_regular, stamp_of
 from demix._support.memory import check_memory
 from demix.data.formats import choose_array
 from demix.data.rows import StoredRows
@@ -34,6 +34,8 @@ _CODECS = {
 }
 # Where a codec says what it decodes to; text of any length would be a way to fill the memory.
 _TYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")
+# Files of metadata with the version of each, and their most bytes; zarr would read any size.
+_FILES, _MOST_TEXT = (("zarr.json", 3), (".zarray", 2), (".zgroup", 2)), 2**24
 # Bytes of a shard for each chunk, to say where it lies.
 _INDEX = 16
 
@@ -46,16 +48,14 @@ def open_zarr(path: Path, key: str | None) -> ZarrRows:
         if not metadata:
             raise ValueError("it has no zarr.json, .zarray or .zgroup")
         if "shape" not in metadata:
-            arrays = {child.name: _metadata(child) for child in path.iterdir() if child.is_dir()}
-            names = sorted(name for name, about in arrays.items() if "shape" in about)
-            name = choose_array(names, key, path)
-            folder, metadata = path / name, arrays[name]
+            children = (child for child in path.iterdir() if child.is_dir())
+            names = sorted(child.name for child in children if "shape" in _metadata(child))
+            folder = path / choose_array(names, key, path)
+            metadata = _metadata(folder)
         elif key is not None:
             raise DemixError(f"A key chooses from a zarr group, but {path} holds a single array.")
         _check_codecs(metadata, str(folder))
-        attributes = folder / ".zattrs"
-        if attributes.exists():
-            check_regular(attributes)
+        _metadata(folder, ((".zattrs", 2),))
         array = zarr.open_array(folder, mode="r", zarr_format=metadata["zarr_format"])
         return ZarrRows(array, str(path))
 
@@ -99,13 +99,13 @@ class ZarrRows(StoredRows):
             return np.asarray(self._array.oindex[index])
 
 
-def _metadata(folder: Path) -> dict[str, Any]:
+def _metadata(folder: Path, files: Iterable[tuple[str, int]] = _FILES) -> dict[str, Any]:
     """Return the metadata in a folder; none if it is no part of a zarr store."""
-    for name, version in (("zarr.json", 3), (".zarray", 2), (".zgroup", 2)):
+    for name, version in files:
         if (folder / name).exists():
             with open_regular(folder / name) as file:
-                size = os.fstat(file.fileno()).st_size
-                check_memory(10 * size, f"Reading {folder / name}", "write the store again")
+                if os.fstat(file.fileno()).st_size > _MOST_TEXT:
+                    raise ValueError(f"{name} has more than {_MOST_TEXT} bytes")
                 return {**json.load(file), "zarr_format": version}
     return {}
 

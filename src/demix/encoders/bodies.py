@@ -48,8 +48,9 @@ def mlp(
     if activation not in _ACTIVATIONS:
         known = ", ".join(_ACTIVATIONS)
         raise DemixError(f"Unknown activation {activation!r}; known are {known}.")
-    if not hidden or min(hidden) < 1:
-        raise DemixError(f"A body needs at least one hidden layer, but got widths {hidden!r}.")
+    # More would take minutes to build.
+    if not 1 <= len(hidden) <= 1000 or min(hidden) < 1:
+        raise DemixError(f"A body needs 1 to 1000 hidden layers, but got widths {hidden!r:.60}.")
     act = _ACTIVATIONS[activation]
     if residual and batch_norm:
         raise DemixError("Layers are residual or batch-normalised, but got both; choose one.")

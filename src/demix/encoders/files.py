@@ -17,7 +17,7 @@ from torch import Tensor
 
 from demix import __version__
 from demix._support.errors import DemixError, reason, shortened
-from demix._support.files import write_atomic
+from demix._support.files import open_regular, write_atomic
 from demix._support.outputs import read_marker
 from demix.encoders.bodies import BODIES, channels_last
 from demix.encoders.encoder import Encoder
@@ -77,7 +77,7 @@ def save_encoder(
     encoder : Encoder
         The model, whitening included.
     folder : path
-        Made if it is missing. An earlier model of demix is replaced, other files are refused.
+        Made if it is missing. A model of demix is replaced, a finished fit or other files are not.
     head : mapping of Tensor, optional
         Parameters of the objective, e.g. the prototypes of a classifier.
     about : dict, optional
@@ -119,6 +119,12 @@ def save_encoder(
             "keep long records in a file of their own."
         )
     refuse_other_model(folder)
+    marker = read_marker(folder / "fit.json")
+    if isinstance(marker, dict) and not marker.get("unfinished"):
+        raise DemixError(
+            f"{folder} holds a finished 'demix fit', whose latents and report belong to its "
+            "model; choose another folder."
+        )
     # In this order: what a crash leaves in between is recognised as a model of demix.
     write_atomic(folder / "model.json", text)
     write_atomic(folder / "model.safetensors", weights)
@@ -154,8 +160,7 @@ def open_model(folder: str | Path, *, unfinished: bool = False) -> SavedModel:
             f"{folder} holds a fit that was not finished; give the same 'demix fit' again."
         )
     try:
-        text = read_at_most(folder / "model.json", _MOST_TEXT).decode("utf-8")
-        description = json.loads(text)
+        description = json.loads(read_at_most(folder / "model.json", _MOST_TEXT))
         schema, digest = description["schema"], description["sha256"]
         model = {name: description[name] for name in ("space", "encoder")}
         model |= {"head": description["head"]} if "head" in description else {}
@@ -221,9 +226,7 @@ def _refuse_pickles(folder: Path) -> None:
 
 def read_at_most(path: Path, most: int) -> bytes:
     """Read a file of at most ``most`` bytes."""
-    if path.exists() and not path.is_file():
-        raise OSError(f"{path.name} is no file")  # a pipe would never end
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
         raise DemixError(f"{path.name} has more than {most} bytes")

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from demix._support.errors import DemixError, shortened, warn
-from demix._support.outputs import read_marker
 from demix._support.validation import check_device, check_seed, check_share, refuse_masked
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
@@ -127,12 +126,6 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         from demix.estimators.models import facts_of
 
         check_is_fitted(self, "encoder_")
-        marker = read_marker(Path(folder) / "fit.json")
-        if isinstance(marker, dict) and not marker.get("unfinished"):
-            raise DemixError(
-                f"{folder} holds a finished 'demix fit', whose latents and report belong to its "
-                "model; choose another folder."
-            )
         facts = facts_of(self) | dict(about or {})
         save_encoder(self.encoder_, folder, head=self._head(), about=facts)
 

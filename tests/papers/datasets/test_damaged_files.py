@@ -303,3 +303,25 @@ def test_a_name_of_gigabytes_is_not_read(tmp_path, kind, opened):
         file.write(member.tobuf(tarfile.GNU_FORMAT))
         file.truncate(2**34)
     assert "a name in it claims 8589934592 bytes" in opened(tmp_path / "cars.tar")
+
+
+def test_chunks_larger_than_their_array_are_not_unpacked(tmp_path):
+    with h5py.File(tmp_path / "3dshapes.h5", "w") as file:
+        file["labels"] = np.zeros((2, 6))
+        more = {"maxshape": (None,) * 4, "chunks": (1000, 1000, 1000, 3), "compression": "gzip"}
+        file.create_dataset("images", (2, 4, 4, 3), "u1", **more)
+    assert "Expected chunks within the arrays of" in _told(tmp_path / "3dshapes.h5")
+
+
+@pytest.mark.parametrize("opened", [_told, lambda path: refusal(read_mots, path)])
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_SPARSE, tarfile.REGTYPE])
+def test_a_list_of_holes_in_an_archive_is_not_read(tmp_path, kind, opened):
+    holes = b"4\n" + 8 * b"1\n"  # of which there may be any number
+    member = tarfile.TarInfo("car_1_mesh.mat")
+    member.type, member.size = kind, len(holes)
+    if kind == tarfile.REGTYPE:
+        version = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}
+        member.pax_headers = version | {"GNU.sparse.name": "x", "GNU.sparse.realsize": "4"}
+    with tarfile.open(tmp_path / "cars.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(member, BytesIO(holes))
+    assert "a file in it has holes" in opened(tmp_path / "cars.tar")

@@ -110,25 +110,13 @@ def test_members_without_content_take_no_memory(tmp_path):
         tracemalloc.stop()
 
 
-def sparse_member(name, size):
-    """The header of a file of zeros, none of which the archive holds."""
-    header = bytearray(tarfile.TarInfo(name).tobuf(tarfile.GNU_FORMAT))
-    length = b"%011o\0" % size
-    header[156:157] = tarfile.GNUTYPE_SPARSE
-    # Where the first piece begins, how long it is, and the size with all holes.
-    header[386:410], header[483:495] = length + b"%011o\0" % 0, length
-    header[148:156] = b" " * 8
-    header[148:156] = b"%06o\0 " % sum(header)
-    return bytes(header)
-
-
-def test_a_file_that_claims_mere_zeros_takes_little_memory(tmp_path):
-    path = tmp_path / "i.tar"
-    path.write_bytes(sparse_member("a.png", 2**29) + bytes(1024))
-    folder = tmp_path / "images"
+def test_a_file_of_mere_zeros_takes_little_memory(tmp_path):
+    path, folder = tmp_path / "i.tar.gz", tmp_path / "images"
     folder.mkdir()
     with (folder / "a.png").open("wb") as file:
-        file.truncate(2**29)
+        file.truncate(2**28)
+    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
+        archive.add(folder / "a.png", "a.png")
     tracemalloc.start()
     try:
         assert open_images(path).digest() == open_images(folder).digest()

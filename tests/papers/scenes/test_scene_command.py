@@ -116,6 +116,18 @@ def test_a_preview_has_a_row_for_each_latent(demix, tmp_path):
     assert (rows == 0).any(axis=(1, 2, 3)).all()
 
 
+def test_a_preview_replaces_previews_only(demix, tmp_path):
+    photo, sheet = tmp_path / "photo.png", tmp_path / "sheet.png"
+    Image.new("RGB", (8, 8), "red").save(photo)
+    before = photo.read_bytes()
+    told = demix.refusal("render", "sprites", "--preview", photo, "--overwrite")
+    assert f"{photo} holds something else" in told
+    assert photo.read_bytes() == before
+    for _ in range(2):
+        done = demix.run("render", "sprites", "--preview", sheet, "--overwrite")
+        assert done.returncode == 0, done.stderr
+
+
 def test_refusals_are_one_sentence(demix, tmp_path):
     out = ["--out", tmp_path / "out"]
     assert "give --out DIR, --preview FILE.png, or both" in demix.refusal("render", "3dident")

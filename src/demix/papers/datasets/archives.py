@@ -20,9 +20,19 @@ class _Member(tarfile.TarInfo):
     @classmethod
     def frombuf(cls, *header: Any) -> Self:
         found = super().frombuf(*header)
+        if found.type == tarfile.GNUTYPE_SPARSE:
+            raise _sparse()
         if found.type in _ABOUT and found.size > _LONGEST:
             raise EOFError(f"a name in it claims {found.size} bytes")
         return found
+
+    def _proc_gnusparse_10(self, *_: Any) -> None:
+        """Refuse what tarfile would read as a list of holes, however long it is."""
+        raise _sparse()
+
+
+def _sparse() -> EOFError:
+    return EOFError("a file in it has holes")
 
 
 class _Archive(tarfile.TarFile):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,10 @@ def _arrays(file: Any, path: Path, kind: Any, hard: Any) -> tuple[Any, np.ndarra
     for one in (images, held):
         if one.size * one.dtype.itemsize > DEFLATED * path.stat().st_size:
             raise EOFError(f"it claims {one.size} numbers that are not there")
+        # One is unpacked as a whole, whatever is read of it.
+        if math.prod(one.chunks or (0,)) > one.size:
+            raise DemixError(f"Expected chunks within the arrays of {path}; fetch it again.")
+        check_memory(2 * math.prod(one.chunks or (0,)), f"Reading {path}", "fetch it again")
     # Before they are read: many texts or lists may all be one, of any length.
     numbers = held.dtype.kind in "biuf" and held.ndim == 2
     if images.dtype != np.uint8 or images.ndim != 4 or not numbers:

@@ -14,6 +14,7 @@ from demix.papers.scenes.base import Scene
 from demix.papers.scenes.shapes import Shapes
 from demix.papers.scenes.sprites import Sprites
 from demix.papers.scenes.three_d_ident import CausalThreeDIdent, ThreeDIdent
+from demix.report.static import FIGURE_MARK
 
 SCENES: dict[str, Scene] = {
     scene.name: scene for scene in (ThreeDIdent(), CausalThreeDIdent(), Shapes(), Sprites())
@@ -114,7 +115,7 @@ def traversals(scene: str | Scene) -> np.ndarray:
 
 def write_preview(scene: str | Scene, file: str | Path, size: int = 96) -> Path:
     """Write a PNG with a row of images for each latent, as Zimmermann et al. (2021), Fig. 2."""
-    from PIL import Image, ImageDraw
+    from PIL import Image, ImageDraw, PngImagePlugin
 
     chosen, size = scene_named(scene), check_size(size)
     z = traversals(chosen)
@@ -127,6 +128,7 @@ def write_preview(scene: str | Scene, file: str | Path, size: int = 96) -> Path:
         for column in range(_COLUMNS):
             image = Image.fromarray(chosen.image(z[row, column], size))
             sheet.paste(image, (_LABEL + column * step, top))
-    raw = io.BytesIO()
-    sheet.save(raw, format="PNG")
+    raw, mark = io.BytesIO(), PngImagePlugin.PngInfo()
+    mark.add_text("Software", FIGURE_MARK.decode())
+    sheet.save(raw, format="PNG", pnginfo=mark)
     return write_atomic(file, raw.getvalue())
