@@ -11,6 +11,9 @@ from demix._support.errors import DemixError
 from demix.encoders.bodies import image_body, initialise_images, mlp
 from demix.spaces.base import Space
 
+# A whitening of wide rows sees fewer of them: 64 MB in float32.
+_MOST_NUMBERS = 2**24
+
 
 class Whitening(nn.Module):
     """Centre the input and give it unit covariance; keep ``components`` of the largest variance."""
@@ -28,13 +31,14 @@ class Whitening(nn.Module):
     @property
     def samples(self) -> int:
         """How many samples a fit should see."""
-        return max(8192, 4 * self.matrix.shape[1])
+        dim, kept = self.matrix.shape
+        return max(min(8192, _MOST_NUMBERS // dim), 4 * kept)
 
     @property
     def fit_bytes(self) -> int:
-        """Roughly how many bytes a fit takes, for the samples and three covariances."""
-        dim = len(self.mean)
-        return 20 * self.samples * dim + 24 * dim**2
+        """Roughly how many bytes a fit takes, for the samples and three matrices."""
+        dim, kept = self.matrix.shape
+        return dim * (20 * self.samples + 24 * kept)
 
     def note(self, low: float, high: float) -> str:
         """Return a sentence on what is done to columns of these standard deviations."""
