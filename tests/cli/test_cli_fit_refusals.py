@@ -236,7 +236,7 @@ def test_a_bare_encoder_has_no_fit_to_tell_of(demix, model, walk, tmp_path, comm
 @pytest.mark.parametrize(
     ("change", "out", "words"),
     [
-        (lambda x: x[:, :2], "z.npy", "has 2 numbers in a row, but the model in .* fitted to 3"),
+        (lambda x: x[:, :2], "z.npy", r"rows of shape \[3\], which the model takes, but got \[2\]"),
         (lambda x: np.where(x == x[5, 0], np.nan, x), "z.npy", r"in rows 0\.\.399; remove or"),
         (lambda x: x, "z.csv", r"must name a new \.npy file in an existing folder"),
         (lambda x: x, "nowhere/z.npy", r"must name a new \.npy file in an existing folder"),

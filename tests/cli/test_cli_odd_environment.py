@@ -191,3 +191,23 @@ def test_a_compiler_with_odd_options_is_no_trouble(demix, x, tmp_path):
         )
         assert done.returncode == 0, done.stderr
         assert "safe place" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+        ImportError("libx.so: failed to map segment from shared object"),
+        # Python's own import, when there is no memory for its error either.
+        SystemError("error return without exception set"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_all_that_means_a_lack_of_memory_is_told_so(error, capsys):
+    def app() -> None:
+        raise error
+
+    with pytest.raises(SystemExit) as ended:
+        cli.run(app)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("Error: Memory ran out;")

@@ -140,6 +140,12 @@ def test_text_is_numbered_and_kept(tmp_path):
     assert "one column 'z' in" in refusal(read_labels, tmp_path / "t.csv", column="z")
 
 
+@pytest.mark.parametrize("cells", ["1\n01\n2\n", "label\n-0\n0\n", "1\n+1\n"])
+def test_labels_that_would_become_one_number_are_refused(cells, tmp_path):
+    (tmp_path / "y.csv").write_text(cells)
+    assert "Expected one spelling of a label" in refusal(read_labels, tmp_path / "y.csv")
+
+
 def test_labels_that_cannot_be_used_are_refused(tmp_path):
     csv, npy = tmp_path / "y.csv", tmp_path / "y.npy"
     csv.write_text("a,b\n1,2\n3,\n")

@@ -93,8 +93,9 @@ def test_a_space_larger_than_the_file_is_refused_before_it_is_built(folder, desc
 
 
 @pytest.mark.usefixtures("no_weights")
-def test_an_input_larger_than_the_file_is_refused(folder, description):
-    description["encoder"]["dim_in"] = 10**6
+@pytest.mark.parametrize("size", [10**6, [3, 1000, 1000], [10**9] * 8])
+def test_an_input_larger_than_the_file_is_refused(folder, description, size):
+    description["encoder"]["dim_in"] = size
     seal(folder, description)
     assert "too few for what model.json describes" in refusal(load_encoder, folder)
 

@@ -28,12 +28,13 @@ SHAPE = (3, 32, 40)
 def built(body: str, shape=SHAPE) -> Encoder:
     """An encoder whose every layer matters, in evaluation mode."""
     torch.manual_seed(0)
-    encoder = Encoder(shape, Box(4), body=body, scale=2.0).initialise()
+    components = {"components": 16} if body == "mlp" else {}
+    encoder = Encoder(shape, Box(4), body=body, scale=2.0, **components).initialise()
     for layer in encoder.modules():
         if isinstance(layer, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d):
             layer.running_mean.normal_()
             layer.running_var.uniform_(0.5, 2)
-    encoder.whitening.fit(torch.rand(64, *shape))
+    encoder.whitening.fit(torch.rand(64, *shape).flatten(1))
     return encoder.eval()
 
 
@@ -52,6 +53,28 @@ def test_images_become_latents_in_the_space(encoder):
     assert torch.equal(encoder(x.flatten(1)), z)
     # No image knows of its neighbours.
     assert torch.allclose(encoder(x[2:3]), z[2:3], atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(32, 40, 3), (3, 40, 32), (3, 16, 80), (960, 4), (3, 32, 41)])
+@pytest.mark.parametrize("body", [*BODIES, "mlp"])
+def test_images_of_another_shape_are_refused(body, shape):
+    # Channels may lie last, or images on their side: as many numbers, but another picture.
+    with pytest.raises(DemixError, match=r"rows of shape \[3, 32, 40\].*images as \(N, C, H, W\)"):
+        built(body)(torch.rand(5, *shape))
+
+
+def test_a_perceptron_keeps_the_shape_of_its_images(tmp_path):
+    x = torch.rand(5, *SHAPE)
+    encoder = built("mlp")
+    save_encoder(encoder, tmp_path)
+    loaded = load_encoder(tmp_path)
+    assert torch.equal(loaded(x), encoder(x.flatten(1)))
+    with pytest.raises(DemixError, match="rows of shape"):
+        loaded(x.movedim(1, 3))
+
+
+def test_a_perceptron_is_exported_for_images(tmp_path):
+    test_onnx_graphs_give_the_same_latents(built("mlp"), tmp_path)
 
 
 def test_every_weight_is_trained(encoder):

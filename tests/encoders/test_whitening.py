@@ -83,6 +83,15 @@ def test_whitening_is_stored_but_not_trained():
     assert not whitening(data(5, 3).float()).requires_grad
 
 
+@pytest.mark.parametrize(("dim", "kept"), [(12_000, 256), (100_000, 64)])
+def test_wide_rows_are_whitened_in_little_memory(dim, kept):
+    whitening = Whitening(dim, kept)
+    assert whitening.fit_bytes < 1e9
+    assert whitening.samples >= 4 * kept
+    # Rows as wide as most are take as many samples as they did.
+    assert Whitening(1024).samples == Whitening(2048, 256).samples == 8192
+
+
 def test_numbers_that_cannot_be_centred_are_refused():
     x = data(100, 2)
     with pytest.raises(DemixError, match="divide the columns by their size"):

@@ -18,8 +18,8 @@ _SETTINGS = (
 _COMPILERS = ("TORCH_LOGS", "TORCHDYNAMO", "TORCHINDUCTOR", "AOTINDUCTOR", "PYTORCH_JIT")
 # Seconds after which a rank other than 0 prints its error.
 _GRACE = 3.0
-# How numpy, torch and the loader of libraries say that there is no memory left.
-_NO_MEMORY = ("can't allocate memory", "Cannot allocate memory", "failed to map segment")
+# How numpy, torch, the loader of libraries and Python's import say that there is no memory left.
+_NO_MEMORY = ("allocate memory", "failed to map segment", "error return without exception set")
 
 
 def run(app: Callable[[], object]) -> None:
@@ -48,7 +48,7 @@ def run(app: Callable[[], object]) -> None:
 
         print_error("Interrupted.")
         sys.exit(130)
-    except (DemixError, MemoryError, RuntimeError, OSError, ImportError) as error:
+    except (DemixError, MemoryError, RuntimeError, OSError, ImportError, SystemError) as error:
         sentence = _sentence(error)
         if sentence is None:
             raise

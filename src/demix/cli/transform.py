@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from demix._support.errors import DemixError
 from demix.cli.options import Columns, Header, Key, Overwrite, app, check_given
 
 
@@ -21,8 +20,6 @@ def transform(
 ) -> None:
     """Write the latents of new rows; data may be larger than memory."""
     check_given(model, data)
-    import numpy as np
-
     from demix._support.files import new_array
     from demix._support.memory import check_memory
     from demix._support.outputs import ARRAY, claim_file
@@ -38,13 +35,6 @@ def transform(
     check_facts(opened.about, model, complete=False)
     encoder = opened.encoder
     rows = read_like(opened, data, key=key, columns=columns, header=header)
-    dim_in = encoder.settings["dim_in"]
-    features, expected = int(np.prod(rows.shape[1:])), int(np.prod(dim_in))
-    if features != expected:
-        raise DemixError(
-            f"{data} has {features} numbers in a row, but the model in {model} was fitted to "
-            f"{expected}; give data of the same kind."
-        )
     block = min(len(rows), block_rows(rows))
     what, advice = f"Encoding {block} rows at a time", "take a machine with more"
     check_memory(encoding_bytes(encoder, block), what, advice)

@@ -71,9 +71,8 @@ def check_data(data: Data, *, batch: int | None = None) -> Findings:
     """Check all rows in one pass, in the memory of a block and 8 bytes for each row.
 
     Raise :class:`DemixError` over data from which nothing can be learnt: fewer than 2 rows, or than
-    a batch; NaN, infinity, or numbers beyond float32; columns that are all constant, or that vary
-    too little for float32. Findings and digest are kept with the data, so that rows are scanned
-    once.
+    a batch; NaN, infinity, or numbers that float32 cannot subtract; columns that are all constant,
+    or vary too little. Findings and digest are kept with the data, so that rows are scanned once.
 
     Examples
     --------
@@ -131,8 +130,8 @@ def _scan(data: Data) -> Findings:
     if bad:
         raise DemixError(
             f"Expected finite numbers, but {bad} of {rows} rows of {data.source} hold NaN, "
-            f"infinity or numbers beyond float32, the first of them {first_bad} (counted from 0); "
-            "remove or impute them."
+            f"infinity or numbers beyond {LARGEST:.1e}, the first of them {first_bad} (counted "
+            "from 0); remove or impute them."
         )
     varies = low < high
     if not varies.any():

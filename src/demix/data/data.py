@@ -28,8 +28,8 @@ _ADVICE = {
 }
 # Steps of float32 above this share of the standard deviation show in what is learnt.
 _SHARE = 1e-3
-LARGEST = np.finfo(np.float32).max
-"""The largest number of float32; as a Python float it would be infinite beside float16."""
+LARGEST = np.finfo(np.float32).max / 2
+"""Numbers up to it can be subtracted in float32; a Python float would be infinite in float16."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +256,7 @@ def loses_precision(largest: np.ndarray, std: np.ndarray) -> np.ndarray:
 
 
 def _loses(array: np.ndarray) -> bool:
-    """Whether some column loses precision; NaN and what is beyond float32 are ignored."""
+    """Whether some column loses precision; NaN and what is larger are ignored."""
     for column in array.reshape(len(array), -1).T if array.size else ():
         known = column[np.abs(column) <= LARGEST].astype(np.float64)
         # A constant column minus its first number is zero; minus its mean it may not be.

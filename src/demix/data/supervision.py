@@ -164,6 +164,8 @@ def _array(values: Any, name: str) -> np.ndarray:
 
 def _from_cells(cells: list[str], path: Path) -> Labels:
     if all(reads_as(int, cell) for cell in cells):
+        if len(set(map(int, cells))) < len(set(cells)):
+            raise DemixError(f"Expected one spelling of a label, but {path} has such as 1 and 01.")
         problem = f"Expected labels of at most 64 bits, but {path} holds others"
         with demix_errors(problem, "write them as text"):
             return Labels(np.array([int(cell) for cell in cells], dtype=np.int64))

@@ -11,6 +11,9 @@ from demix._support.errors import DemixError
 from demix.encoders.bodies import image_body, initialise_images, mlp
 from demix.spaces.base import Space
 
+# A whitening of wide rows sees fewer of them: 64 MB in float32.
+_MOST_NUMBERS = 2**24
+
 
 class Whitening(nn.Module):
     """Centre the input and give it unit covariance; keep ``components`` of the largest variance."""
@@ -28,13 +31,14 @@ class Whitening(nn.Module):
     @property
     def samples(self) -> int:
         """How many samples a fit should see."""
-        return max(8192, 4 * self.matrix.shape[1])
+        dim, kept = self.matrix.shape
+        return max(min(8192, _MOST_NUMBERS // dim), 4 * kept)
 
     @property
     def fit_bytes(self) -> int:
-        """Roughly how many bytes a fit takes, for the samples and three covariances."""
-        dim = len(self.mean)
-        return 20 * self.samples * dim + 24 * dim**2
+        """Roughly how many bytes a fit takes, for the samples and three matrices."""
+        dim, kept = self.matrix.shape
+        return dim * (20 * self.samples + 24 * kept)
 
     def note(self, low: float, high: float) -> str:
         """Return a sentence on what is done to columns of these standard deviations."""
@@ -206,8 +210,9 @@ class Encoder(nn.Module):
         if not 0 < scale < math.inf:
             raise DemixError(f"scale of an encoder must be positive, but got {scale!r}.")
         self.space = space
+        self.shape = [dim_in] if isinstance(dim_in, int) else list(dim_in)
         if body == "mlp":
-            numbers = dim_in if isinstance(dim_in, int) else math.prod(dim_in)
+            numbers = math.prod(self.shape)
             if components is not None and not 1 <= components <= numbers:
                 raise DemixError(
                     f"components must be between 1 and the {numbers} dimensions of the input, but "
@@ -215,7 +220,8 @@ class Encoder(nn.Module):
                 )
             layers: dict[str, Any] = {"activation": activation, "residual": residual}
             layers["batch_norm"] = batch_norm
-            self.settings: dict[str, Any] = {"dim_in": numbers, "body": body}
+            size = self.shape if len(self.shape) > 1 else numbers
+            self.settings: dict[str, Any] = {"dim_in": size, "body": body}
             self.settings |= {"hidden": list(hidden), **layers, "components": components}
             self.whitening = Whitening(numbers, components)
             self.body = mlp(components or numbers, hidden, space.dim, **layers)
@@ -277,5 +283,11 @@ class Encoder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map observations ``(N, ...)`` of ``dim_in`` numbers each to latents ``(N, n)``."""
+        shape, own = list(x.shape[1:]), self.shape
+        if math.prod(shape) != math.prod(own) or (len(shape) > 1 < len(own) and shape != own):
+            raise DemixError(
+                f"Expected rows of shape {own}, which the model takes, but got {shape}; give data "
+                "of the same kind, images as (N, C, H, W)."
+            )
         latents: Tensor = self.body(self.whitening(x.flatten(1)))
         return self.space.squash(latents) * self.space.expand_scale(self.scale)

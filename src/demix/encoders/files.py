@@ -42,7 +42,7 @@ def _are_sizes(value: Any) -> bool:
 
 _TRUTH = (lambda value: isinstance(value, bool), "true or false")
 _MLP_SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "dim_in": (_is_size, "a size"),
+    "dim_in": (lambda x: _is_size(x) or (_are_sizes(x) and len(x) < 9), "a size"),
     "hidden": (_are_sizes, "a list of widths"),
     "components": (lambda value: value is None or _is_size(value), "a size"),
     "activation": (lambda value: isinstance(value, str), "a name"),
@@ -241,7 +241,8 @@ def _outline(space: Any, settings: Any, head: Any, size: int) -> tuple[Encoder, 
         raise DemixError(f"head must be shapes by name, but got {_shown(head)}")
     # Before anything is built, roughly: a Box of a huge dimension would be huge itself.
     hidden = settings.get("hidden", [])
-    inputs = settings["dim_in"] if settings["body"] == "mlp" else settings["dim_in"][0]
+    shape = settings["dim_in"] if isinstance(settings["dim_in"], list) else [settings["dim_in"]]
+    inputs = math.prod(shape) if settings["body"] == "mlp" else shape[0]
     _check_size(size, sum([inputs, *hidden, *_dims(space)]) + _LEAST_ENTRY * len(hidden))
     built = Space.from_dict(space)
     with torch.device("meta"):

@@ -74,7 +74,8 @@ def export_onnx(encoder: Encoder, path: str | Path) -> Path:
             "takes, loses digits of them; centre the data before the fit."
         )
     graph = _Graph(onnx)
-    white = graph.layer(encoder.whitening, "x")
+    flatten = encoder.settings["body"] == "mlp" and len(encoder.shape) > 1
+    white = graph.layer(encoder.whitening, graph.add("Flatten", "x") if flatten else "x")
     latents = graph.space(encoder.space, graph.layer(encoder.body, white))
     scale = encoder.space.expand_scale(encoder.log_scale.detach().float().exp())
     graph.add("Mul", latents, graph.constant("scale", scale), output="z")
@@ -117,9 +118,7 @@ class _Graph:
     def model(self, encoder: Encoder) -> Any:
         """Return the finished model, with version and space in its metadata."""
         helper, number = self.onnx.helper, self.onnx.TensorProto.FLOAT
-        dim_in = encoder.settings["dim_in"]
-        sizes = [dim_in] if isinstance(dim_in, int) else dim_in
-        x = helper.make_tensor_value_info("x", number, ["batch", *sizes])
+        x = helper.make_tensor_value_info("x", number, ["batch", *encoder.shape])
         z = helper.make_tensor_value_info("z", number, ["batch", encoder.space.dim])
         model = helper.make_model(
             helper.make_graph(self.nodes, "encoder", [x], [z], initializer=self.constants),

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -84,7 +83,7 @@ def fit_encoder(
     device = next(encoder.parameters()).device
     held_out = torch.Generator(device).manual_seed(seed_apart(seed, _HELD_OUT_STREAM))
     # Held-out anchors and positives, in their order and in batches, and the whitening.
-    dim = math.prod(np.atleast_1d(encoder.settings["dim_in"]).tolist())
+    dim = math.prod(encoder.shape)
     extra = 4 * 2 * 2 * _HELD_OUT * dim + encoder.whitening.fit_bytes
     saves = checkpoint is not None
     check_training_memory(encoder, objective, recipe, checkpoint=saves, extra=extra)

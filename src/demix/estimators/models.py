@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, is_dataclass
 from importlib import import_module
@@ -97,7 +98,7 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
         demixer.best_step_, demixer.n_steps_ = int(about["best_step"]), int(about["steps"])
         demixer.seconds_, demixer.digest_ = float(about["seconds"]), str(about["data"])
         demixer.encoder_ = encoder.to(device)
-        demixer.n_features_in_ = int(np.prod(encoder.settings["dim_in"]))
+        demixer.n_features_in_ = math.prod(encoder.shape)
         if "feature_names" in about:
             if len(about["feature_names"]) != demixer.n_features_in_:
                 raise ValueError("it has another number of names than of columns")

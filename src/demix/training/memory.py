@@ -74,13 +74,13 @@ def training_bytes(
     copies = 4 + (8 if checkpoint else 0)  # a gradient, two moments, the best; all that in a file
     rows = 2 * recipe.batch
     kept = rows if recipe.chunk is None else min(rows, recipe.chunk)
-    inputs = math.prod(_shape(encoder))
+    inputs = math.prod(encoder.shape)
     return _FLOAT * (copies * weights + 2 * kept * sum(layer_sizes(encoder)) + 3 * rows * inputs)
 
 
 def encoding_bytes(encoder: Encoder, rows: int) -> int:
     """Return roughly how many bytes it takes to encode so many rows without gradients."""
-    largest = max([math.prod(_shape(encoder)), *layer_sizes(encoder)])
+    largest = max([math.prod(encoder.shape), *layer_sizes(encoder)])
     return _FLOAT * 3 * rows * largest
 
 
@@ -98,14 +98,9 @@ def layer_sizes(encoder: Encoder) -> list[int]:
     encoder.eval()  # normalisation over the batch must not learn, nor dropout draw
     try:
         with torch.no_grad():
-            encoder(torch.zeros(_ROWS, *_shape(encoder), device=device))
+            encoder(torch.zeros(_ROWS, *encoder.shape, device=device))
     finally:
         encoder.train(training)
         for hook in hooks:
             hook.remove()
     return sizes
-
-
-def _shape(encoder: Encoder) -> tuple[int, ...]:
-    dim_in = encoder.settings["dim_in"]
-    return (dim_in,) if isinstance(dim_in, int) else tuple(dim_in)
