@@ -66,7 +66,8 @@ def match_rows(
         _check_names(names, words)
     found = _matched(first, second)
     if not len(found.first):
-        short = [[_file_name(name) for name in names] for names in (first, second)]
+        both = [[name.replace("\\", "/") for name in names] for names in (first, second)]
+        short = [[PurePosixPath(name).name for name in names] for names in both]
         if all(len(set(names)) == len(names) for names in short):
             found = _matched(*short)
     if not len(found.first):
@@ -90,10 +91,6 @@ def _lines(path: Path) -> list[str]:
         where = f"line {names.index('') + 1} is empty" if names else "it is empty"
         raise DemixError(f"Expected a name in every line of {path}, but {where}.")
     return names
-
-
-def _file_name(path: str) -> str:
-    return PurePosixPath(path.replace("\\", "/")).name
 
 
 def _matched(first: Sequence[str], second: Sequence[str]) -> Matched:

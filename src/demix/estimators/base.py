@@ -1,7 +1,5 @@
 """What all estimators share: data in, an encoder trained and tested, latents out."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """Model folders of estimators, and checks of what they say about a fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, is_dataclass
 from importlib import import_module
