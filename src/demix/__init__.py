@@ -3,8 +3,6 @@
 A classifier that tells positives from negatives inverts the process that made the data.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

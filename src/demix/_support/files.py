@@ -45,16 +45,19 @@ def open_regular(path: str | Path) -> BufferedReader:
     """Open a file to read its bytes; a pipe, on which a reader may wait for ever, is refused."""
     opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | _NO_WAIT)
     try:
-        _refuse_other(os.fstat(opened).st_mode, path)
+        check_regular(path, os.fstat(opened))
         return os.fdopen(opened, "rb")
     except BaseException:
         os.close(opened)
         raise
 
 
-def check_regular(path: str | Path) -> None:
+def check_regular(path: str | Path, found: os.stat_result | None = None) -> None:
     """Raise :class:`DemixError` unless a path, whose links are followed, names a regular file."""
-    _refuse_other(os.stat(path).st_mode, path)
+    kind = kind_of((found or os.stat(path)).st_mode)
+    if kind is not None:
+        advice = "name a file in it" if kind == "a folder" else "save what it gives to a file first"
+        raise DemixError(f"Expected a file, but {path} is {kind}; {advice}.")
 
 
 def check_name(path: Path) -> None:
@@ -296,12 +299,6 @@ def _runs(process: str) -> bool:
     except (OSError, OverflowError):  # it is another user's, or no number of a process
         pass
     return True
-
-
-def _refuse_other(mode: int, path: str | Path) -> None:
-    if (kind := kind_of(mode)) is not None:
-        advice = "name a file in it" if kind == "a folder" else "save what it gives to a file first"
-        raise DemixError(f"Expected a file, but {path} is {kind}; {advice}.")
 
 
 def _in_the_way(path: Path, kind: str) -> DemixError:

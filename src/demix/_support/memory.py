@@ -85,18 +85,13 @@ def _groups() -> Iterator[tuple[float, str]]:
                 continue
             inner = root / place.lstrip("/")
             for folder in (inner, *inner.parents):
-                if folder.is_relative_to(root):
-                    yield from _group(folder, *names)
-
-
-def _group(folder: Path, limit: str, usage: str) -> Iterator[tuple[float, str]]:
-    with suppress(*_UNREADABLE):
-        most = int((folder / limit).read_text(encoding="ascii"))  # not a number if there is none
-        used = int((folder / usage).read_text(encoding="ascii"))
-        with suppress(*_UNREADABLE):
-            # Cached files, which the kernel drops when memory is needed.
-            used -= _field(folder / "memory.stat", "inactive_file ")
-        yield most - used, "limit of the control group"
+                # Not a number if there is no limit; none of these files lies above the root.
+                with suppress(*_UNREADABLE):
+                    most, used = (int((folder / x).read_text(encoding="ascii")) for x in names)
+                    with suppress(*_UNREADABLE):
+                        # Cached files, which the kernel drops when memory is needed.
+                        used -= _field(folder / "memory.stat", "inactive_file ")
+                    yield most - used, "limit of the control group"
 
 
 def _field(file: Path, name: str) -> int:

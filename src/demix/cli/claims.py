@@ -82,14 +82,13 @@ def claimed(
     overwrite: bool,
     about: Mapping[str, str] | None = None,
     leftovers: Sequence[str] = (),
-    resumes: bool = False,
 ) -> Iterator[Claim]:
     """Lock a folder for the result of a command; ``about`` is what else its origin tells.
 
     A finished result is replaced only with ``overwrite``, and never if an input lies in the folder.
-    Refused input leaves everything unchanged, without ``leftovers`` that may exist by then, unless
-    some other file was written already. A lost rank, a full disk and, of a command that
-    ``resumes``, Ctrl-C leave files from which a second try continues.
+    Refused input leaves everything unchanged, without ``leftovers`` (checkpoints) that may exist by
+    then, unless some other file was written already. A lost rank, a full disk and, of a command
+    with checkpoints, Ctrl-C leave files from which a second try continues.
     """
     command = f"demix {command}"
     given = [place for place in inputs if place is not None]
@@ -110,7 +109,7 @@ def claimed(
                 yield claim
             except KeyboardInterrupt:
                 ignore_interrupts()
-                kept = resumes or stamp != _stamp(folder, marker, *new)
+                kept = bool(leftovers) or stamp != _stamp(folder, marker, *new)
                 if not kept:
                     _restore(folder, marker, before, new)
                 rest = "the same command continues" if kept else "nothing was written"

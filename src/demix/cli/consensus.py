@@ -59,7 +59,6 @@ def consensus(
         overwrite=overwrite,
         about={"data file": options.data.name},
         leftovers=leftovers,
-        resumes=True,
     ) as claim:
         folder, origin, marker = claim.folder, claim.origin, claim.marker
         for run in range(first, first + seeds):

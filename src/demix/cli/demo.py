@@ -81,10 +81,8 @@ def demo(
         with torch.no_grad():
             latents, factors = encoder(pairs.x).numpy(), pairs.z.numpy()
         scores = demix.all_scores(latents, factors, categorical=[], only=RECOVERY)
-        identity, names = (
-            demix.affine_r2(pairs.x, pairs.z),
-            [f"factor {i}" for i in range(1, _LATENTS + 1)],
-        )
+        identity = demix.affine_r2(pairs.x, pairs.z)
+        names = [f"factor {i}" for i in range(1, _LATENTS + 1)]
         facts: dict[str, Any] = {
             "r2": float(scores["affine_r2"]),
             "mcc": float(scores["mean_correlation"]),

@@ -56,7 +56,6 @@ def fit(
             overwrite=overwrite,
             about={"data file": options.data.name},
             leftovers=[file.name for file in checkpoint_files(_CHECKPOINT)],
-            resumes=True,
         ) as claim:
             folder, checkpoint = claim.folder, claim.folder / _CHECKPOINT
             with training_bar(console(errors=True)) as progress:

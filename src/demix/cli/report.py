@@ -48,10 +48,7 @@ def report(
         images = None if data is None else read_like(fitted, data, header=header)
         if images is not None and images.digest() != fitted.about["data"]:
             raise DemixError(f"{model} was fitted to other data than {data}; give the same data.")
-        shown: dict[str, Any] = {"data": images}
-        if known is not None:
-            shown |= {
-                "factors": check_matrix(known.array(), "factors"),
-                "factor_names": known.names,
-            }
-        print_lines(f"Wrote {write_fit_page(model, folder, **shown)}")
+        true = None if known is None else check_matrix(known.array(), "factors")
+        names = None if known is None else known.names
+        written = write_fit_page(model, folder, data=images, factors=true, factor_names=names)
+    print_lines(f"Wrote {written}")

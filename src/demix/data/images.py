@@ -91,20 +91,18 @@ class ImageRows(Rows):
         numbers = np.arange(len(self._paths))[index]
         images = np.empty((len(numbers), *self.shape[1:]), dtype=np.float32)
         for place, number in enumerate(numbers):
-            images[place] = self._decode(self._paths[number])
+            path = self._paths[number]
+            image = open_image(path, self._format[0])
+            self._check((image.mode, *image.size), path)
+            pixels = np.asarray(image)
+            # One channel comes as (H, W), several as (H, W, C).
+            images[place] = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
         images /= 255
         return images
 
     def now(self) -> object:
         """Return the stamp of all images."""
         return stamp_of(self._paths)
-
-    def _decode(self, path: Path) -> np.ndarray:
-        image = open_image(path, self._format[0])
-        self._check((image.mode, *image.size), path)
-        pixels = np.asarray(image)
-        # One channel comes as (H, W), several as (H, W, C).
-        return pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
 
     def _check(self, found: tuple[str, int, int], path: Path) -> None:
         if found != self._format:

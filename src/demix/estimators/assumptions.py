@@ -1,7 +1,5 @@
 """Names of what a user assumes about the latents: the space, and how positives differ."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from numbers import Real

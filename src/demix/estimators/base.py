@@ -1,7 +1,5 @@
 """What all estimators share: data in, an encoder trained and tested, latents out."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from abc import ABC, abstractmethod
@@ -188,8 +186,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
 
     def _head(self) -> Mapping[str, Tensor]:
         """Return the weights that a model folder keeps in addition to the encoder's."""
-        kept = self._keeps_objective and isinstance(self.objective_, torch.nn.Module)
-        return self.objective_.state_dict() if kept else {}
+        return self.objective_.state_dict() if self._keeps_objective else {}
 
     def _facts(self) -> dict[str, Any]:
         """Return what a model folder says in addition to what it says of every estimator."""

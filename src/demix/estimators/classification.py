@@ -1,7 +1,5 @@
 """Latents from class labels, and from rows alone: every row as a class of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """Latents of rows, block by block."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Model folders of estimators, and checks of what they say about a fit."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, is_dataclass
@@ -217,10 +215,6 @@ def _mapping_of(test: Test) -> Test:
     return lambda value: isinstance(value, dict) and all(map(test, value.values()))
 
 
-def _are_names(value: Any) -> bool:
-    return _list_of(_is_text)(value) and len(set(value)) == len(value)
-
-
 def _is_gain(value: Any) -> bool:
     ends = ("low", "high")
     return (
@@ -230,7 +224,7 @@ def _is_gain(value: Any) -> bool:
     )
 
 
-_record = _mapping_of(lambda value: value is None or _is_number(value))
+_texts, _record = _list_of(_is_text), _mapping_of(lambda x: x is None or _is_number(x))
 # Each fact, its test, and what is expected in words.
 _FACTS: dict[str, tuple[Test, str]] = {
     "estimator": (_is_text, "a name"),
@@ -240,13 +234,13 @@ _FACTS: dict[str, tuple[Test, str]] = {
     "best_step": (_is_count, "a whole number"),
     "steps": (_is_count, "a whole number"),
     "seconds": (_is_number, "a number"),
-    "notes": (_list_of(_is_text), "sentences"),
+    "notes": (_texts, "sentences"),
     "data": (_is_text, "a checksum"),
     "provenance": (_mapping_of(_is_plain), "a mapping of plain values"),
 }
 # Those that only some fits have.
 _OPTIONAL: dict[str, tuple[Test, str]] = {
-    "feature_names": (_are_names, "names that differ"),
+    "feature_names": (lambda x: _texts(x) and len(set(x)) == len(x), "names that differ"),
     "classes": (_list_of(_is_plain), "labels"),
     "origin": (_mapping_of(_is_plain), "a mapping of plain values"),
     "rows": (_is_count, "a whole number"),

@@ -1,7 +1,5 @@
 """Where batches come from: rows are divided into parts for training, validation and test."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping

@@ -4,8 +4,6 @@ Every rank keeps its own queries. Keys come *gathered*, all at once, or in a *ri
 rank after those of another, while the next ones are in transit; the numbers are the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, Literal
@@ -154,9 +152,9 @@ def _blocks(own: Tensor, keys: Sharding) -> Iterator[tuple[int, Tensor]]:
     ranks, block = len(keys.sizes), own.contiguous()
     for hop in range(ranks - 1):
         coming = block.new_empty(keys.sizes[(keys.rank - hop - 1) % ranks], *block.shape[1:])
-        swap = _Swap(block, keys.rank + 1, coming, keys.rank - 1, keys, _KEYS)
+        received = _swapped(block, keys.rank + 1, coming, keys.rank - 1, keys, _KEYS)
         yield hop, block
-        block = swap.received()
+        block = received()
     yield ranks - 1, block
 
 
@@ -166,7 +164,7 @@ class _Results:
     def __init__(self, keys: Sharding, combine: Callable[[Tensor, Tensor], Tensor]) -> None:
         self.keys, self.combine = keys, combine
         self.own = torch.empty(0)
-        self.pending: _Swap | None = None
+        self.pending: Callable[[], Tensor] | None = None
 
     def send(self, hop: int, found: Tensor) -> None:
         """Send what was found at a hop to the owner of the keys, and receive what others found."""
@@ -175,31 +173,30 @@ class _Results:
             return
         coming, rank = torch.empty_like(self.total()), self.keys.rank
         found = found.contiguous()
-        self.pending = _Swap(found, rank - hop, coming, rank + hop, self.keys, _RESULTS)
+        self.pending = _swapped(found, rank - hop, coming, rank + hop, self.keys, _RESULTS)
 
     def total(self) -> Tensor:
         """Return what all ranks found about own keys."""
         if self.pending is not None:
-            self.own, self.pending = self.combine(self.own, self.pending.received()), None
+            self.own, self.pending = self.combine(self.own, self.pending()), None
         return self.own
 
 
-class _Swap:
-    """An array on its way to a rank, held until it has left, and one that is received meanwhile."""
+def _swapped(
+    leaving: Tensor, to: int, coming: Tensor, source: int, keys: Sharding, tag: int
+) -> Callable[[], Tensor]:
+    """Send an array to a rank and fill another one meanwhile; the result waits for both."""
+    messages = [
+        dist.P2POp(call, array, group=keys.group, tag=tag, group_peer=peer % len(keys.sizes))
+        for call, array, peer in ((dist.isend, leaving, to), (dist.irecv, coming, source))
+        if len(array)  # empty ones need no message
+    ]
+    works = dist.batch_isend_irecv(messages) if messages else []
 
-    def __init__(
-        self, leaving: Tensor, to: int, coming: Tensor, source: int, keys: Sharding, tag: int
-    ) -> None:
-        self.leaving, self.coming, ranks = leaving, coming, len(keys.sizes)
-        messages = [
-            dist.P2POp(call, array, group=keys.group, tag=tag, group_peer=peer % ranks)
-            for call, array, peer in ((dist.isend, leaving, to), (dist.irecv, coming, source))
-            if len(array)  # empty ones need no message
-        ]
-        self.works = dist.batch_isend_irecv(messages) if messages else []
-
-    def received(self) -> Tensor:
-        """Wait for both."""
-        for work in self.works:
+    def received() -> Tensor:
+        for work in works:
             work.wait()
-        return self.coming
+        del messages[:]  # which held the leaving array until now
+        return coming
+
+    return received

@@ -39,10 +39,14 @@ def nearest_examples(images: ArrayLike, latents: ArrayLike) -> Gallery:
     pngs = _encoded(pixels, [row for strip in chosen for row in strip])
     rows = {}
     for j, strip in enumerate(chosen):
-        name = f"latent {j + 1}"
+        name, along = f"latent {j + 1}", values[strip, j]
+        # Enough digits that the values of a strip differ.
+        span = float(np.ptp(along))
+        digits = int(np.clip(2 - math.floor(math.log10(span)), 0, 8)) if span > 0 else 2
+        words = [number(float(value), digits) for value in along]
         rows[name] = [
             Example(pngs[row], value, alt=f"Image {row}, where {name} is {value}.")
-            for row, value in zip(strip, _written(values[strip, j]), strict=True)
+            for row, value in zip(strip, words, strict=True)
         ]
     return Gallery(
         rows,
@@ -70,13 +74,6 @@ def _strip(latents: NDArray[np.float64], column: int) -> list[int]:
         chosen.append(int(near[distance[near].argmin()]))
     # Neighbouring windows do not meet, so values grow along the strip.
     return chosen
-
-
-def _written(values: NDArray[np.float64]) -> list[str]:
-    # Enough digits that the values of a strip differ.
-    span = float(np.ptp(values))
-    digits = int(np.clip(2 - math.floor(math.log10(span)), 0, 8)) if span > 0 else 2
-    return [number(float(value), digits) for value in values]
 
 
 def _encoded(images: NDArray[np.float32], rows: Sequence[int]) -> dict[int, bytes]:

@@ -61,10 +61,8 @@ def _training_curve(
 ) -> go.Figure:
     steps, seconds = column(history, "step"), column(history, "seconds")
     loss, validation = column(history, "loss"), column(history, "validation")
-    score, guessed = (
-        column(history, "score"),
-        np.full(len(steps), np.nan if guess is None else guess),
-    )
+    score = column(history, "score")
+    guessed = np.full(len(steps), np.nan if guess is None else guess)
     panels = 2 if np.isfinite(score).any() else 1
     figure = make_subplots(rows=panels, cols=1, shared_xaxes=True, vertical_spacing=0.09)
     # The training loss is of less interest than a held-out one.

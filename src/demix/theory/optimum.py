@@ -1,7 +1,5 @@
 """The optimum in closed form."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from demix._support.errors import DemixError

@@ -1,7 +1,5 @@
 """A training that the ranks of a process group share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

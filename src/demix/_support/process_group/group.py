@@ -144,7 +144,11 @@ def joined() -> Iterator[Ranks]:
     try:
         store, rank, count = next(dist.rendezvous("env://", timeout=timedelta(seconds=_LONGEST)))
         store.set_timeout(dist.default_pg_timeout)
-        store = dist.PrefixStore(_life(), store)
+        # The store outlives a start of ranks, with their old addresses. Several machines may count
+        # restarts differently.
+        alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
+        life = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") if alone else ""
+        store = dist.PrefixStore(f"life {life}", store)
         dist.init_process_group(backend, store=store, rank=rank, world_size=count)
     except (ValueError, RuntimeError) as error:
         raise DemixError(
@@ -161,10 +165,3 @@ def joined() -> Iterator[Ranks]:
         raise
     finally:
         dist.destroy_process_group()
-
-
-def _life() -> str:
-    """Return a name for this start of ranks: their store outlives them, with old addresses."""
-    # Several machines may count restarts differently.
-    alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
-    return f"life {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0') if alone else ''}"

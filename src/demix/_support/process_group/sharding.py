@@ -106,8 +106,12 @@ def summed(x: Tensor, group: dist.ProcessGroup | None) -> Tensor:
 
 def log_summed(x: Tensor, group: dist.ProcessGroup | None) -> Tensor:
     """Return ``log sum_r exp x_r`` over the ranks; a rank without a term has ``-inf``."""
-    made: Tensor = x if group is None else _LogSummed.apply(x, group)
-    return made
+    if group is None:
+        return x
+    highest = x.detach().clone()
+    dist.all_reduce(highest, dist.ReduceOp.MAX, group=group)
+    highest.masked_fill_(highest == -torch.inf, 0)
+    return summed((x - highest).exp(), group).log() + highest
 
 
 def shared_gradient(x: Tensor, group: dist.ProcessGroup | None) -> Tensor:
@@ -146,24 +150,6 @@ class _Summed(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         return _total(grads[0], ctx.group), None
-
-
-class _LogSummed(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, group: dist.ProcessGroup) -> Tensor:
-        highest = x.clone()
-        dist.all_reduce(highest, dist.ReduceOp.MAX, group=group)
-        highest.masked_fill_(highest == -torch.inf, 0)
-        result = _total((x - highest).exp_(), group).log_().add_(highest)
-        ctx.group = group
-        ctx.save_for_backward(x, result)
-        return result
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        x, result = ctx.saved_tensors
-        weight = torch.where(x == -torch.inf, 0, (x - result).exp())
-        return weight.mul_(_total(grads[0], ctx.group)), None
 
 
 def _total(x: Tensor, group: dist.ProcessGroup) -> Tensor:

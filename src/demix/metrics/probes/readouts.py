@@ -87,13 +87,13 @@ class ReadOut:
 
 
 class Measured(NamedTuple):
-    """Scores of one read-out: their names, and as parts of a statistic; the first is tested.
+    """Scores of one read-out: their names, and under weights ``(B, m)``; the first is tested.
 
     ``shuffled`` returns it, ``(B,)``, for the factor in orders ``(B, m)`` of the held-out rows.
     """
 
     names: tuple[str, ...]
-    statistic: Statistic
+    of_weights: Callable[[np.ndarray], Values]
     shuffled: Callable[[np.ndarray], np.ndarray]
 
 
@@ -119,7 +119,7 @@ def measured_numbers(predicted: np.ndarray, true: np.ndarray) -> Measured:
         products = sum(t[:, j][orders] @ p[:, j] for j in range(columns))
         return over(np.asarray(products), np.full(len(orders), size))
 
-    return Measured(("r", "r2"), Statistic(np.arange(len(true)), scores), shuffled)
+    return Measured(("r", "r2"), scores, shuffled)
 
 
 def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measured:
@@ -141,9 +141,7 @@ def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measu
     def shuffled(orders: np.ndarray) -> np.ndarray:
         return np.asarray((true.astype(float)[orders] @ ranks - lowest) / pairs)
 
-    return Measured(
-        ("auc", "balanced_accuracy", "accuracy"), Statistic(np.arange(len(true)), scores), shuffled
-    )
+    return Measured(("auc", "balanced_accuracy", "accuracy"), scores, shuffled)
 
 
 def measured_categories(
@@ -159,9 +157,7 @@ def measured_categories(
     def scores(weights: np.ndarray) -> Values:
         return _parts([balanced(weights), weights @ right])
 
-    return Measured(
-        ("balanced_accuracy", "accuracy"), Statistic(np.arange(len(true)), scores), shuffled
-    )
+    return Measured(("balanced_accuracy", "accuracy"), scores, shuffled)
 
 
 def _recall(
@@ -292,8 +288,9 @@ def _categories(
 
 def estimates(measured: Measured, sampling: Sampling) -> dict[str, Estimate]:
     """Return the scores with the intervals of a bootstrap over the rows that score."""
-    values = measured.statistic.unweighted()[1]
-    low, high = np.quantile(measured.statistic.bootstrap(sampling)[1], [0.025, 0.975], axis=0)
+    statistic = Statistic(np.arange(len(sampling)), measured.of_weights)
+    values = statistic.unweighted()[1]
+    low, high = np.quantile(statistic.bootstrap(sampling)[1], [0.025, 0.975], axis=0)
     ends = zip(measured.names, values, low, high, strict=True)
     return {name: Estimate(*map(float, (x, min(a, x), max(b, x)))) for name, x, a, b in ends}
 
