@@ -29,7 +29,7 @@ MARGINS = {
     "balance": 0.1,
     "label noise": 0.03,
     "log-linear": 0.03,
-    "overlap": 0.045,
+    "overlap": 0.054,
     "injectivity": 0.015,
     "observation noise": 0.03,
     "views": 0.95,
