@@ -38,6 +38,7 @@ LABELS = np.array(["low", "middle", "high"])[np.digitize(Z[:, 0], [-0.4, 0.4])]
 FITS = {
     "time": lambda: ContrastiveDemixer(2, lag=(1, 3), **TINY).fit(X),
     "any marginal": lambda: ContrastiveDemixer(2, marginal="any", **TINY).fit(X),
+    "dynamics": lambda: ContrastiveDemixer(2, space="real", conditional="dynamics", **TINY).fit(X),
     "auto": lambda: ContrastiveDemixer(2, space="box", conditional="auto", **TINY).fit(X),
     "labels": lambda: ClassifierDemixer(2, noise=0.1, unit_prototypes=True, **TINY).fit(X, LABELS),
     "instances": lambda: InstanceDemixer(np.int64(2), space=Sphere(2), **TINY).fit(X),

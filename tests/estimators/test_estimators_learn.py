@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from functools import cache
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -228,3 +229,16 @@ def test_only_a_learnt_conditional_has_a_shape():
     for conditional in ("vmf", None, 2.0):
         with pytest.raises(AttributeError, match="learns its shape"):
             _ = ContrastiveDemixer(conditional=conditional).shape_
+
+
+def test_time_constants_of_an_autoregression_are_learnt():
+    random, rates = np.random.default_rng(0), np.array([0.7, 0.95])
+    steps = random.normal(size=(4000, 2)) * np.sqrt(1 - rates**2)
+    z = np.array(list(accumulate(steps, lambda now, step: rates * now + step)))
+    x = (np.column_stack([z, np.tanh(z)]) @ random.normal(size=(4, 4))).astype(np.float32)
+    fitted = ContrastiveDemixer(2, space="real", conditional="dynamics", **QUICK).fit(x[:3000])
+    assert affine_r2(fitted.transform(x[3000:]), z[3000:]) > 0.95
+    found = np.sort(np.abs(np.linalg.eigvals(fitted.dynamics_)))
+    assert np.abs(found - rates).max() < 0.15
+    with pytest.raises(AttributeError, match="dynamics"):
+        _ = from_time().dynamics_

@@ -16,7 +16,7 @@ from demix import (
     contrast,
 )
 from demix.losses.contrast import log_probabilities
-from demix.losses.pairs import PotentialInfoNCE
+from demix.losses.pairs import DynamicsInfoNCE, PotentialInfoNCE
 from dense_objectives import SIMILARITIES, assert_same, dense_similarity, uniform
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -107,6 +107,31 @@ def test_the_objective_is_infonce_with_a_potential_of_the_latents(similarity):
         assert_same(own, wanted, 1e-9)
     own = objective.log_probabilities(encoder, pairs).exp()
     assert_same(own.sum(dim=1), torch.ones(30, dtype=torch.float64), 1e-9)
+
+
+def test_dynamics_are_a_linear_map_of_the_anchor():
+    torch.manual_seed(0)
+    x = torch.randn(30, 3, dtype=torch.float64)
+    pairs = Pairs(x, x, x, x + 0.1 * torch.randn(30, 3, dtype=torch.float64))
+    encoder = Encoder(3, Real(3), hidden=(8, 8)).double()
+    objective = DynamicsInfoNCE(3).double()
+    assert_same(objective(encoder, pairs).detach(), InfoNCE(2)(encoder, pairs).detach(), 1e-9)
+    torch.nn.init.normal_(objective.network[-1].weight)
+    torch.nn.init.normal_(objective.dynamics)
+    weights = [*encoder.parameters(), objective.dynamics]
+    found = objective(encoder, pairs)
+    queries, keys = encoder(pairs.x), encoder(pairs.x_tilde)
+    potential = objective.network(queries.detach())[:, 0], objective.network(keys.detach())[:, 1]
+    ahead = torch.einsum("ij,bj->bi", objective.dynamics, queries)
+    options = {"similarity": 2, "temperature": 1.0, "two_sided": True}
+    expected = dense(ahead, keys, [p.detach() for p in potential], **options)
+    assert_same(found.detach(), expected.detach(), 1e-9)
+    for own, wanted in zip(
+        torch.autograd.grad(found, weights), torch.autograd.grad(expected, weights), strict=True
+    ):
+        assert_same(own, wanted, 1e-9)
+    objective.initialise()
+    assert_same(objective.dynamics.detach(), torch.eye(3, dtype=torch.float64), 0)
 
 
 class Scaled(nn.Module):

@@ -58,6 +58,7 @@ def labels(space, *, unit=False, **settings):
             "affine",
             "Theorem 5",
         ),
+        (ContrastiveDemixer(3, space="real", conditional="dynamics"), "affine", "linear dynamics"),
     ],
     ids=repr,
 )

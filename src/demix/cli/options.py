@@ -103,7 +103,8 @@ class FitOptions:
         str | None, typer.Option(help="sphere (default for pairs), box, l1_ball or real.")
     ] = None
     conditional: Annotated[
-        str | None, typer.Option(help="vmf, normal, laplace, a shape p, anisotropic or auto.")
+        str | None,
+        typer.Option(help="vmf, normal, laplace, a shape p, anisotropic, auto or dynamics."),
     ] = None
     marginal: Annotated[
         str | None, typer.Option(help="uniform (default) or any, of the latents in their space.")

@@ -199,6 +199,8 @@ def _of_pairs(
     setting = model.setting()
     scales = model.scales_ if setting.learned else 1.0
     z_tilde = latents_of(model.encoder_, x_tilde)
+    if setting.conditional == "dynamics":
+        z = z @ model.dynamics_.T.astype(z.dtype)
     lags, walk = source.lags(), None
     if lags is not None:
         rows = source.data.take(thin(torch.arange(len(source.data)), _WALK))

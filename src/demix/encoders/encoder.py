@@ -289,5 +289,8 @@ class Encoder(nn.Module):
                 f"Expected rows of shape {own}, which the model takes, but got {shape}; give data "
                 "of the same kind, images as (N, C, H, W)."
             )
-        latents: Tensor = self.body(self.whitening(x.flatten(1)))
-        return self.space.squash(latents) * self.space.expand_scale(self.scale)
+        return self.latents(self.whitening(x.flatten(1)))
+
+    def latents(self, white: Tensor) -> Tensor:
+        """Map whitened observations to latents."""
+        return self.space.squash(self.body(white)) * self.space.expand_scale(self.scale)

@@ -7,14 +7,14 @@ from typing import Any
 
 from demix._support.errors import DemixError
 from demix.encoders.bodies import BODIES
-from demix.losses.pairs import InfoNCE, PotentialInfoNCE, ShapedInfoNCE
+from demix.losses.pairs import DynamicsInfoNCE, InfoNCE, PotentialInfoNCE, ShapedInfoNCE
 from demix.losses.similarities import SimilarityName
 from demix.spaces.base import Space
 from demix.spaces.kinds import space_named
 
 # Each name's similarity: the dot product, or the power of the distance.
 _SIMILARITIES: dict[str, SimilarityName] = {"vmf": "dot", "normal": 2.0, "laplace": 1.0}
-_KNOWN = '"vmf", "normal", "laplace", a number p >= 1, "anisotropic" or "auto"'
+_KNOWN = '"vmf", "normal", "laplace", a number p >= 1, "anisotropic", "auto" or "dynamics"'
 # Where the size of the output starts: a radius is the root of the inverse temperature, and both
 # have to be large enough to tell positives apart before training moves anything.
 _START = {True: 3.0, False: 8.0}
@@ -57,6 +57,13 @@ def pair_objective(
             f"The vMF conditional lives on a sphere, but the space is {space!r}; choose the sphere "
             'or "normal".'
         )
+    if conditional == "dynamics":
+        if space.bounded or space.spherical:
+            raise DemixError(
+                f"Linear dynamics need a space without bounds, but the space is {space!r}; choose "
+                'space="real".'
+            )
+        return DynamicsInfoNCE(space.dim)
     if conditional in ("anisotropic", "auto"):
         if marginal == "any":
             raise DemixError(

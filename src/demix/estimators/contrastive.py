@@ -50,7 +50,8 @@ class ContrastiveDemixer(Demixer):
     conditional : str or float, optional
         How positives differ: ``"vmf"``, ``"normal"``, ``"laplace"``, the shape ``p`` of a
         generalised normal; ``"anisotropic"`` learns a scale for each latent, ``"auto"`` the shape,
-        too. By default vMF on a sphere and Laplace elsewhere.
+        too; ``"dynamics"`` (in ``"real"``) a linear map from anchors to positives. By default vMF
+        on a sphere and Laplace elsewhere.
     marginal : "uniform" or "any"
         How the latents are distributed in their space: evenly, as the paper assumes, or in any way
         that leaves no place out. For ``"any"`` a potential is learnt, too.
@@ -83,6 +84,9 @@ class ContrastiveDemixer(Demixer):
         Records of training, the step whose weights were kept, and what was odd about the data.
     shape_, scales_
         With a learnt conditional: its shape ``p``, and a scale ``(n_latents,)`` for each latent.
+    dynamics_
+        With ``conditional="dynamics"``: the map ``(n_latents, n_latents)`` from the latents of an
+        anchor to those of its positive.
 
     Examples
     --------
@@ -138,6 +142,8 @@ class ContrastiveDemixer(Demixer):
         """Return what theory needs to know; a learnt shape counts once it is learnt."""
         space = self._space()
         conditional = default_conditional(space) if self.conditional is None else self.conditional
+        if conditional == "dynamics":
+            return Setting("pairs", space, conditional, "any")
         if hasattr(self, "shape_"):
             return Setting("pairs", space, self.shape_, learned=True)
         return Setting("pairs", space, conditional, self.marginal)
@@ -152,6 +158,14 @@ class ContrastiveDemixer(Demixer):
         """The learnt scale of each latent."""
         scales: np.ndarray = self._learnt().scales.detach().cpu().numpy()
         return scales
+
+    @property
+    def dynamics_(self) -> np.ndarray:
+        """The learnt map from anchors to positives."""
+        if self.conditional != "dynamics" or not hasattr(self, "objective_"):
+            raise AttributeError('Only conditional="dynamics" learns a map.')
+        found: np.ndarray = self.objective_.dynamics.detach().cpu().numpy()
+        return found
 
     def _learnt(self) -> ShapedInfoNCE:
         if self.conditional not in ("anisotropic", "auto") or not hasattr(self, "objective_"):

@@ -123,13 +123,15 @@ class PotentialInfoNCE(nn.Module, Objective[PairBatch]):
     True
     """
 
+    _sides = 1  # anchors and positives share a potential
+
     def __init__(
         self, dim: int, *, similarity: SimilarityName = "dot", hidden: Sequence[int] = (64, 64)
     ) -> None:
         super().__init__()
         similarity_named(similarity)  # refuses an unknown one
         self.similarity = similarity
-        self.network = mlp(dim, hidden, 1, activation="silu", residual=False)
+        self.network = mlp(dim, hidden, self._sides, activation="silu", residual=False)
         self.initialise()
 
     @torch.no_grad()
@@ -144,25 +146,71 @@ class PotentialInfoNCE(nn.Module, Objective[PairBatch]):
     def forward(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
         """Return the loss ``()`` of telling positives from the rest, from either side."""
         queries, keys = both_sides(encoder, pairs)
-        potential = self._of(encoder, queries), self._of(encoder, keys)
         return contrast(
-            queries,
+            self.ahead(queries),
             keys,
             similarity=self.similarity,
             two_sided=True,
-            potential=potential,
+            potential=(self._of(encoder, queries)[:, 0], self._of(encoder, keys)[:, -1]),
             group=self.group,
         )
+
+    def ahead(self, queries: Tensor) -> Tensor:
+        """Return where positives are expected: at their anchors ``(N, n)``."""
+        return queries
 
     def log_probabilities(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
         """Return the log-probability ``(N, N)`` of each positive for each anchor."""
         queries, keys = both_sides(encoder, pairs)
-        return log_probabilities(queries, keys, self.similarity, potential=self._of(encoder, keys))
+        potential = self._of(encoder, keys)[:, -1]
+        return log_probabilities(self.ahead(queries), keys, self.similarity, potential=potential)
 
     def _of(self, encoder: Encoder, latents: Tensor) -> Tensor:
         scale = encoder.space.expand_scale(encoder.scale)
-        found: Tensor = self.network((latents / scale).detach())[:, 0]
+        found: Tensor = self.network((latents / scale).detach())
         return found
+
+
+class DynamicsInfoNCE(PotentialInfoNCE):
+    r"""InfoNCE for positives that follow from their anchors by a linear map, and normal noise.
+
+    .. math:: s(x, \tilde x) = -|A f(x) - f(\tilde x)|^2 + a(\tilde x) + b(x)
+
+    is, up to the potentials, the log-likelihood of :math:`\tilde z = A z + \epsilon`: series with
+    a time constant for each latent (AR(1), Ornstein-Uhlenbeck) and oscillators. The mixed second
+    difference over two anchors and two positives is
+    :math:`\langle A (h(z_1) - h(z_2)), h(\tilde z_1) - h(\tilde z_2) \rangle`, a bilinear form of
+    the differences of latents, so that :math:`h` is affine if :math:`A` is invertible. The
+    covariance of the noise goes into :math:`f`.
+
+    References
+    ----------
+    González Laiz, Schmidt and Schneider (2024), Self-supervised contrastive learning performs
+    non-linear system identification.
+
+    Examples
+    --------
+    >>> from demix.losses.pairs import DynamicsInfoNCE
+    >>> DynamicsInfoNCE(2).dynamics.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    _sides = 2
+
+    def __init__(self, dim: int, *, hidden: Sequence[int] = (64, 64)) -> None:
+        super().__init__(dim, similarity=2.0, hidden=hidden)
+        self.dynamics = nn.Parameter(torch.eye(dim))
+
+    @torch.no_grad()
+    def initialise(self, generator: torch.Generator | None = None) -> None:
+        """Draw the potentials anew; positives are expected at their anchors."""
+        super().initialise(generator)
+        if hasattr(self, "dynamics"):
+            self.dynamics.copy_(torch.eye(len(self.dynamics)))
+
+    def ahead(self, queries: Tensor) -> Tensor:
+        """Return where positives are expected, ``A z`` of their anchors ``(N, n)``."""
+        return queries @ self.dynamics.T
 
 
 class ShapedInfoNCE(nn.Module, Objective[PairBatch]):

@@ -24,6 +24,7 @@ _MODULES = {
     "scenes.order": ["Order"],
     "scenes.registry": ["render", "sample_latents", "scene_named"],
     "zimmermann2021.alignment": ["AlignmentUniformity"],
+    "zimmermann2021.log_det": ["LogDet"],
     "zimmermann2021.videos": ["SlowVAE"],
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

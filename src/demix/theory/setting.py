@@ -28,12 +28,16 @@ UP_TO: dict[EquivalenceName, str] = {
 }
 """What each equivalence leaves open, in words."""
 
-_NAMED_SHAPES = {"normal": 2.0, "anisotropic": 2.0, "auto": 2.0, "laplace": 1.0}
+_NAMED_SHAPES = dict.fromkeys(["normal", "anisotropic", "auto", "dynamics"], 2.0) | {"laplace": 1.0}
 # A learnt shape that is so close to the normal one does not tell the axes apart.
 _NEAR_NORMAL = 0.5
 
 _ZIMMERMANN = "Zimmermann et al. (2021)"
 _REIZINGER = "Reizinger et al. (2024)"
+_OTHERS = {
+    "Rusak": "Rusak et al. (2024)",
+    "Dynamics": "The theorem on linear dynamics, after González Laiz et al. (2024),",
+}
 _INJECTIVE = "The observations are an injective function of the latents."
 _MARGINALS = {
     "uniform": "The latents are uniform in their space.",
@@ -43,6 +47,8 @@ _PAIR_CONDITIONS = {
     "Theorem 2": "Positives are von Mises-Fisher around their anchors, of one concentration.",
     "Theorem 5": "Positives differ by normal noise that is the same everywhere.",
     "Theorem 6": "Positives differ by noise exp(-|.|_p^p), p other than 2, the same everywhere.",
+    "Dynamics": "Positives are an invertible linear map of their anchors, plus normal noise that "
+    "is the same everywhere.",
     "Rusak": "Positives differ by normal noise with one scale for each dimension.",
 }
 _LABEL_CONDITIONS = (
@@ -67,7 +73,8 @@ class Setting:
         How positives differ from their anchors, or the latents of a class from its vector:
         ``"vmf"``, ``"normal"``, ``"laplace"``, the shape ``p`` of a generalised normal,
         ``"anisotropic"`` (normal, with a learnt scale for each dimension), ``"auto"`` (a learnt
-        shape, not known yet), or the name of another distribution.
+        shape, not known yet), ``"dynamics"`` (normal, around a learnt linear map of the anchor), or
+        the name of another distribution.
     marginal : str
         ``"uniform"``; ``"any"``, if a potential is learnt that takes it up; or the name of another
         distribution of the latents.
@@ -162,7 +169,7 @@ def identified(setting: Setting, vectors: Tensor | None = None) -> Equivalence:
 
     - Pairs on a sphere, vMF or normal: orthogonal [1]; with a scale per dimension: orthogonal [4].
     - Pairs in a convex body: ``p != 2`` permutation [2]; normal affine [3]. With a potential, which
-      takes up any marginal, the same holds in ``R^n``.
+      takes up any marginal, the same holds in ``R^n``; linear dynamics: affine [6].
     - Labels or instances on a sphere: orthogonal (C1, C2); elsewhere linear (C4), and orthogonal
       if prototypes are unit and ``vectors`` are known to be diverse (C3) [5].
 
@@ -180,7 +187,8 @@ def identified(setting: Setting, vectors: Tensor | None = None) -> Equivalence:
     [1, 2, 3] Zimmermann et al. (2021), Contrastive Learning Inverts the Data Generating Process,
     Theorems 2, 6 and 5. [4] Rusak et al. (2024), InfoNCE: Identifying the Gap Between Theory and
     Practice. [5] Reizinger et al. (2024), Cross-Entropy Is All You Need To Invert the Data
-    Generating Process, Theorem 1.
+    Generating Process, Theorem 1. [6] González Laiz et al. (2024), Self-supervised contrastive
+    learning performs non-linear system identification.
 
     Examples
     --------
@@ -223,6 +231,8 @@ def _identified_by_pairs(setting: Setting) -> Equivalence:
     # proof holds in R^n.
     if not (space.convex and (space.bounded or setting.marginal == "any")):
         return _nothing(f"The theorems need a sphere or a convex body, but got {space!r}.")
+    if setting.conditional == "dynamics":
+        return _by_pairs("affine", "Dynamics", "any")
     if shape == 2.0:
         return _by_pairs("affine", "Theorem 5", setting.marginal)
     if shape is None:
@@ -233,7 +243,7 @@ def _identified_by_pairs(setting: Setting) -> Equivalence:
 def _by_pairs(
     name: EquivalenceName, key: str, marginal: str, *, sphere: bool = False
 ) -> Equivalence:
-    theorem = "Rusak et al. (2024)" if key == "Rusak" else f"{key} of {_ZIMMERMANN}"
+    theorem = _OTHERS.get(key, f"{key} of {_ZIMMERMANN}")
     if marginal == "any":
         theorem += " with a potential for any marginal"
     conditions = (_INJECTIVE, _MARGINALS[marginal], _PAIR_CONDITIONS[key])

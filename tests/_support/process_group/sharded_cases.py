@@ -30,8 +30,14 @@ from demix import (
 from demix._support.process_group.group import Ranks
 from demix.losses import pairs as pair_losses
 from demix.losses import streaming, tiles
-from demix.losses.pairs import PotentialInfoNCE
-from demix.papers import AlignmentUniformity, GeneralizedContrastive, Labelled, TimeContrastive
+from demix.losses.pairs import DynamicsInfoNCE, PotentialInfoNCE
+from demix.papers import (
+    AlignmentUniformity,
+    GeneralizedContrastive,
+    Labelled,
+    LogDet,
+    TimeContrastive,
+)
 from demix.papers.runner.original import LatentMSE
 from demix.papers.zimmermann2021.videos import SlowVAE
 from forked_ranks import fork_ranks
@@ -143,6 +149,8 @@ def objectives() -> Iterator[tuple[str, Callable[[], Any], Any, Any]]:
     for similarity in ("dot", 1):
         made = lambda p=similarity: PotentialInfoNCE(4, similarity=p)  # noqa: E731
         yield f"potential {similarity}", made, Box(4), PAIRS
+    yield "potential of dynamics", lambda: DynamicsInfoNCE(4), Real(4), PAIRS
+    yield "narrow noise", lambda: LogDet(3), Real(3), PAIRS
     yield "shape learnt", lambda: ShapedInfoNCE(4, learn_shape=True), Box(4), PAIRS
     for name, options in {
         "plain": {},

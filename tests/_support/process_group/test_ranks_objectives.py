@@ -21,6 +21,7 @@ FAMILIES = (
     "LatentMSE",
     "shaped",
     "potential",
+    "narrow noise",
     "shape learnt",
     "classes",
     "DIET",

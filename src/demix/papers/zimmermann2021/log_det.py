@@ -42,10 +42,10 @@ class LogDet(PairObjective[PairBatch]):
     Examples
     --------
     >>> import torch
-    >>> from demix import Encoder, Pairs, RealSpace
-    >>> from demix.losses.log_det import LogDet
+    >>> from demix import Encoder, Pairs, Real
+    >>> from demix.papers import LogDet
     >>> x = torch.randn(16, 3)
-    >>> LogDet(2)(Encoder(3, RealSpace(3)), Pairs(x, x, x, x + 0.1)).shape
+    >>> LogDet(2)(Encoder(3, Real(3)), Pairs(x, x, x, x + 0.1)).shape
     torch.Size([])
     """
 
@@ -82,6 +82,6 @@ def log_volume(encoder: Encoder, x: Tensor) -> Tensor:
             f"A volume takes as many inputs as latents, and no sphere, but got {white.shape[1]} "
             f"inputs and {encoder.space}; give components={encoder.space.dim}."
         )
-    jacobian = torch.func.jacfwd(lambda row: encoder.latents(row[None])[0])
+    jacobian = torch.func.jacrev(lambda row: encoder.latents(row[None])[0])
     volume: Tensor = torch.linalg.slogdet(torch.func.vmap(jacobian)(white)).logabsdet
     return volume
