@@ -101,7 +101,12 @@ def test_features_that_tell_nothing_at_all():
         (FEATURES, TABLE, {"only": ["sise"]}, r"no factor 'sise'; the factors are size, shape"),
         (FEATURES, TABLE, {"kinds": {"mass": "ordinal"}}, r"no factor 'mass'"),
         (FEATURES, TABLE, {"kinds": {"size": "number"}}, r"one of continuous, .* got 'number'"),
-        (FEATURES, TABLE, {"kinds": {"shape": "ordinal"}}, r"factor 'shape' must be numbers, but is text"),
+        (
+            FEATURES,
+            TABLE,
+            {"kinds": {"shape": "ordinal"}},
+            r"factor 'shape' must be numbers, but is text",
+        ),
         (FEATURES, TABLE, {"kinds": {"size": "binary"}}, r"two values, but 'size' has 120"),
         (FEATURES, TABLE, {"kinds": {"size": "periodic"}}, r"period belongs to a periodic factor"),
         (FEATURES, TABLE, {"periods": {"size": -1}}, r"must be a positive number, but .* is -1"),

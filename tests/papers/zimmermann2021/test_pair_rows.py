@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from demix import DemixError, InfoNCE
-from demix.papers import AlignmentUniformity
+from demix.losses.contrast import log_probabilities
+from demix.papers import AlignmentUniformity, LogDet
 from demix.papers.experiments import EXPERIMENTS, experiment_named
 from demix.papers.runner.original import LatentMSE
 from demix.papers.runner.scales import SCALES, scale_named
@@ -127,9 +128,26 @@ def test_the_objective_compares_by_the_rows_similarity(experiment, row):
         if model == "supervised":
             assert objective == LatentMSE()
         else:
-            assert isinstance(objective, AlignmentUniformity if row.limit else InfoNCE)
+            narrow = AlignmentUniformity
+            if scale.name != "paper" and row.model_space == "real":
+                narrow = LogDet
+            assert isinstance(objective, narrow if row.narrow else InfoNCE)
             assert objective.similarity == row.similarity
-            assert objective.temperature == 1
+
+
+@every_row
+def test_narrow_pairs_are_told_apart_almost_surely(experiment, row):
+    """Of their true latents InfoNCE is zero: the rule by which a row has another objective."""
+    process = row.process(10, seed=0, draws=50)
+    pairs = process.sample(1024, generator=torch.Generator().manual_seed(0))
+    sides = pairs.z.double(), pairs.z_tilde.double()
+    left = min(
+        -float(log_probabilities(*(c * side for side in sides), row.similarity).diagonal().mean())
+        for c in (1, 3, 5, 8, 12, 20, 30, 60)
+    )
+    # With Laplace noise, and L1 for it, the limit would collapse dimensions.
+    laplace = row.conditional.kind == "laplace" and row.similarity == 1
+    assert row.narrow == (left < 0.05 and not laplace)
 
 
 @every_row

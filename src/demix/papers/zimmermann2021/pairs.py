@@ -25,6 +25,7 @@ from demix.papers.runner.run import EVALUATED, UNTRAINED, Run, held_out, trained
 from demix.papers.runner.scales import Scale, scale_named
 from demix.papers.runner.score_rows import ScoreRow
 from demix.papers.zimmermann2021.alignment import AlignmentUniformity
+from demix.papers.zimmermann2021.log_det import LogDet
 from demix.processes.process import LeakyMixing, Pairs, Process
 from demix.report.blocks import Figure
 from demix.spaces.kinds import Sphere, space_named
@@ -34,6 +35,7 @@ from demix.training.recipe import Recipe
 
 SPACES = {"sphere": "Sphere", "box": "Box", "real": "Unbounded"}
 _BATCHES, _CONTRAST = 4, 1024
+_LOG_DET_STEPS = 1600
 _SCORES = {"r2": affine_r2, "mcc": mean_correlation}
 
 
@@ -51,8 +53,9 @@ class Laptop:
 class PairRow(ScoreRow):
     """A process of pairs and a model of it: ``"unsupervised"``, ``"supervised"``, ``"identity"``.
 
-    ``limit`` chooses :class:`AlignmentUniformity` over :class:`demix.InfoNCE`, for pairs
-    that carry more information than a batch can distinguish.
+    Pairs of ``narrow`` noise carry more information than a batch can tell apart, and InfoNCE
+    saturates. Without bounds the limit :class:`LogDet` takes its place, elsewhere
+    :class:`AlignmentUniformity`: in a box the walls tell the axes, which a volume does not see.
     """
 
     space: Literal["sphere", "box", "real"]
@@ -61,7 +64,7 @@ class PairRow(ScoreRow):
     model_space: Literal["sphere", "box", "real"]
     similarity: SimilarityName
     laptop: Laptop
-    limit: bool = False
+    narrow: bool = False
     matched: bool = False
     main = ("unsupervised",)
 
@@ -80,7 +83,16 @@ class PairRow(ScoreRow):
         """Describe process and model for the columns of a table."""
         process = f"{SPACES[self.space]}: {self.marginal}, {self.conditional}"
         model = model_columns(self.model_space, self.similarity, self.matched)
-        return {"process": process, **model}
+        names = {"InfoNCE": "InfoNCE", "AlignmentUniformity": "limit", "LogDet": "log-det"}
+        return {"process": process, **model, "objective": names[type(self.objective()).__name__]}
+
+    def objective(self) -> InfoNCE | AlignmentUniformity | LogDet:
+        """Return the objective at laptop scale."""
+        if not self.narrow:
+            return InfoNCE(self.similarity, within=self.laptop.within)
+        if self.model_space == "real":
+            return LogDet(self.similarity)
+        return AlignmentUniformity(self.similarity)
 
     def process(self, dim: int, *, seed: int, draws: int) -> Process:
         """Build the generating process with ``dim`` latents; each seed has its own mixing."""
@@ -98,12 +110,12 @@ class PairRow(ScoreRow):
         objective: Objective[Pairs]
         if supervised:
             objective = LatentMSE()
-        elif self.limit:
+        elif not paper:
+            objective = self.objective()
+        elif self.narrow:
             objective = AlignmentUniformity(self.similarity)
-        elif paper:
-            objective = InfoNCE(self.similarity, two_sided=False)
         else:
-            objective = InfoNCE(self.similarity, within=self.laptop.within)
+            objective = InfoNCE(self.similarity, two_sided=False)
         if paper:
             steps = 100_000 if supervised else 300_000
             recipe = plain_adam(steps=steps, batch=6144, rate=1e-4)
@@ -114,6 +126,8 @@ class PairRow(ScoreRow):
         else:
             encoder = Encoder(scale.dim, space, scale=self.laptop.scale)
             recipe = Recipe(steps=self.laptop.steps, batch=self.laptop.batch)
+            if self.narrow and self.model_space == "real":
+                recipe = replace(recipe, steps=_LOG_DET_STEPS)
         if scale.smoke:
             recipe = replace(recipe, steps=60, batch=256)
         return encoder, objective, recipe
