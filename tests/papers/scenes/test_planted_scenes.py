@@ -181,6 +181,18 @@ def test_images_that_nobody_noted_before_a_kill_are_our_own(whole, tmp_path):
     assert (out / "images.npy").read_bytes() == (whole / "images.npy").read_bytes()
 
 
+def test_the_start_of_an_image_that_a_kill_left_is_our_own(whole, tmp_path):
+    out = shutil.copytree(whole, tmp_path / "out")
+    edit(out, lambda about: about["sha256"]["shards"].clear())
+    raw = (whole / "images.npy").read_bytes()
+    # The first image of which something is lit, up to its first lit byte.
+    lit = next(k for k in range(128, len(raw)) if raw[k]) + 1
+    assert any(raw[lit : lit + 8])
+    (out / "images.npy").write_bytes(raw[:lit] + bytes(len(raw) - lit))
+    render(out)
+    assert (out / "images.npy").read_bytes() == raw
+
+
 def forge(folder, **facts) -> None:
     edit(folder, lambda about: about.update(facts))
 

@@ -50,7 +50,8 @@ def check_ours(file: Path, shape: tuple[int, ...], kind: str, row: Callable[[int
             found = opened.read(size)
             if found.count(0) < len(found):
                 filled += 1
-                if found == row(k):
+                # A kill in the middle of a write leaves the start of a row.
+                if row(k).startswith(found.rstrip(b"\0")):
                     return
             if len(found) < size or filled == _TRIED:
                 break
