@@ -86,7 +86,7 @@ def test_the_list_has_every_row_for_eyes_and_for_programs(demix):
         "model_space": "sphere",
         "similarity": "dot",
         "laptop": "Laptop(scale=1.0, steps=4000, batch=8192, within=256)",
-        "limit": False,
+        "narrow": False,
         "matched": True,
         "models": ["identity", "supervised", "unsupervised"],
     }
