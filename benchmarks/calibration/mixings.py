@@ -55,7 +55,7 @@ def tuning(count: int) -> Mixed:
     def mixed(factors: np.ndarray, seed: int) -> np.ndarray:
         centres = np.random.default_rng(seed).normal(size=(factors.shape[1], count))
         along = factors @ (centres / np.linalg.norm(centres, axis=0))
-        return np.exp(3 * (along - 1)).astype(np.float32)
+        return np.exp(10 * (along - 1)).astype(np.float32)
 
     return mixed
 

@@ -107,8 +107,8 @@ PROCESSES = [
     Process("box, p = 3", (), pairs(box(3, 3.0, 0.2), conditional=3.0), kept=True),
     Process("sphere, 30 classes", (), classes(4, 30, kappa=15.0), kept=True),
     Process("views on a sphere, 4 latents", (), instances(4, 30.0), kept=True),
-    Process("tuning curves", (), pairs(vmf(3, 15.0), mixed=tuning(30)), kept=True),
-    Process("walk on a circle", (), series(vmf(2, 30.0), mixed=columns(6)), kept=True),
+    Process("tuning curves", (), pairs(vmf(3, 15.0), mixed=tuning(20)), kept=True),
+    Process("walk on a circle", (), series(vmf(2, 30.0)), kept=True),
     Process("walk, 20 000 rows", (), series(vmf(5, 60.0)), kept=True, rows=20_000),
     Process("unequal classes", (), classes(3, 16, kappa=12.0, unequal=10.0), kept=True),
     Process(
