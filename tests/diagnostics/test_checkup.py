@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from demix import (
     checkup,
     load_model,
 )
+from demix.diagnostics.model_checks import refit
 from demix.diagnostics.paired import uniform
 from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
 from demix.estimators.sources import Source
@@ -242,3 +245,16 @@ def test_labels_and_pairs_must_suit_the_model(demix, written, tmp_path):
     )
     assert "was not fitted to labels" in told
     assert not (tmp_path / "out").exists()
+
+
+def test_fits_again_do_not_take_as_many_steps_as_a_stranger_says(fitted):
+    recipe = replace(fitted.recipe, steps=10**15)
+    asked = []
+    refit(
+        copy(fitted).set_params(recipe=recipe),
+        lambda demixer, half: asked.append(demixer.recipe),
+        lambda stage: None,
+    )
+    assert len(asked) == 3
+    assert max(own.steps for own in asked) <= 50_000
+    assert {own.batch for own in asked} == {recipe.batch}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ SCORES: dict[EquivalenceName, Callable[..., Any]] = {
 
 # Rows that are looked at.
 ROWS = 3000
+# Fits again take no more steps, whatever the recipe of a loaded model says.
+_MOST_STEPS = 50_000
 # Neighbours of a row, for each latent; with more latents than `_MANY` their mean has to do.
 _NEIGHBOURS, _MANY = 4, 20
 # Directions of the observations that count: those of nearly all of the variance, at most so many.
@@ -63,6 +65,9 @@ def refit(demixer: Any, fit: Callable[[Any, bool], Any], callback: Callable[[str
 
     def again(stage: str, *, half: bool = False, **changes: Any) -> Any:
         callback(stage)
+        if demixer.recipe is not None:
+            steps = min(demixer.recipe.steps, _MOST_STEPS)
+            changes["recipe"] = replace(demixer.recipe, steps=steps)
         try:
             return fit(clone(demixer).set_params(**changes), half)
         except DemixError:
