@@ -10,7 +10,6 @@ from torch import Tensor
 from demix._support.errors import DemixError
 from demix._support.process_group.sharding import shardings
 from demix.encoders.encoder import Encoder
-from demix.losses.contrast import log_probabilities
 from demix.losses.objective import PairBatch
 from demix.losses.pairs import PairObjective, both_sides
 from demix.losses.similarities import SimilarityName, similarity_named
@@ -68,10 +67,6 @@ class LogDet(PairObjective[PairBatch]):
         some = pairs.x[: self.jacobians]
         (few,) = shardings(self.group, some)
         return -near - few.mean(log_volume(encoder, some))
-
-    def log_probabilities(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
-        """Return the log-probability ``(N, N)`` of each positive for each anchor."""
-        return log_probabilities(*both_sides(encoder, pairs), self.similarity)
 
 
 def log_volume(encoder: Encoder, x: Tensor) -> Tensor:
