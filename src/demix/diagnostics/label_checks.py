@@ -18,6 +18,7 @@ _SAMPLES = 2000
 _MOST = 4000
 # The share of all rows that lie near one, and fix its latents together.
 _NEAR = 1 / 60
+_NUMBERS = 2**22
 
 
 def prototype_checks(prototypes: np.ndarray, case: str | None) -> list[Check]:
@@ -174,6 +175,9 @@ def overlap(logits: np.ndarray, z: np.ndarray, rows: int, *, sphere: bool) -> Ch
     the Fisher information ``I``, the covariance of the prototypes, about the latents of its row, in
     units of their spread; with those of the rows nearby it leaves ``1 / (1 + count I)`` open.
     """
+    # Of each sample there is a matrix: with many latents, fewer of them do.
+    some = slice(None, None, max(1, len(z) // min(_SAMPLES, max(100, _NUMBERS // z.shape[1] ** 2))))
+    z, logits = z[some], logits[some]
     slopes = np.linalg.lstsq(np.column_stack([z, np.ones(len(z))]), logits, rcond=None)[0][:-1].T
     p = special.softmax(logits, axis=1)
     squares = np.einsum("ci,cj->cij", slopes, slopes).reshape(len(slopes), -1)

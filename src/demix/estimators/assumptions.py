@@ -61,7 +61,7 @@ def pair_objective(
         if space.bounded or space.spherical:
             raise DemixError(
                 f"Linear dynamics need a space without bounds, but the space is {space!r}; choose "
-                'space="real".'
+                'the space "real".'
             )
         return DynamicsInfoNCE(space.dim)
     if conditional in ("anisotropic", "auto"):

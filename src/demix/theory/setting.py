@@ -36,7 +36,7 @@ _ZIMMERMANN = "Zimmermann et al. (2021)"
 _REIZINGER = "Reizinger et al. (2024)"
 _OTHERS = {
     "Rusak": "Rusak et al. (2024)",
-    "Dynamics": "The theorem on linear dynamics, after González Laiz et al. (2024),",
+    "Dynamics": "the theorem on linear dynamics (González Laiz et al. 2024)",
 }
 _INJECTIVE = "The observations are an injective function of the latents."
 _MARGINALS = {
