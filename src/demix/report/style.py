@@ -9,28 +9,12 @@ from typing import Any
 
 import numpy as np
 
-# name: (light, dark). No two light colours may be equal: the script looks colours up by value.
+from demix._support.resources import table
+
 PALETTE: dict[str, tuple[str, str]] = {
-    "paper": ("#ffffff", "#14171b"),
-    "ink": ("#1b1f24", "#e4e7eb"),
-    "soft": ("#5a636e", "#a3acb7"),
-    "rule": ("#dde1e6", "#333a43"),
-    "tile": ("#f4f6f8", "#1d2127"),
-    "accent": ("#1f5fa8", "#7fb4f0"),
-    "second": ("#b5541c", "#f0a36b"),
-    "third": ("#7a4fa3", "#c3a1ea"),
-    "fourth": ("#1a7f86", "#68c6cd"),
-    "fifth": ("#8a6d08", "#d8bb55"),
-    "sixth": ("#a83a72", "#ee94c0"),
-    "good": ("#2c7a4b", "#6cc492"),
-    "bad": ("#b3372f", "#ee8a80"),
-    # Diverging scale for correlations: orange below zero, blue above, near the page at zero.
-    "minus2": ("#a8461a", "#f2a671"),
-    "minus1": ("#e3a884", "#854a29"),
-    "zero": ("#f6f7f8", "#1e2329"),
-    "plus1": ("#93b8df", "#2b5688"),
-    "plus2": ("#1d5a9f", "#86b8f2"),
+    name: (light, dark) for name, (light, dark) in table("report/template/palette.toml").items()
 }
+"""The light and the dark form of each colour."""
 
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
