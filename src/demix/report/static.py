@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from demix._support.errors import DemixError, reason
 from demix._support.files import write_atomic
-from demix._support.resources import table
-from demix.report.style import PALETTE
+from demix.report.style import styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,13 +50,6 @@ def _matplotlib() -> Any:
     return sys.modules["matplotlib"]
 
 
-def _look() -> dict[str, Any]:
-    """Return the settings of the house style, with colours in the place of their names."""
-    light = {f"{{{name}}}": pair[0] for name, pair in PALETTE.items()}
-    settings = table("report/template/figure.toml")
-    return {key: light.get(str(value), value) for key, value in settings.items()}
-
-
 def _files(draw: Callable[[], Figure], *kinds: str) -> list[bytes]:
     matplotlib = _matplotlib()
     mark = FIGURE_MARK.decode()
@@ -66,7 +58,7 @@ def _files(draw: Callable[[], Figure], *kinds: str) -> list[bytes]:
     # The reader's own settings would change the bytes.
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_look())
+        matplotlib.rcParams.update(styled("matplotlib"))
         figure = draw()
         for kind in kinds:
             buffer = BytesIO()
