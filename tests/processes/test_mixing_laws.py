@@ -13,7 +13,6 @@ from demix import Box, DemixError, LeakyMixing, Mixing
 MIXINGS = {
     **{f"leaky-{n}": lambda seed, n=n: LeakyMixing(n, seed=seed, draws=300) for n in (2, 5, 10)},
     "leaky-deep": lambda seed: LeakyMixing(4, seed=seed, draws=300, layers=6),
-    "leaky-steep": lambda seed: LeakyMixing(4, seed=seed, draws=300, slope=0.01),
     **{f"coupling-{n}": lambda seed, n=n: CouplingMixing(n, seed=seed) for n in (2, 3, 10)},
     "coupling-deep": lambda seed: CouplingMixing(4, seed=seed, layers=10, hidden=8),
 }
@@ -104,8 +103,6 @@ def test_mixings_of_one_seed_do_not_share_their_weights(name):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: LeakyMixing(3, seed=0, slope=0.0), r"slope in \(0, 1\], but got 0\.0"),
-        (lambda: LeakyMixing(3, seed=0, slope=1.5), r"slope in \(0, 1\], but got 1\.5"),
         (lambda: LeakyMixing(3, seed=0, draws=2), "3 layers need at least 3 draws, but got 2"),
         (lambda: LeakyMixing(3, seed=0, layers=0), "layers .* at least 1, but got 0"),
         (lambda: LeakyMixing(0, seed=0, draws=5), "dim .* at least 1, but got 0"),

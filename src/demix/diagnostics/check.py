@@ -11,71 +11,18 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
+from demix._support.resources import table
 from demix.theory.setting import EquivalenceName, Setting, identified
 
 Verdict = Literal["pass", "warn", "fail", "skipped"]
 
 _DRAWS = 100
 
-MARGINS = {
-    "marginal": 0.15,
-    "visits": 0.5,
-    "shape": 0.2,
-    "isotropy": 0.2,
-    "position": 0.05,
-    "support": 0.5,
-    "generator system": 0.5,
-    "diversity": 0.05,
-    "balance": 0.1,
-    "label noise": 0.03,
-    "log-linear": 0.03,
-    "overlap": 0.054,
-    "injectivity": 0.015,
-    "observation noise": 0.03,
-    "views": 0.95,
-    "stability": 0.05,
-    "too few latents": 0.15,
-    "too many latents": 0.15,
-}
+_CHECKS = table("diagnostics/checks.toml")
+MARGINS = {name: row["margin"] for name, row in _CHECKS.items() if "margin" in row}
 """What the error of learning adds to the statistic of each check; see the calibration."""
-
-ADVICE = {
-    "positives informative": "Look whether rows are in order and pairs belong together; take "
-    "another lag, or more rows.",
-    "labels informative": "Look whether labels and rows belong together, or give more rows.",
-    "views informative": "Take an augmentation that changes less, or more rows.",
-    "marginal": "Fit with marginal='any', which assumes no uniform marginal.",
-    "visits": "Record longer, or leave out rows between others, so that the series comes round "
-    "more often.",
-    "shape": "Fit with conditional='auto', or with the shape that was found.",
-    "isotropy": "Fit with conditional='anisotropic', which learns a scale for each latent.",
-    "position": "Choose another space or a shorter lag, so that noise is the same everywhere.",
-    "support": "Take pairs that differ more: a larger lag, or a wider augmentation.",
-    "generator system": "Give more classes, or ask for fewer latents.",
-    "diversity": "Give more classes, or leave unit_prototypes out.",
-    "log-linear": "Ask for more latents, which can carry the spread of classes, too.",
-    "overlap": "Give more rows, or finer classes that overlap; pairs say more than labels here.",
-    "balance": "Nothing to do: biases take up the frequencies.",
-    "label noise": "Give the share of false labels to the estimator as noise=.",
-    "injectivity": "Ask for more latents; if what they leave open is noise, give observations with "
-    "less of it, e.g. means of several.",
-    "observation noise": "Give observations with less noise, e.g. means of several rows.",
-    "views": "Give an augmentation that changes what does not matter and keeps what does.",
-    "stability": "Train longer (recipe=Recipe(steps=...)), give more rows, or ask for fewer "
-    "latents.",
-    "too few latents": "Ask for one latent more, and check again.",
-    "too many latents": "Ask for one latent fewer, and check again.",
-}
-"""What to do next if a check fires."""
 # These checks advise on the fit and do not contradict the theorem's conclusion.
 _ADVICE = ("too many latents", "balance")
-# These say that the data or the fit do not suffice to judge, and why.
-_OPEN = {
-    "stability": "the fit has not reached its optimum, or the data leave it open",
-    "visits": "the series visits its space too few times to judge",
-    "overlap": "classes hardly overlap, which leaves the latents within a class open",
-    "views": "the latents are a linear map of the observations, of which the views are copies",
-}
 _WORST_FIRST = ("fail", "warn", "pass", "skipped")
 
 
@@ -126,7 +73,7 @@ class Check:
     @property
     def advice(self) -> str:
         """What to do next, in one sentence; empty if there is nothing to do."""
-        return ADVICE.get(self.name, "") if self.fires else ""
+        return _CHECKS.get(self.name, {}).get("advice", "") if self.fires else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -266,7 +213,8 @@ def conclude(
     failed = [c for c in checks if c.verdict == "fail" and c.name not in _ADVICE]
     doubtful = [c for c in checks if c.verdict == "warn" and c.name not in _ADVICE]
     known = all(c.verdict != "fail" for c in checks if c.name.endswith("informative"))
-    reasons = dict(_OPEN)
+    # Checks that say that the data or the fit do not suffice to judge, and why.
+    reasons = {name: row["open"] for name, row in _CHECKS.items() if "open" in row}
     if setting.supervision == "labels":  # pairs of too many latents contradict the marginal
         reasons["too many latents"] = "the labels say nothing about some of the latents"
         reasons["injectivity"] = "labels may not see what the latents leave open"

@@ -124,7 +124,11 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
         why = "Model folders do not keep the prototypes of instances; check a model after its fit."
         return [skipped(few, why), skipped(many, why)]
 
-    def compared(name: str, better: Any, worse: Any, unit: str, found: str, bad: str) -> Check:
+    def compared(name: str, factors: str, unit: str, found: str) -> Check:
+        other = getattr(refits, factors)
+        if other is None:
+            return skipped(name, f"The model could not be fitted with one latent {factors}.")
+        better, worse = (other, refits.own) if name == few else (refits.own, other)
         held = HeldOut(source, ("test",), better._batch())
         (known, blocks), (less, _) = (
             own_information(held.predictions(d.encoder_, d.objective_), d.gain_.sharpness)
@@ -138,23 +142,15 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
             around_zero(2 * reach / _WIDTH),
             unit=unit,
             good=f"{words}.",
-            bad=f"{words}: {bad}.",
+            bad=f"{words}: there are {factors} factors than latents.",
             details={"bits": bits, "low": bits - reach, "high": bits + reach},
         )
 
-    units = "bits by one latent more", "bits that are missing of what a latent should add"
-    found = "One latent more adds", "The last latent adds"
-    checks = [
-        skipped(few, "The model could not be fitted with one latent more."),
-        skipped(many, "The model could not be fitted with one latent fewer."),
+    missing = "bits that are missing of what a latent should add"
+    return [
+        compared(few, "more", "bits by one latent more", "One latent more adds"),
+        compared(many, "fewer", missing, "The last latent adds"),
     ]
-    if refits.more is not None:
-        bad = "there are more factors than latents"
-        checks[0] = compared(few, refits.more, refits.own, units[0], found[0], bad)
-    if refits.fewer is not None:
-        bad = "there are fewer factors than latents"
-        checks[1] = compared(many, refits.own, refits.fewer, units[1], found[1], bad)
-    return checks
 
 
 @torch.no_grad()

@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Literal
 
 import numpy as np
@@ -110,27 +111,17 @@ class Conditional(ABC):
     def mean_entropy(self) -> float:
         """Return the entropy of ``p(. | z)`` in nats, averaged over uniform ``z``."""
 
-    def at(self, center: Tensor | None = None) -> Marginal:
-        """Return the marginal around a point ``(n,)``: by default a pole or the origin."""
-        return Around(self, center)
+    def at(self) -> Marginal:
+        """Return the marginal around a pole or the origin, or around the nearest point to it."""
+        return Around(self)
 
 
 class Around(Marginal):
     """A conditional with its anchor held fixed, used as a marginal."""
 
-    def __init__(self, conditional: Conditional, center: Tensor | None = None) -> None:
-        self.space = conditional.space
-        self.conditional = conditional
-        if center is None:
-            center = torch.zeros(self.space.dim)
-            if self.space.spherical:
-                center = self.space.project(center)
-        if center.shape != (self.space.dim,) or not bool(self.space.contains(center)):
-            raise DemixError(
-                f"The centre of a marginal must be one point of {self.space!r}, "
-                f"but got {center.tolist()!r}."
-            )
-        self.center = center
+    def __init__(self, conditional: Conditional) -> None:
+        self.space, self.conditional = conditional.space, conditional
+        self.center = self.space.project(torch.zeros(self.space.dim))
 
     def sample(self, size: int, *, generator: torch.Generator | None = None) -> Tensor:
         """Draw around the centre."""
@@ -142,7 +133,7 @@ class Around(Marginal):
         return self.conditional.log_prob(z, self.center.to(z).expand_as(z))
 
     def __repr__(self) -> str:
-        return f"{self.conditional!r}.at({self.center.tolist()})"
+        return f"{self.conditional!r}.at()"
 
 
 class NoiseModel(Conditional):
@@ -189,6 +180,14 @@ class NoiseModel(Conditional):
         steps = np.array([start, *(np.array(start) + 0.5 * np.eye(len(start)))])
         options: dict[str, Any] = {"xatol": 2e-3, "fatol": 1e-6, "initial_simplex": steps}
         return at(optimize.minimize(loss, start, method="Nelder-Mead", options=options).x)
+
+    def __repr__(self) -> str:
+        _, *rest = signature(type(self)).parameters.values()
+        given = (
+            (p.name, getattr(self, p.name)) for p in rest if getattr(self, p.name) != p.default
+        )
+        words = [repr(self.space), *(f"{name}={number:g}" for name, number in given)]
+        return f"{type(self).__name__}({', '.join(words)})"
 
 
 def rand(

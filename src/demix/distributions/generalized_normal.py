@@ -159,13 +159,6 @@ class GeneralizedNormal(NoiseModel):
         halves = [integrate.quad(entropy, low, high)[0] for low, high in pairwise(bends)]
         return float(math.fsum(halves) / middle)
 
-    def __repr__(self) -> str:
-        return self._shown(f"p={self.p:g}, scale={self.scale:g}")
-
-    def _shown(self, noise: str) -> str:
-        limited = "" if self.limit == math.inf else f", limit={self.limit:g}"
-        return f"{type(self).__name__}({self.space!r}, {noise}{limited})"
-
 
 class Normal(GeneralizedNormal):
     """Normal noise, ``p = 2``; ``sigma`` is its deviation before truncation or projection.
@@ -180,9 +173,6 @@ class Normal(GeneralizedNormal):
     def __init__(self, space: Space, sigma: float) -> None:
         self.sigma = check_positive(sigma, "sigma of a normal")
         super().__init__(space, 2.0, sigma * math.sqrt(2))
-
-    def __repr__(self) -> str:
-        return self._shown(f"sigma={self.sigma:g}")
 
 
 class Laplace(GeneralizedNormal):
@@ -199,9 +189,6 @@ class Laplace(GeneralizedNormal):
 
     def __init__(self, space: Space, scale: float, *, limit: float = math.inf) -> None:
         super().__init__(space, 1.0, scale, limit=limit)
-
-    def __repr__(self) -> str:
-        return self._shown(f"scale={self.scale:g}")
 
 
 def half_cdf(t: Tensor, p: float) -> Tensor:

@@ -104,9 +104,6 @@ class GeneralizedVonMisesFisher(NoiseModel):
             below[1:] = 1
         return torch.from_numpy(below / below[-1]), torch.from_numpy(angles)
 
-    def __repr__(self) -> str:
-        return f"GeneralizedVonMisesFisher({self.space!r}, p={self.p:g}, scale={self.scale:g})"
-
 
 class VonMisesFisher(GeneralizedVonMisesFisher):
     r"""The density :math:`p(z~ | z) = C_p^{-1} e^{\kappa z^T z~}` on the unit sphere (Eq. 2).
@@ -145,9 +142,6 @@ class VonMisesFisher(GeneralizedVonMisesFisher):
     @cached_property
     def _table(self) -> tuple[Tensor, Tensor]:
         return _angle_table(self.space.dim, self.kappa)
-
-    def __repr__(self) -> str:
-        return f"VonMisesFisher({self.space!r}, kappa={self.kappa:g})"
 
 
 def log_normaliser(dim: int, kappa: float) -> float:

@@ -7,7 +7,7 @@ from scipy.stats import norm, rankdata
 
 from demix.metrics.blocks import Blocks
 from demix.metrics.factors import Columns, Factors, check_factors
-from demix.metrics.score import ANY_MIXING, APART, SLOWEST, Meaning, Score, scored_each
+from demix.metrics.score import SLOWEST, Meaning, Score, scored_each
 from demix.metrics.statistic import OfWeights, Statistic, Values, mean_of, over, r2_of, unit_columns
 
 _TREES = 30
@@ -77,20 +77,7 @@ def dci(
         )
         return [Statistic(true.test, score) for score in scores]
 
-    meanings = [
-        Meaning(
-            "latents that each matter for one factor only",
-            "any map of each; factors that are lost, or spread over several latents",
-            "latent",
-            needs=APART,
-        ),
-        Meaning(
-            "factors for each of which one latent only matters",
-            "any map of each; latents that matter for several factors at once",
-            needs=(*APART, "enough latents"),
-        ),
-        Meaning("the factors up to a read-out by trees", ANY_MIXING),
-    ]
+    meanings = [Meaning.of(f"dci_{name}") for name in DCI._fields]
     return DCI(*scored_each(measure, latents, meanings, sampling, nulls=SLOWEST))
 
 

@@ -9,7 +9,7 @@ from scipy.stats import chi2
 from demix.metrics.blocks import Blocks
 from demix.metrics.factors import Columns, Factors, binned, check_factors
 from demix.metrics.readout import class_shares, gap_of
-from demix.metrics.score import ANY_MIXING, APART, PICKED, SLOW, Meaning, Score, scored, scored_each
+from demix.metrics.score import SLOW, Meaning, Score, scored, scored_each
 from demix.metrics.statistic import (
     OfWeights,
     Statistic,
@@ -23,12 +23,6 @@ from demix.metrics.statistic import (
 
 _LEVEL = 0.01
 _NEIGHBOURS = 10
-_ONE_FACTOR_EACH = Meaning(
-    "latents that each depend on one factor only",
-    "any map of each; factors that are lost, or spread over several latents",
-    "latent",
-    needs=APART,
-)
 
 
 def mutual_information_gap(
@@ -63,12 +57,7 @@ def mutual_information_gap(
 
         return Statistic(np.arange(len(z)), gap)
 
-    meaning = Meaning(
-        "each factor a function of one latent, up to the width of a bin, and of no other",
-        "any invertible map of each, latents that depend on several factors at once",
-        needs=PICKED,
-    )
-    return scored(measure, latents, meaning, sampling, nulls=SLOW)
+    return scored(measure, latents, Meaning.of("mutual_information_gap"), sampling, nulls=SLOW)
 
 
 def modularity(
@@ -101,7 +90,7 @@ def modularity(
             np.arange(len(z)), lambda weights: mean_of(modularity_of(information.of(weights)[0]))
         )
 
-    return scored(measure, latents, _ONE_FACTOR_EACH, sampling, nulls=SLOW)
+    return scored(measure, latents, Meaning.of("modularity"), sampling, nulls=SLOW)
 
 
 class InfoMEC(NamedTuple):
@@ -167,15 +156,8 @@ def infomec(
         rows = np.arange(len(z))
         return [Statistic(rows, modular), Statistic(rows, compact), Statistic(true.test, explicit)]
 
-    meanings = [
-        _ONE_FACTOR_EACH,
-        Meaning(
-            "factors that each show in one latent only",
-            "any map of each; latents that depend on several factors at once",
-            needs=APART,
-        ),
-        Meaning("the factors up to a linear read-out", ANY_MIXING),
-    ]
+    names = ("modularity", "infomec_compactness", "infomec_explicitness")
+    meanings = [Meaning.of(name) for name in names]
     return InfoMEC(*scored_each(measure, latents, meanings, sampling, nulls=SLOW))
 
 

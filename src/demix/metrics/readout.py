@@ -13,12 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from demix._support.errors import DemixError
 from demix.metrics.blocks import Blocks
 from demix.metrics.factors import Columns, Factors, check_factors
-from demix.metrics.score import APART, PICKED, SLOW, SLOWEST, Meaning, Score, scored
+from demix.metrics.score import SLOW, SLOWEST, Meaning, Score, scored
 from demix.metrics.statistic import OfWeights, Statistic, Values, mean_of, over, r2_of, unit_columns
 
 # Nearly no penalty, enough to give classes that can be separated a finite optimum.
 _STRENGTH = 1e4
-_LEFT_OPEN = "which latent depends on which factor, and any mixing of them"
 _RUN = 64
 
 
@@ -54,8 +53,7 @@ def linear_accuracy(
         right = np.stack(guessed, axis=1) == true.classes[true.test][:, columns]
         return Statistic(true.test, lambda weights: mean_of(weights @ right))
 
-    meaning = Meaning("categories that hyperplanes separate", _LEFT_OPEN)
-    return scored(measure, latents, meaning, sampling, nulls=SLOW)
+    return scored(measure, latents, Meaning.of("linear_accuracy"), sampling, nulls=SLOW)
 
 
 def explicitness(
@@ -90,8 +88,7 @@ def explicitness(
 
         return Statistic(true.test, area)
 
-    meaning = Meaning("each category, or part of a range, on one side of a hyperplane", _LEFT_OPEN)
-    return scored(measure, latents, meaning, sampling, nulls=SLOWEST)
+    return scored(measure, latents, Meaning.of("explicitness"), sampling, nulls=SLOWEST)
 
 
 def separated_predictability(
@@ -129,11 +126,7 @@ def separated_predictability(
 
         return Statistic(true.test, gap)
 
-    meaning = Meaning(
-        "each factor linear in one latent (a category: split by it), and in no other",
-        "latents that depend on several factors at once, nonlinear traces in others",
-        needs=PICKED,
-    )
+    meaning = Meaning.of("separated_predictability")
     return scored(measure, unit_columns(latents), meaning, sampling)
 
 
@@ -164,12 +157,7 @@ def beta_vae_score(
         fit, test = np.split(np.arange(len(fixed)), [len(seen)])
         return class_shares(np.vstack(both), fixed, fit, test).argmax(axis=1)
 
-    meaning = Meaning(
-        "factors that differ in which latents they leave unchanged",
-        "which latent is which factor: most mixings of them score the same",
-        needs=APART,
-    )
-    return _guessed(guess, meaning, latents, factors, categorical, blocks, seed)
+    return _guessed("beta_vae_score", guess, latents, factors, categorical, blocks, seed)
 
 
 def factor_vae_score(
@@ -199,12 +187,7 @@ def factor_vae_score(
         votes /= np.maximum(np.bincount(known, minlength=votes.shape[1]), 1)
         return np.asarray(votes.argmax(axis=1)[fresh.var(axis=1).argmin(axis=1)])
 
-    meaning = Meaning(
-        "for each factor a latent that varies least when that factor is fixed",
-        "any map of each latent, its dependence on other factors, latents beyond the first",
-        needs=APART,
-    )
-    return _guessed(guess, meaning, latents, factors, categorical, blocks, seed)
+    return _guessed("factor_vae_score", guess, latents, factors, categorical, blocks, seed)
 
 
 def class_shares(
@@ -310,8 +293,8 @@ def _class_scores(latents: np.ndarray, factors: Factors, column: int) -> OfWeigh
 
 
 def _guessed(
+    name: str,
     guess: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
-    meaning: Meaning,
     latents: Any,
     factors: Any,
     categorical: Columns,
@@ -334,7 +317,7 @@ def _guessed(
             fresh[:, 0], lambda weights: mean_of(over(weights @ right, weights @ members))
         )
 
-    return scored(measure, scaled, meaning, sampling, nulls=SLOW)
+    return scored(measure, scaled, Meaning.of(name), sampling, nulls=SLOW)
 
 
 def _runs(factors: Factors, rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:

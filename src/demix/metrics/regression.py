@@ -10,7 +10,7 @@ from scipy.stats import rankdata
 from demix._support.errors import DemixError
 from demix._support.validation import check_pair
 from demix.metrics.blocks import Blocks, sampling_of
-from demix.metrics.score import ANY_MIXING, PICKED, Meaning, Score, scored
+from demix.metrics.score import Meaning, Score, scored
 from demix.metrics.statistic import (
     Statistic,
     Values,
@@ -21,7 +21,6 @@ from demix.metrics.statistic import (
     unit_columns,
     units_of,
 )
-from demix.theory.setting import UP_TO
 
 _ROUNDS = 8  # how often every sample is paired with another one
 Method = Literal["pearson", "spearman"]
@@ -63,8 +62,7 @@ def affine_r2(latents: Any, factors: Any, *, blocks: Blocks = None, seed: int = 
         predicted = affine_prediction(z[fit], factors[fit], z[test])
         return _mean_r2(predicted, factors, test)
 
-    meaning = Meaning(f"the factors up to {UP_TO['affine']}", ANY_MIXING)
-    return scored(measure, latents, meaning, sampling)
+    return scored(measure, latents, Meaning.of("affine_r2"), sampling)
 
 
 def orthogonal_r2(latents: Any, factors: Any, *, blocks: Blocks = None, seed: int = 0) -> Score:
@@ -93,11 +91,7 @@ def orthogonal_r2(latents: Any, factors: Any, *, blocks: Blocks = None, seed: in
         scale = strength / max(float(np.square(centred).sum()), np.finfo(float).tiny)
         return _mean_r2((z[test] - z_mean) @ rotation * scale + s_mean, factors, test)
 
-    meaning = Meaning(
-        f"the factors up to {UP_TO['orthogonal']}, with one scale and a shift",
-        "which latent is which factor: any rotation scores the same",
-    )
-    return scored(measure, latents, meaning, sampling)
+    return scored(measure, latents, Meaning.of("orthogonal_r2"), sampling)
 
 
 def isometry_error(latents: Any, factors: Any, *, blocks: Blocks = None, seed: int = 0) -> Score:
@@ -145,12 +139,7 @@ def isometry_error(latents: Any, factors: Any, *, blocks: Blocks = None, seed: i
 
         return Statistic(np.arange(len(z)), error)
 
-    meaning = Meaning(
-        "similarities kept up to one constant",
-        "any map that keeps them: rotations, or permutations with signs for p != 2",
-        best=0,
-    )
-    return scored(measure, latents, meaning, sampling)
+    return scored(measure, latents, Meaning.of("isometry_error"), sampling)
 
 
 def _of_samples(pairs: np.ndarray, shifts: np.ndarray) -> np.ndarray:
@@ -226,10 +215,8 @@ def mean_correlation(
 
         return Statistic(test, lambda weights: mean_of(correlation(weights)))
 
-    by_rank = method == "spearman"
-    left_open = "order, and a monotone map of each dimension" if by_rank else UP_TO["permutation"]
-    meaning = Meaning(f"the factors up to {left_open}", left_open, needs=PICKED)
-    score = scored(measure, latents, meaning, sampling)
+    by_rank = "_spearman" if method == "spearman" else ""
+    score = scored(measure, latents, Meaning.of(f"mean_correlation{by_rank}"), sampling)
     score.assignment = assign(latents)
     return score
 

@@ -6,8 +6,12 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
+from demix._support.resources import table
 from demix.metrics.blocks import Sampling
 from demix.metrics.statistic import Statistic
+from demix.theory.setting import UP_TO
+
+_MEANINGS = table("metrics/scores.toml")
 
 # How often chance is measured: most scores, for many rows less often; those that take long.
 _NULLS, SLOW, SLOWEST = 100, 20, 5
@@ -25,7 +29,14 @@ class Meaning(NamedTuple):
     leaves_open: str
     per: Literal["factor", "latent"] = "factor"
     best: Literal[0, 1] = 1
-    needs: tuple[str, ...] = ("rows",)  # to be trusted
+    needs: Sequence[str] = ("rows",)  # to be trusted
+
+    @classmethod
+    def of(cls, name: str) -> Self:
+        """Return the meaning of a score of this library."""
+        row = _MEANINGS[name]
+        words = {key: row[key].format(**UP_TO) for key in ("certifies", "leaves_open")}
+        return cls(**{**row, **words})
 
     def regime(self, sampling: Sampling) -> tuple[str, str]:
         """Return when the score can be trusted, and what of that does not hold."""
@@ -59,9 +70,6 @@ class Meaning(NamedTuple):
 
 Chance = Callable[[], tuple[float, float, float]]
 """Returns the chance level and the ends of the interval."""
-APART = ("rows", "factors apart")
-PICKED = (*APART, "few latents")
-ANY_MIXING = "which latent is which factor, and any mixing of them"
 
 
 class Score(float):

@@ -14,6 +14,9 @@ from demix._support.errors import DemixError
 from demix.distributions.base import Conditional, Marginal
 from demix.spaces.base import Space
 
+# Of the LeakyReLU for negative inputs, as in the paper.
+_SLOPE = 0.2
+
 
 class Mixing(ABC):
     """An injective ``g: Z -> X`` from ``dim_in`` latents to ``dim_out`` observed numbers."""
@@ -42,8 +45,7 @@ class LeakyMixing(Mixing):
 
     Each matrix has entries from U(-1, 1) and columns of unit norm; of ``draws`` such matrices the
     ``layers`` with the smallest condition numbers are kept. (The authors' scripts redraw each layer
-    until it is as good as the best of 25 000, which may never end.) ``slope`` is that of the
-    LeakyReLU for negative inputs.
+    until it is as good as the best of 25 000, which may never end.)
 
     Examples
     --------
@@ -55,28 +57,24 @@ class LeakyMixing(Mixing):
     True
     """
 
-    def __init__(
-        self, dim: int, *, seed: int, layers: int = 3, draws: int = 25_000, slope: float = 0.2
-    ) -> None:
-        if not 0 < slope <= 1:
-            raise DemixError(f"An invertible LeakyReLU needs a slope in (0, 1], but got {slope!r}.")
+    def __init__(self, dim: int, *, seed: int, layers: int = 3, draws: int = 25_000) -> None:
         for name, size in (("layers", layers), ("dim", dim)):
             if size < 1:
                 raise DemixError(f"{name} of a leaky mixing must be at least 1, but got {size}.")
-        self.dim_in, self.dim_out, self.slope = dim, dim, slope
+        self.dim_in = self.dim_out = dim
         self.matrices = [torch.tensor(w) for w in _best_matrices(dim, seed, layers, draws)]
 
     def __call__(self, z: Tensor) -> Tensor:
         """Apply the linear maps and the units between them."""
         for weight in self.matrices[:-1]:
-            z = functional.leaky_relu(functional.linear(z, weight.to(z)), self.slope)
+            z = functional.leaky_relu(functional.linear(z, weight.to(z)), _SLOPE)
         return functional.linear(z, self.matrices[-1].to(z))
 
     def inverse(self, x: Tensor) -> Tensor:
         """Solve each linear map and undo each unit, last first."""
         for weight in reversed(self.matrices[1:]):
             x = torch.linalg.solve(weight.T.to(x), x, left=False)
-            x = torch.where(x < 0, x / self.slope, x)
+            x = torch.where(x < 0, x / _SLOPE, x)
         return torch.linalg.solve(self.matrices[0].T.to(x), x, left=False)
 
 

@@ -20,7 +20,7 @@ from plotly.offline import get_plotlyjs
 from demix._support.errors import DemixError
 from demix._support.files import write_atomic
 from demix._support.outputs import PAGE, refuse_other
-from demix.report.style import palette_css, palette_variables, shown
+from demix.report.style import PALETTE, palette_variables, shown
 
 VerdictKind = Literal["good", "bad", "neutral"]
 
@@ -195,6 +195,11 @@ def templates() -> Environment:
     return environment
 
 
+def prose(name: str) -> Text:
+    """Return the text in a file of the templates."""
+    return Text(templates().get_template(name).render())
+
+
 def inline_svg(svg: str, prefix: str) -> tuple[str, str]:
     """Return viewBox and contents of an SVG, for an ``svg`` element inside HTML."""
     # Ids begin with ``prefix``, so that those of two pictures on one page differ. Colours of the
@@ -237,7 +242,7 @@ def render(page: Page) -> str:
     return template.render(
         page=page,
         sections=sections,
-        palette_css=Markup(palette_css()),
+        palette=PALETTE,
         palette_json=json.dumps(palette_variables()),
         # A page without plotly figures does not carry 5 MB of plotting library.
         plotly_js=Markup(get_plotlyjs()) if plots else "",

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from demix.metrics.regression import affine_r2
 from demix.report.blocks import Block, Figure, Page, Section, Table, Text
 from demix.report.figures import column, correlation_heatmap, gain_of, interval_dots, thinned
-from demix.report.style import LEGEND, axis, base_layout, colour, interval, number, plain, shown
+from demix.report.style import axis, base_layout, colour, interval, number, plain, shown, styled
 from demix.report.training import MOST_STEPS
 
 # Beyond so many rows the agreement gains no digit that matters.
@@ -127,5 +127,5 @@ def _gain_curves(
     figure.add_hline(y=0, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
     figure.update_xaxes(axis("step", exponentformat="none", separatethousands=True))
     figure.update_yaxes(axis("better than a guess (bits per sample)", nticks=6))
-    figure.update_layout(**base_layout(400, 420, showlegend=True, legend=LEGEND))
+    figure.update_layout(**base_layout(400, 420, showlegend=True, legend=styled("legend")))
     return figure

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from plotly.subplots import make_subplots
 
 from demix._support.errors import DemixError
-from demix.report.style import LEGEND, axis, base_layout, colour, interval, number, plain
+from demix.report.style import axis, base_layout, colour, interval, number, plain, styled
 
 # Browsers draw each point as one SVG element; beyond this many in one figure scrolling stutters.
 _MOST_POINTS = 9_000
@@ -98,13 +98,7 @@ def correlation_heatmap(
             customdata=where,
             hovertemplate="%{customdata}<br>r = %{text}<extra></extra>",
             hoverongaps=False,
-            colorbar={
-                "thickness": 9,
-                "outlinewidth": 0,
-                "tickvals": [-1, -0.5, 0, 0.5, 1],
-                "ticktext": ["−1", "−0.5", "0", "0.5", "1"],
-                "tickfont": {"size": 11, "color": colour("soft")},
-            },
+            colorbar=styled("colorbar"),
         )
     )
     for axes, names in ((figure.layout.xaxis, columns), (figure.layout.yaxis, rows)):
@@ -169,8 +163,8 @@ def interval_dots(
     )
     figure.update_xaxes(axis(title))
     figure.update_yaxes(names_axis(labels))
-    shape = base_layout(100 + 42 * len(dots), 480, showlegend=null is not None, legend=LEGEND)
-    figure.update_layout(**shape)
+    height, named = 100 + 42 * len(dots), null is not None
+    figure.update_layout(**base_layout(height, 480, showlegend=named, legend=styled("legend")))
     if null is not None:
         figure.add_scatter(
             x=np.asarray(null),
@@ -194,13 +188,8 @@ def names_axis(labels: Sequence[str]) -> dict[str, Any]:
     return axis(
         tickvals=list(range(len(labels))),
         ticktext=labels,
-        tickfont={"size": 12, "color": colour("ink")},
         range=[len(labels) - 0.5, -0.5],
-        automargin=True,
-        showline=False,
-        ticks="outside",
-        ticklen=6,
-        tickcolor="rgba(0,0,0,0)",
+        **styled("names_axis"),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from demix._support.errors import DemixError
 from demix._support.outputs import refuse_other
-from demix.report.blocks import Block, Facts, Page, Picture, Section, Table, Text, Verdict
+from demix.report.blocks import Block, Facts, Page, Picture, Section, Table, Text, Verdict, prose
 from demix.report.static import FIGURE_MARK, figure_svg, write_figure
 from demix.report.style import colour, interval, number, shown
 
@@ -39,18 +39,6 @@ _LOOKS: dict[Found, tuple[str, str]] = {
 }
 _NULL = "shuffled rows (95 % of them)"
 _WIDTH, _ROW, _AROUND = 6.4, 0.27, 0.75  # in inches
-_HOW = (
-    "A linear map is fitted to half of the rows: ridge regression for numbers (of sine and cosine "
-    "if they are periodic), logistic regression for categories. A fifth of the rows selects the "
-    "penalty, the others score the map. Intervals come from a bootstrap over the scored rows.",
-    "Chance is the same score with the held-out values of a factor in random order. If features "
-    "and factor are independent, all orders are equally likely. Then p, the share of orders that "
-    "score as well, is exact if the rows are independent of each other. If several rows show one "
-    "film, one patient or one object, a map may recognise the film, and p is too small.",
-    "Bonferroni: below 0.05 the probability of any false finding is at most 5 %. "
-    "Benjamini-Hochberg: at most 5 % of the findings are expected to be false. Only tested factors "
-    "count; which ones can be tested was decided without the features.",
-)
 
 
 def probe_page(found: Mapping[str, Any], *, features: str, factors: str) -> Page:
@@ -68,8 +56,8 @@ def probe_page(found: Mapping[str, Any], *, features: str, factors: str) -> Page
             "Factors that cannot be tested, whatever the features.",
         )
         sections.append(Section("Not testable", [table]))
-    how: list[Block] = [Text(words) for words in (*found.get("unmatched", ()), *_HOW)]
-    sections.append(Section("Method", how))
+    unmatched = [Text(words) for words in found.get("unmatched", ())]
+    sections.append(Section("Method", [*unmatched, prose("probe.txt")]))
     summary = (
         f"How well a linear map predicts each factor from {found['features']} features of "
         f"{sum(found['rows'].values())} rows, compared with chance."

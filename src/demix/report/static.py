@@ -12,42 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from demix._support.errors import DemixError, reason
 from demix._support.files import write_atomic
-from demix.report.style import colour
+from demix.report.style import styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURE_MARK = b"demix"
 """Among the first bytes of a figure that demix wrote."""
-
-_LOOK: dict[Any, Any] = {
-    "axes.edgecolor": colour("rule"),
-    "axes.grid": True,
-    "axes.labelcolor": colour("soft"),
-    "axes.labelsize": 8.8,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlecolor": colour("ink"),
-    "axes.titlelocation": "left",
-    "axes.titlepad": 8,
-    "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-    "figure.facecolor": colour("paper"),
-    # The first comes with matplotlib and decides on the layout; the others serve where it is
-    # missing.
-    "font.sans-serif": ["DejaVu Sans", "Segoe UI", "Helvetica Neue", "Arial"],
-    "grid.color": colour("rule"),
-    "grid.linewidth": 0.6,
-    "legend.fontsize": 9,
-    "legend.frameon": False,
-    "legend.labelcolor": colour("ink"),
-    "svg.fonttype": "none",
-    "svg.hashsalt": "demix",
-    "text.parse_math": False,  # a dollar sign is a dollar sign
-    **dict.fromkeys(("xtick.color", "ytick.color"), colour("rule")),
-    **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor"), colour("soft")),
-    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), 8.5),
-}
 
 
 def figure_svg(draw: Callable[[], Figure]) -> str:
@@ -87,7 +58,7 @@ def _files(draw: Callable[[], Figure], *kinds: str) -> list[bytes]:
     # The reader's own settings would change the bytes.
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_LOOK)
+        matplotlib.rcParams.update(styled("matplotlib"))
         figure = draw()
         for kind in kinds:
             buffer = BytesIO()

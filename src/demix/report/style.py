@@ -9,49 +9,31 @@ from typing import Any
 
 import numpy as np
 
-# name: (light, dark). No two light colours may be equal: the script looks colours up by value.
-PALETTE: dict[str, tuple[str, str]] = {
-    "paper": ("#ffffff", "#14171b"),
-    "ink": ("#1b1f24", "#e4e7eb"),
-    "soft": ("#5a636e", "#a3acb7"),
-    "rule": ("#dde1e6", "#333a43"),
-    "tile": ("#f4f6f8", "#1d2127"),
-    "accent": ("#1f5fa8", "#7fb4f0"),
-    "second": ("#b5541c", "#f0a36b"),
-    "third": ("#7a4fa3", "#c3a1ea"),
-    "fourth": ("#1a7f86", "#68c6cd"),
-    "fifth": ("#8a6d08", "#d8bb55"),
-    "sixth": ("#a83a72", "#ee94c0"),
-    "good": ("#2c7a4b", "#6cc492"),
-    "bad": ("#b3372f", "#ee8a80"),
-    # Diverging scale for correlations: orange below zero, blue above, near the page at zero.
-    "minus2": ("#a8461a", "#f2a671"),
-    "minus1": ("#e3a884", "#854a29"),
-    "zero": ("#f6f7f8", "#1e2329"),
-    "plus1": ("#93b8df", "#2b5688"),
-    "plus2": ("#1d5a9f", "#86b8f2"),
-}
+from demix._support.resources import table
 
-FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
-LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"}
-"""A legend in one line above a plotly figure."""
+_STYLE = table("report/template/style.toml")
+PALETTE: dict[str, tuple[str, str]] = {
+    name: (light, dark) for name, (light, dark) in _STYLE["palette"].items()
+}
+"""The light and the dark form of each colour."""
+
+
+def styled(name: str) -> dict[str, Any]:
+    """Return settings of a library that draws, with colours in the place of their names."""
+
+    def coloured(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: coloured(part) for key, part in value.items()}
+        named = isinstance(value, str) and value.startswith("{")
+        return colour(value.strip("{}")) if named else value
+
+    settings: dict[str, Any] = coloured(_STYLE[name])
+    return settings
 
 
 def colour(name: str) -> str:
     """Return the light colour of a palette entry, the one figures are written in."""
     return PALETTE[name][0]
-
-
-def palette_css() -> str:
-    """Return the palette as CSS variables: light, and dark where the system asks for it."""
-    light = " ".join(f"--{name}: {pair[0]};" for name, pair in PALETTE.items())
-    dark = " ".join(f"--{name}: {pair[1]};" for name, pair in PALETTE.items())
-    # A printed page is light, whatever the screen shows.
-    return (
-        f":root {{ {light} }}\n"
-        "@media screen and (prefers-color-scheme: dark) { "
-        f":root:not(.printing) {{ {dark} }} }}"
-    )
 
 
 def palette_variables() -> dict[str, str]:
@@ -91,21 +73,11 @@ def shown(value: object, form: str = ".4g") -> str:
 def base_layout(height: int, min_width: int, **extra: Any) -> dict[str, Any]:
     """Return the layout of all figures, in pixels; keyword arguments override."""
     # A screen narrower than ``min_width`` scrolls the figure sideways.
-    font = {"family": FONT, "size": 12, "color": colour("ink")}
     return {
         "template": "none",
         "height": height,
         "meta": {"min_width": min_width},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": font,
-        "hoverlabel": {"bgcolor": colour("paper"), "bordercolor": colour("rule"), "font": font},
-        "modebar": {
-            "bgcolor": "rgba(0,0,0,0)",
-            "color": colour("soft"),
-            "activecolor": colour("accent"),
-        },
-        "margin": {"l": 56, "r": 12, "t": 34, "b": 46},
+        **styled("layout"),
         # Redrawing in other colours must not undo the reader's zoom.
         "uirevision": "keep",
         **extra,
@@ -117,12 +89,4 @@ def axis(title: str | None = None, **extra: Any) -> dict[str, Any]:
     if title is not None:
         font = {"size": 12, "color": colour("soft")}
         extra["title"] = {"text": title, "font": font, "standoff": 8}
-    return {
-        "gridcolor": colour("rule"),
-        "gridwidth": 1,
-        "linecolor": colour("rule"),
-        "showline": True,
-        "zeroline": False,
-        "tickfont": {"size": 11, "color": colour("soft")},
-        **extra,
-    }
+    return {**styled("axis"), **extra}

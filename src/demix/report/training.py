@@ -9,7 +9,7 @@ from plotly.subplots import make_subplots
 
 from demix.report.blocks import Figure, Section
 from demix.report.figures import column, thinned
-from demix.report.style import LEGEND, axis, base_layout, colour
+from demix.report.style import axis, base_layout, colour, styled
 
 # Points of a line; more would not be seen and would only make the file larger.
 MOST_STEPS = 1000
@@ -112,5 +112,5 @@ def _training_curve(
         figure.update_yaxes(axis("R² (percent)", nticks=6), row=2)
     height = 340 if panels == 1 and held_out else 70 + 190 * panels
     several = len(figure.data) > panels  # one line needs no legend
-    figure.update_layout(**base_layout(height, 320, showlegend=several, legend=LEGEND))
+    figure.update_layout(**base_layout(height, 320, showlegend=several, legend=styled("legend")))
     return figure

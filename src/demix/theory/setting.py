@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from demix._support.errors import DemixError
+from demix._support.resources import table
 
 if TYPE_CHECKING:  # scores take their words from here without waiting for torch
     from torch import Tensor
@@ -19,13 +20,8 @@ Supervision = Literal["pairs", "labels", "instances"]
 EquivalenceName = Literal["orthogonal", "affine", "linear", "permutation", "none"]
 Case = Literal["C1", "C2", "C3", "C4"]
 
-UP_TO: dict[EquivalenceName, str] = {
-    "orthogonal": "a rotation or reflection",
-    "affine": "an affine map",
-    "linear": "a linear map",
-    "permutation": "order, sign, scale and shift of the dimensions",
-    "none": "an unknown map",
-}
+_WORDS = table("theory/words.toml")
+UP_TO: dict[EquivalenceName, str] = _WORDS["up_to"]
 """What each equivalence leaves open, in words."""
 
 _NAMED_SHAPES = dict.fromkeys(["normal", "anisotropic", "auto", "dynamics"], 2.0) | {"laplace": 1.0}
@@ -34,29 +30,6 @@ _NEAR_NORMAL = 0.5
 
 _ZIMMERMANN = "Zimmermann et al. (2021)"
 _REIZINGER = "Reizinger et al. (2024)"
-_OTHERS = {
-    "Rusak": "Rusak et al. (2024)",
-    "Dynamics": "the theorem on linear dynamics (González Laiz et al. 2024)",
-}
-_INJECTIVE = "The observations are an injective function of the latents."
-_MARGINALS = {
-    "uniform": "The latents are uniform in their space.",
-    "any": "The latents have a density above zero everywhere in their space.",
-}
-_PAIR_CONDITIONS = {
-    "Theorem 2": "Positives are von Mises-Fisher around their anchors, of one concentration.",
-    "Theorem 5": "Positives differ by normal noise that is the same everywhere.",
-    "Theorem 6": "Positives differ by noise exp(-|.|_p^p), p other than 2, the same everywhere.",
-    "Dynamics": "Positives are an invertible linear map of their anchors, plus normal noise that "
-    "is the same everywhere.",
-    "Rusak": "Positives differ by normal noise with one scale for each dimension.",
-}
-_LABEL_CONDITIONS = (
-    _INJECTIVE,
-    "The latents of a class are von Mises-Fisher around its vector, of one concentration.",
-    "The vectors of the classes are an affine generator system: n + 1 in general position.",
-    "All classes are equally frequent, or the classifier has biases.",
-)
 
 
 @dataclass(frozen=True)
@@ -218,7 +191,7 @@ def _identified_by_pairs(setting: Setting) -> Equivalence:
     space, shape = setting.space, setting.shape
     if setting.learned and shape is not None and abs(shape - 2) <= _NEAR_NORMAL:
         shape = 2.0
-    if setting.marginal not in _MARGINALS:
+    if setting.marginal not in _WORDS["marginals"]:
         return _nothing(f"The latents are not uniform, but {setting.marginal}.")
     if space.spherical:
         # On a sphere the squared distance is the dot product up to a constant.
@@ -243,10 +216,10 @@ def _identified_by_pairs(setting: Setting) -> Equivalence:
 def _by_pairs(
     name: EquivalenceName, key: str, marginal: str, *, sphere: bool = False
 ) -> Equivalence:
-    theorem = _OTHERS.get(key, f"{key} of {_ZIMMERMANN}")
+    theorem = _WORDS["theorems"].get(key, f"{key} of {_ZIMMERMANN}")
     if marginal == "any":
         theorem += " with a potential for any marginal"
-    conditions = (_INJECTIVE, _MARGINALS[marginal], _PAIR_CONDITIONS[key])
+    conditions = (_WORDS["injective"], _WORDS["marginals"][marginal], _WORDS["pairs"][key])
     return Equivalence(name, sphere, theorem, conditions=conditions)
 
 
@@ -267,7 +240,7 @@ def _identified_by_classes(setting: Setting, vectors: Tensor | None) -> Equivale
         f"Theorem 1, case {case}, of {_REIZINGER}",
         case,
         "orthogonal" if case == "C1" else "affine",
-        _LABEL_CONDITIONS,
+        (_WORDS["injective"], *_WORDS["labels"]),
     )
     if vectors is not None:
         found = _with_vectors(found, vectors)
