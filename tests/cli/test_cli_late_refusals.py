@@ -12,7 +12,7 @@ import pytest
 
 from command import BRIEF, MAIN
 from demix import DemixError, Encoder, Sphere, save_encoder
-from demix._support.files import write_atomic
+from demix._support.files import new_array, write_atomic
 from demix.cli import models
 from demix.cli.claims import claimed
 from demix.cli.export import export
@@ -99,7 +99,8 @@ def test_a_description_of_the_user_is_seen_before_training(content, demix, x, mo
 def test_a_result_that_was_changed_stays_unfinished(change, tmp_path):
     out, marker = tmp_path / "out", "consensus.json"
     save_encoder(Encoder(3, Sphere(2)), out / "seed-0")
-    np.save(out / "latents.npy", np.zeros((4, 2), dtype=np.float32))
+    with new_array(out / "latents.npy", (4, 2)):
+        pass
     result = {"stability": [1.0], "provenance": {"command": "demix consensus x"}}
     (out / marker).write_text(json.dumps(result))
 

@@ -134,8 +134,9 @@ def test_the_mark_of_an_array_counts_at_its_beginning_only(demix, place, model, 
         np.zeros((20, 2)),
         np.zeros(20, dtype=np.float32),
         np.zeros((20, 2), dtype=np.float32, order="F"),
+        np.zeros((20, 2), dtype=np.float32),
     ],
-    ids=["text", "whole", "float64", "vector", "columns first"],
+    ids=["text", "whole", "float64", "vector", "columns first", "float32"],
 )
 def test_an_array_that_demix_cannot_have_written_stays(array, demix, place, model, tmp_path):
     out = Path(shutil.copytree(model, tmp_path / "out"))

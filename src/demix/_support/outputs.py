@@ -13,14 +13,12 @@ from demix._support.files import claiming, is_temporary, kind_of, open_regular
 
 # The largest marker that is read; a stranger's file may have any size.
 _MOST = 2**24
-ARRAY = b"\x93NUMPY"
-"""How an .npy file begins; one of demix goes on as that of a matrix of float32."""
-PAGE = b'<meta name="generator" content="demix">'
-"""What is among the first bytes of every page."""
-_MATRIX = re.compile(
-    ARRAY + rb"\x01\x00..{'descr': '<f4', 'fortran_order': False, 'shape': \(\d+, \d+\), } *\n",
-    re.DOTALL,
-)
+# Of other files as much is read as the header of the largest model has.
+_HEAD = 2**18
+# Patterns of how files of demix begin, which no file of others does by accident. The length in the
+# header of an array is that of new_array only.
+ARRAY = rb"\x93NUMPY\x01\0\xb6\0{'descr': '<f4', 'fortran_order': False, 'shape': \(\d+, \d+\), }"
+PAGE = rb'<!DOCTYPE html>.{48}<meta name="generator" content="demix">\n'
 
 
 def claim_folder(
@@ -84,7 +82,7 @@ def claim_file(
     """Claim a file, which users call ``option``; raise if it must not be written.
 
     Its name must end in ``suffix``, in a folder that exists. ``inputs`` are never replaced; with
-    ``overwrite`` an earlier result is, which has ``start`` among its first bytes.
+    ``overwrite`` an earlier result is, which begins like the pattern ``start``.
     """
     if file.suffix.lower() != suffix or not file.parent.is_dir():
         raise DemixError(
@@ -110,12 +108,11 @@ def claim_file(
 
 
 def refuse_other(file: Path, start: bytes) -> None:
-    """Raise if a file exists without ``start``, which demix writes, among its first bytes."""
+    """Raise if a file exists that does not begin like ``start``, as what demix writes does."""
     if not file.is_file():
         return
     with open_regular(file) as old:
-        found = old.read(4096)
-        if not _MATRIX.match(found) if start == ARRAY else start not in found:
+        if not re.match(start, old.read(_HEAD), re.DOTALL):
             raise DemixError(
                 f"{file} holds something else (not what demix writes there); choose another name."
             )

@@ -29,17 +29,16 @@ from demix._support.provenance import provenance
 from demix.cli import ignore_interrupts
 from demix.cli.console import console
 from demix.encoders.files import refuse_other_model
-from demix.report.static import FIGURE_MARK
+from demix.report.static import FIGURE_MARKS
 
 _UNFINISHED = "unfinished"
-# Files that several commands write, and what is among their first bytes.
+# Files that several commands write, and patterns of how they begin.
 _MARKS = {
     "latents.npy": ARRAY,
-    "model.safetensors": b'"dtype"',
+    "model.safetensors": rb'.{8}{.*"whitening\.mean":{"dtype":',
     "report.html": PAGE,
     "checkup.html": PAGE,
-    "figure.svg": FIGURE_MARK,
-    "figure.png": FIGURE_MARK,
+    **FIGURE_MARKS,
 }
 
 

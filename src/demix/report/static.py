@@ -17,8 +17,14 @@ from demix.report.style import colour
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FIGURE_MARK = b"demix"
-"""Among the first bytes of a figure that demix wrote."""
+MAKER = "demix"
+"""What figures name as the program that made them."""
+FIGURE_MARKS = {
+    "figure.svg": rb"<\?xml .*<dc:creator>\n     <cc:Agent>\n      <dc:title>demix</dc:title>\n",
+    # The chunk after the first one, with its length.
+    "figure.png": rb"\x89PNG\r\n\x1a\n.{25}\0\0\0\x0etEXtSoftware\0demix",
+}
+"""Patterns of how figures of demix begin."""
 
 _LOOK: dict[Any, Any] = {
     "axes.edgecolor": colour("rule"),
@@ -81,8 +87,7 @@ def _matplotlib() -> Any:
 
 def _files(draw: Callable[[], Figure], *kinds: str) -> list[bytes]:
     matplotlib = _matplotlib()
-    mark = FIGURE_MARK.decode()
-    metadata: dict[str, Any] = {"svg": {"Date": None, "Creator": mark}, "png": {"Software": mark}}
+    about: dict[str, Any] = {"svg": {"Date": None, "Creator": MAKER}, "png": {"Software": MAKER}}
     files = []
     # The reader's own settings would change the bytes.
     with matplotlib.rc_context():
@@ -91,6 +96,6 @@ def _files(draw: Callable[[], Figure], *kinds: str) -> list[bytes]:
         figure = draw()
         for kind in kinds:
             buffer = BytesIO()
-            figure.savefig(buffer, format=kind, dpi=200, metadata=metadata[kind])
+            figure.savefig(buffer, format=kind, dpi=200, metadata=about[kind])
             files.append(buffer.getvalue())
     return files

@@ -41,14 +41,14 @@ def render(
     from demix.papers.scenes.folder import render_folder
     from demix.papers.scenes.order import Order
     from demix.papers.scenes.registry import write_preview
-    from demix.report.static import FIGURE_MARK
+    from demix.report.static import FIGURE_MARKS
 
     order = Order(scene, n=n, size=size, seed=seed, pairs=pairs, engine=engine)
     if out is None and preview is None:
         raise DemixError("Nothing to render to: give --out DIR, --preview FILE.png, or both.")
     order.check()
     if preview is not None:
-        start = FIGURE_MARK
+        start = FIGURE_MARKS["figure.png"]
         with claim_file(preview, "--preview", suffix=".png", start=start, overwrite=overwrite):
             print_lines(f"Wrote {write_preview(order.scene, preview)}")
     if out is None:
