@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from demix._support.errors import DemixError, reason
-from demix._support.files import claiming, is_temporary, kind_of, open_regular
+from demix._support.files import check_free, claiming, is_temporary, kind_of, open_regular
 
 # The largest marker that is read; a stranger's file may have any size.
 _MOST = 2**24
@@ -60,7 +60,8 @@ def claim_folder(
 @contextmanager
 def tidied(folder: Path) -> Iterator[None]:
     """Remove a folder and its parents at the end if they are new and empty."""
-    new = [place for place in (folder, *folder.parents) if not place.exists()]
+    places = (folder, *folder.parents)
+    new = [place for place in places if not os.path.exists(os.path.realpath(place))]
     try:
         yield
     finally:
@@ -89,26 +90,22 @@ def claim_file(
             f"{option} must name a new {suffix} file in an existing folder, but got {file}."
         )
     with claiming(file):
-        there = os.path.lexists(file)
-        if there and (kind := kind_of(file.lstat().st_mode)) is not None:
-            raise DemixError(
-                f"{option} must name a file, but {file} is {kind}; choose another name."
-            )
         if any(_lies_in(file, place) for place in inputs):
             raise DemixError(
                 f"The output must not replace what is read, but {option} is {file}; choose another "
                 "name."
             )
-        if there and not overwrite:
+        refuse_other(file, start)
+        if file.exists() and not overwrite:
             raise DemixError(
                 f"{file} is there already; add --overwrite to replace it, or choose another name."
             )
-        refuse_other(file, start)
         yield
 
 
 def refuse_other(file: Path, start: bytes) -> None:
-    """Raise if a file exists that does not begin like ``start``, as what demix writes does."""
+    """Raise if there is anything but a file that begins like ``start``, as those of demix do."""
+    check_free(file)
     if not file.is_file():
         return
     with open_regular(file) as old:
