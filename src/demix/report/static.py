@@ -17,8 +17,6 @@ from demix.report.style import colour
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MAKER = "demix"
-"""What figures name as the program that made them."""
 FIGURE_MARKS = {
     "figure.svg": rb"<\?xml .*<dc:creator>\n     <cc:Agent>\n      <dc:title>demix</dc:title>\n",
     # The chunk after the first one, with its length.
@@ -71,6 +69,9 @@ def write_figure(draw: Callable[[], Figure], folder: str | Path) -> tuple[Path, 
 def _matplotlib() -> Any:
     """Import matplotlib from its own folder: it would read a matplotlibrc in the current one."""
     if "matplotlib" not in sys.modules:
+        named = os.environ.get("MATPLOTLIBRC", "")
+        if not any(map(os.path.isfile, (named, os.path.join(named, "matplotlibrc")))):
+            os.environ.pop("MATPLOTLIBRC", None)  # on a pipe it would wait for ever
         here = os.getcwd()
         os.chdir(Path(__file__).parent)
         try:
@@ -87,7 +88,8 @@ def _matplotlib() -> Any:
 
 def _files(draw: Callable[[], Figure], *kinds: str) -> list[bytes]:
     matplotlib = _matplotlib()
-    about: dict[str, Any] = {"svg": {"Date": None, "Creator": MAKER}, "png": {"Software": MAKER}}
+    about: dict[str, Any] = {"svg": {"Date": None, "Creator": "demix"}}
+    about["png"] = {"Software": "demix"}
     files = []
     # The reader's own settings would change the bytes.
     with matplotlib.rc_context():
