@@ -68,7 +68,7 @@ def bench(
     about a quarter of an hour on two cores, which should have nothing else to do.
     """
     chosen = SECTIONS if sections is None else sections.split(",")
-    mark = b'"command": "python -m benchmarks"'
+    mark = rb'{.*"provenance": {\n  "command": "python -m benchmarks"'
     claim = partial(claim_file, suffix=".json", start=mark, overwrite=overwrite)
     if json_file is not None:
         with claim(json_file, "--json"):

@@ -114,8 +114,8 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0, help="of all faults that are tried")
     options = parser.parse_args()
     with claiming(options.out):
-        refuse_other(options.out / "faults.json", b'"fault":')
-        refuse_other(options.out / "table.md", f"# {TITLE}".encode())
+        refuse_other(options.out / "faults.json", rb'{\n "series": \[\n  {\n   "fault": "')
+        refuse_other(options.out / "table.md", f"# {TITLE}\n\n".encode())
         bad = measure(options)
     sys.exit(f"{bad} things went wrong; see {options.out / 'faults.json'}" if bad else 0)
 

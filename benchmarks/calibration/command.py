@@ -48,7 +48,7 @@ def calibrate(
         raise DemixError(f"--jobs must be at least 1, but got {jobs}.")
     folder = claim_folder(out, _MARKER, command=_COMMAND)
     with lock_folder(folder):
-        refuse_other(folder / "table.md", b"95 % interval |")
+        refuse_other(folder / "table.md", rb"### [\w ]+\n\n\| process, where ")
         runs = _calibrated(folder / _MARKER, chosen, [known[name] for name in names], jobs)
         runs.sort(key=lambda run: (list(known).index(run["process"]), run["seed"]))
         _write(folder / _MARKER, runs)

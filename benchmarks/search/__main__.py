@@ -116,7 +116,7 @@ def write_table(folder: Path) -> None:
     records = store.read(folder)
     if not any(record["variant"] == BASELINE for record in records):
         raise DemixError(f"{folder} has no run of the baseline, which all others are compared to.")
-    refuse_other(folder / "table.md", TITLE.encode())
+    refuse_other(folder / "table.md", f"{TITLE}\n\n".encode())
     write_atomic(folder / "table.md", table(records))
     print(f"{len(records)} runs in {folder / 'table.md'}")
 

@@ -1,6 +1,11 @@
 """The command ``demix``, also as ``python -m demix``: it knows which rooms add commands."""
 
 import sys
+
+# As `python -m` the current folder comes first, where anybody's modules may lie, or demix itself.
+if __name__ == "__main__" and not sys.flags.safe_path and sys.path[0] + "/demix" not in __file__:
+    del sys.path[0]
+
 from importlib import import_module
 
 from demix.cli import run

@@ -23,7 +23,7 @@ from demix._support.files import (
     remove_stale,
     write_atomic,
 )
-from demix._support.outputs import claim_folder
+from demix._support.outputs import claim_file, claim_folder
 
 # No process has a number like this.
 NOBODY = 2**22 + 1
@@ -142,6 +142,19 @@ def test_what_the_dead_left_is_removed_and_what_others_write_is_not(tmp_path):
     remove_stale(tmp_path)
     assert not dead.exists()
     assert all(file.exists() for file in kept)
+
+
+def test_a_file_whose_writer_was_killed_between_two_names_is_replaced(tmp_path):
+    file = write_atomic(tmp_path / "z.npy", b"old")
+    second = torn(tmp_path, os.getpid())
+    second.unlink()
+    os.link(file, second)
+    with pytest.raises(DemixError, match="a file with a second name"):
+        write_atomic(file, b"new")  # its writer still runs
+    second.rename(torn(tmp_path, NOBODY))
+    with claim_file(file, "--out", suffix=".npy", start=b"old", overwrite=True):
+        write_atomic(file, b"new")
+    assert [place.read_bytes() for place in tmp_path.iterdir()] == [b"new"]
 
 
 def test_a_folder_with_nothing_but_half_of_a_file_can_be_claimed(tmp_path):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from command import MAIN
 from demix import load_model
 
 
@@ -94,6 +95,40 @@ def test_what_was_agreed_on_before_survives_a_refusal(demix, agreed):
     before = {file: file.read_bytes() for file in agreed.iterdir() if file.is_file()}
     demix.refusal("consensus", agreed.parent / "x.npy", "--seeds", 1, "--out", agreed)
     assert {file: file.read_bytes() for file in agreed.iterdir() if file.is_file()} == before
+
+
+STOPPED = """
+import pathlib
+import demix.diagnostics.consensus as module
+
+def stopped(*given, checkpoint, **more):
+    if {checkpoint}:
+        pathlib.Path(checkpoint, "seed-0.safetensors").write_bytes(b"begun")
+    raise KeyboardInterrupt
+
+module.consensus = stopped
+"""
+
+
+@pytest.mark.parametrize("checkpoint", [False, True], ids=["at once", "after a checkpoint"])
+def test_what_was_agreed_on_before_stays_protected_after_ctrl_c(demix, agreed, checkpoint):
+    before = (agreed / "consensus.json").read_bytes()
+    fit = ["consensus", agreed.parent / "x.npy", "--n-latents", 2, "--seeds", 2, "--out", agreed]
+    code = STOPPED.format(checkpoint=checkpoint) + MAIN
+    done = demix.run_python(code, *fit, "--overwrite")
+    assert done.returncode == 130
+    assert ("the same command continues" in done.stderr) == checkpoint
+    (agreed / "seed-0.safetensors").unlink(missing_ok=checkpoint is False)
+    assert (agreed / "consensus.json").read_bytes() == before
+    assert "add --overwrite to replace it" in demix.refusal(*fit, "--seed", 0)
+
+
+def test_runs_of_other_seeds_are_not_taken_for_those_of_a_new_consensus(demix, agreed):
+    before = {file: file.read_bytes() for file in agreed.rglob("*") if file.is_file()}
+    fit = ["consensus", agreed.parent / "x.npy", "--n-latents", 2, "--seeds", 2, "--out", agreed]
+    told = demix.refusal(*fit, "--seed", 1, "--overwrite")
+    assert "seed-0 is of other seeds; remove it" in told
+    assert {file: file.read_bytes() for file in agreed.rglob("*") if file.is_file()} == before
 
 
 def test_a_folder_of_a_fit_is_left_alone(demix, walk, tmp_path):

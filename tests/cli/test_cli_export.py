@@ -58,4 +58,4 @@ def test_a_place_that_is_none_is_refused(demix, model, tmp_path):
     assert not (tmp_path / "nowhere").exists()
     (tmp_path / "folder.onnx").mkdir()
     told = demix.refusal("export", model, "--onnx", tmp_path / "folder.onnx")
-    assert "folder.onnx is a folder; choose another name" in told
+    assert "folder.onnx to be free for a file of demix, but it is a folder" in told

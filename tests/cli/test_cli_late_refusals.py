@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer import Exit
 
 from command import BRIEF, MAIN
 from demix import DemixError, Encoder, Sphere, save_encoder
-from demix._support.files import write_atomic
-from demix.cli import models
+from demix._support.files import new_array, write_atomic
+from demix.cli import claims, models
 from demix.cli.claims import claimed
 from demix.cli.export import export
 from demix.cli.report import report
@@ -99,7 +100,8 @@ def test_a_description_of_the_user_is_seen_before_training(content, demix, x, mo
 def test_a_result_that_was_changed_stays_unfinished(change, tmp_path):
     out, marker = tmp_path / "out", "consensus.json"
     save_encoder(Encoder(3, Sphere(2)), out / "seed-0")
-    np.save(out / "latents.npy", np.zeros((4, 2), dtype=np.float32))
+    with new_array(out / "latents.npy", (4, 2)):
+        pass
     result = {"stability": [1.0], "provenance": {"command": "demix consensus x"}}
     (out / marker).write_text(json.dumps(result))
 
@@ -117,6 +119,43 @@ def test_a_result_that_was_changed_stays_unfinished(change, tmp_path):
     with pytest.raises(DemixError, match="refused late"):
         refused(change)
     assert json.loads((out / marker).read_text()) == result | {"unfinished": True}
+
+
+@pytest.mark.parametrize("left", [False, True], ids=["nothing", "a checkpoint"])
+def test_an_interrupted_command_that_changed_nothing_leaves_a_result_finished(
+    left, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(claims, "ignore_interrupts", lambda: None)
+    result = json.dumps({"provenance": {"command": "demix fit x"}})
+    (tmp_path / "fit.json").write_text(result)
+
+    def interrupted() -> None:
+        with claimed("fit", tmp_path, "fit.json", [], overwrite=True, leftovers=["c"]) as claim:
+            if left:
+                write_atomic(tmp_path / "c", b"of this process")
+            claim.begin()
+            raise KeyboardInterrupt
+
+    with pytest.raises(Exit):
+        interrupted()
+    assert (tmp_path / "fit.json").read_text() == result
+    assert (tmp_path / "c").exists() == left
+
+
+@pytest.mark.parametrize("name", ["report.html", "model.safetensors", "figure.png", "scores.json"])
+@pytest.mark.parametrize("plant", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("marker")])
+def test_what_is_no_file_in_the_place_of_one_is_refused_at_the_claim(name, plant, tmp_path):
+    result = json.dumps({"provenance": {"command": "demix evaluate"}})
+    (tmp_path / "marker").write_text(result)
+    shutil.copy(tmp_path / "marker", tmp_path / "scores.json")
+    (tmp_path / name).unlink(missing_ok=True)
+    plant(tmp_path / name)
+    with (
+        pytest.raises(DemixError),
+        claimed("evaluate", tmp_path, "scores.json", [], overwrite=True),
+    ):
+        pytest.fail("it was let in")
+    assert (tmp_path / "marker").read_text() == result
 
 
 @pytest.mark.parametrize("name", ["checkpoint.previous.safetensors", "fit.json"])

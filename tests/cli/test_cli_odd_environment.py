@@ -135,6 +135,16 @@ def test_settings_of_matplotlib_in_the_current_folder_are_not_read(content, tmp_
     assert done.stdout == "matplotlib\n", done.stderr
 
 
+@pytest.mark.parametrize("place", [".", "matplotlibrc"], ids=["folder", "pipe"])
+def test_settings_of_matplotlib_that_are_a_pipe_are_not_read(place, tmp_path):
+    os.mkfifo(tmp_path / "matplotlibrc")
+    code = "import demix.report.static as static; print(static._matplotlib().__name__)"
+    environment = os.environ | {"MATPLOTLIBRC": str(tmp_path / place)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "matplotlib\n", done.stderr
+
+
 def test_settings_that_matplotlib_cannot_read_end_in_a_sentence(tmp_path):
     (tmp_path / "rc").write_bytes(b"\xff\xfe: \xff")
     code = "import demix.report.static as static; static._matplotlib()"

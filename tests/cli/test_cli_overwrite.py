@@ -96,7 +96,7 @@ def test_a_link_is_no_place_for_a_result(demix, place, model, tmp_path):
     told = demix.refusal(
         "transform", model, place / "x.npy", "--out", tmp_path / "z.npy", "--overwrite"
     )
-    assert "z.npy is a link; choose another name" in told
+    assert "z.npy to be free for a file of demix, but it is a link" in told
     assert victim.read_bytes() == b"\x93NUMPY precious"
 
 
@@ -106,6 +106,19 @@ def test_a_page_of_the_user_is_left_alone(demix, model, tmp_path):
     told = demix.refusal("report", model, "--out", tmp_path, "--overwrite")
     assert "holds something else (not what demix writes there)" in told
     assert (tmp_path / page).read_text() == "<html>thesis</html>"
+
+
+def test_a_folder_that_is_not_there_before_two_dots_is_not_made(demix, model, tmp_path):
+    (tmp_path / "ev").mkdir()
+    out = tmp_path / "nowhere" / ".." / "ev"
+    for page in (False, True):
+        if page:
+            shutil.copy(model / "report.html", tmp_path / "ev")
+        told = demix.refusal("report", model, "--out", out, "--overwrite")
+        assert "--out must name a new .html file in an existing folder" in told
+        assert [file.name for file in tmp_path.iterdir()] == ["ev"]
+    demix.refusal("fit", model, "--out", tmp_path / "nowhere" / ".." / "ev")
+    assert [file.name for file in tmp_path.iterdir()] == ["ev"]
 
 
 @pytest.mark.parametrize("name", ["latents.npy", "model.safetensors", "report.html"])
@@ -134,8 +147,9 @@ def test_the_mark_of_an_array_counts_at_its_beginning_only(demix, place, model, 
         np.zeros((20, 2)),
         np.zeros(20, dtype=np.float32),
         np.zeros((20, 2), dtype=np.float32, order="F"),
+        np.zeros((20, 2), dtype=np.float32),
     ],
-    ids=["text", "whole", "float64", "vector", "columns first"],
+    ids=["text", "whole", "float64", "vector", "columns first", "float32"],
 )
 def test_an_array_that_demix_cannot_have_written_stays(array, demix, place, model, tmp_path):
     out = Path(shutil.copytree(model, tmp_path / "out"))
@@ -160,7 +174,7 @@ def test_latents_replace_no_file_that_came_while_rows_were_read(
         return read(*given, **more)
 
     monkeypatch.setattr(models, "read_like", slowly)
-    with pytest.raises(DemixError, match="is there already"):
+    with pytest.raises(DemixError, match="holds something else"):
         transform(model, place / "x.npy", out=out)
     assert np.load(out).shape == (4, 2)
 

@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from demix._support.errors import DemixError, reason
-from demix._support.files import claiming, is_temporary, kind_of, open_regular
+from demix._support.files import check_free, claiming, is_temporary, kind_of, open_regular
 
 # The largest marker that is read; a stranger's file may have any size.
 _MOST = 2**24
-ARRAY = b"\x93NUMPY"
-"""How an .npy file begins; one of demix goes on as that of a matrix of float32."""
-PAGE = b'<meta name="generator" content="demix">'
-"""What is among the first bytes of every page."""
-_MATRIX = re.compile(
-    ARRAY + rb"\x01\x00..{'descr': '<f4', 'fortran_order': False, 'shape': \(\d+, \d+\), } *\n",
-    re.DOTALL,
-)
+# Of other files as much is read as the header of the largest model has.
+_HEAD = 2**18
+# Patterns of how files of demix begin, which no file of others does by accident. The length in the
+# header of an array is that of new_array only.
+ARRAY = rb"\x93NUMPY\x01\0\xb6\0{'descr': '<f4', 'fortran_order': False, 'shape': \(\d+, \d+\), }"
+PAGE = rb'<!DOCTYPE html>.{48}<meta name="generator" content="demix">\n'
 
 
 def claim_folder(
@@ -62,7 +60,8 @@ def claim_folder(
 @contextmanager
 def tidied(folder: Path) -> Iterator[None]:
     """Remove a folder and its parents at the end if they are new and empty."""
-    new = [place for place in (folder, *folder.parents) if not place.exists()]
+    places = (folder, *folder.parents)
+    new = [place for place in places if not os.path.exists(os.path.realpath(place))]
     try:
         yield
     finally:
@@ -84,38 +83,33 @@ def claim_file(
     """Claim a file, which users call ``option``; raise if it must not be written.
 
     Its name must end in ``suffix``, in a folder that exists. ``inputs`` are never replaced; with
-    ``overwrite`` an earlier result is, which has ``start`` among its first bytes.
+    ``overwrite`` an earlier result is, which begins like the pattern ``start``.
     """
     if file.suffix.lower() != suffix or not file.parent.is_dir():
         raise DemixError(
             f"{option} must name a new {suffix} file in an existing folder, but got {file}."
         )
     with claiming(file):
-        there = os.path.lexists(file)
-        if there and (kind := kind_of(file.lstat().st_mode)) is not None:
-            raise DemixError(
-                f"{option} must name a file, but {file} is {kind}; choose another name."
-            )
         if any(_lies_in(file, place) for place in inputs):
             raise DemixError(
                 f"The output must not replace what is read, but {option} is {file}; choose another "
                 "name."
             )
-        if there and not overwrite:
+        refuse_other(file, start)
+        if file.exists() and not overwrite:
             raise DemixError(
                 f"{file} is there already; add --overwrite to replace it, or choose another name."
             )
-        refuse_other(file, start)
         yield
 
 
 def refuse_other(file: Path, start: bytes) -> None:
-    """Raise if a file exists without ``start``, which demix writes, among its first bytes."""
+    """Raise if there is anything but a file that begins like ``start``, as those of demix do."""
+    check_free(file)
     if not file.is_file():
         return
     with open_regular(file) as old:
-        found = old.read(4096)
-        if not _MATRIX.match(found) if start == ARRAY else start not in found:
+        if not re.match(start, old.read(_HEAD), re.DOTALL):
             raise DemixError(
                 f"{file} holds something else (not what demix writes there); choose another name."
             )

@@ -29,17 +29,16 @@ from demix._support.provenance import provenance
 from demix.cli import ignore_interrupts
 from demix.cli.console import console
 from demix.encoders.files import refuse_other_model
-from demix.report.static import FIGURE_MARK
+from demix.report.static import FIGURE_MARKS
 
 _UNFINISHED = "unfinished"
-# Files that several commands write, and what is among their first bytes.
+# Files that several commands write, and patterns of how they begin.
 _MARKS = {
     "latents.npy": ARRAY,
-    "model.safetensors": b'"dtype"',
+    "model.safetensors": rb'.{8}{.*"whitening\.mean":{"dtype":',
     "report.html": PAGE,
     "checkup.html": PAGE,
-    "figure.svg": FIGURE_MARK,
-    "figure.png": FIGURE_MARK,
+    **FIGURE_MARKS,
 }
 
 
@@ -97,7 +96,7 @@ def claimed(
         with lock_folder(folder), claiming(folder):
             before = _before(folder, marker, command, overwrite)
             for place in _places(folder):
-                for name, mark in _MARKS.items():
+                for name, mark in {marker: b"{", **_MARKS}.items():
                     refuse_other(place / name, mark)
                 refuse_other_model(place)
             new = [name for name in (marker, *leftovers) if not os.path.lexists(folder / name)]
@@ -109,9 +108,10 @@ def claimed(
                 yield claim
             except KeyboardInterrupt:
                 ignore_interrupts()
-                kept = bool(leftovers) or stamp != _stamp(folder, marker, *new)
-                if not kept:
-                    _restore(folder, marker, before, new)
+                changed = stamp != _stamp(folder, marker, *new)
+                kept = changed or any((folder / name).exists() for name in leftovers)
+                if not changed:
+                    _restore(folder, marker, before, [] if kept else new)
                 rest = "the same command continues" if kept else "nothing was written"
                 console(errors=True).print(f"Interrupted; {rest}.")
                 raise Exit(130) from None

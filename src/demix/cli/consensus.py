@@ -61,9 +61,11 @@ def consensus(
         leftovers=leftovers,
     ) as claim:
         folder, origin, marker = claim.folder, claim.origin, claim.marker
-        for run in range(first, first + seeds):
-            check_folder(folder / f"seed-{run}")
-        claim.begin()
+        runs = {folder / f"seed-{run}" for run in range(first, first + seeds)}
+        for place in runs:
+            check_folder(place)
+        if others := sorted({*folder.glob("seed-*/")} - runs):
+            raise DemixError(f"{others[0]} is of other seeds; remove it, or choose a new folder.")
         # The folder is claimed: latents of any shape that lie there are of an earlier run.
         with (
             new_array(folder / LATENTS, (len(rows), options.n_latents)) as latents,
@@ -81,10 +83,10 @@ def consensus(
                 callback=lambda run, *step: bars[run].step(*step),
                 checkpoint=folder,
             )
-        claim.begin()
-        facts = {"origin": origin, "rows": len(rows), "time_order": in_time}
-        for number, model in zip(agreed.seeds, agreed.models, strict=True):
-            model.save(folder / f"seed-{number}", about=facts)
+            claim.begin()
+            facts = {"origin": origin, "rows": len(rows), "time_order": in_time}
+            for number, model in zip(agreed.seeds, agreed.models, strict=True):
+                model.save(folder / f"seed-{number}", about=facts)
         agreed.report(folder / "report.html", rows, time_order=in_time, provenance=origin)
         found = {**agreed.to_dict(), "provenance": claim.provenance}
         claim.finish(found)

@@ -1,5 +1,6 @@
 """``demix report``: the page of a fit, compared with known factors if they are given."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,7 +37,8 @@ def report(
     page = folder / "report.html"
     options: dict[str, Any] = {"suffix": ".html", "start": PAGE, "inputs": inputs}
     options["overwrite"] = overwrite
-    with claim_file(page, "--out", **options) if folder.exists() else claiming(folder):
+    there = os.path.exists(os.path.realpath(folder))  # also behind a/.., though there is no a
+    with claim_file(page, "--out", **options) if there else claiming(folder):
         fitted = open_fit(model)
         count = len(latents_of(model, fitted))
         known = None if factors is None else read_data(factors, header=header)

@@ -30,8 +30,8 @@ OPSET = 17
 _IR_VERSION = 8
 _SCHEMA = 1
 
-MARK = b"\x12\x05demix"
-"""Bytes at the beginning of an export: its producer, the second entry of an ONNX file."""
+MARK = b"\x08\x08\x12\x05demix"
+"""How an export begins: the version of the format, and its producer."""
 
 
 def export_onnx(encoder: Encoder, path: str | Path) -> Path:

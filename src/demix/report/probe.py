@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from demix._support.errors import DemixError
 from demix._support.outputs import refuse_other
 from demix.report.blocks import Block, Facts, Page, Picture, Section, Table, Text, Verdict, prose
-from demix.report.static import FIGURE_MARK, figure_svg, write_figure
+from demix.report.static import FIGURE_MARKS, figure_svg, write_figure
 from demix.report.style import colour, interval, number, shown
 
 if TYPE_CHECKING:
@@ -140,8 +140,8 @@ def bars_svg(factors: Iterable[Factor], level: float) -> str:
 
 def write_bars(factors: Iterable[Factor], level: float, folder: Path) -> tuple[Path, Path]:
     """Write ``figure.svg`` and ``figure.png`` into a folder, which is made if missing."""
-    for name in ("figure.svg", "figure.png"):
-        refuse_other(folder / name, FIGURE_MARK)
+    for name, mark in FIGURE_MARKS.items():
+        refuse_other(folder / name, mark)
     return write_figure(lambda: _drawn(factors, level), folder)
 
 

@@ -17,8 +17,12 @@ from demix.report.style import styled
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FIGURE_MARK = b"demix"
-"""Among the first bytes of a figure that demix wrote."""
+FIGURE_MARKS = {
+    "figure.svg": rb"<\?xml .*<dc:creator>\n     <cc:Agent>\n      <dc:title>demix</dc:title>\n",
+    # The chunk after the first one, with its length.
+    "figure.png": rb"\x89PNG\r\n\x1a\n.{25}\0\0\0\x0etEXtSoftware\0demix",
+}
+"""Patterns of how figures of demix begin."""
 
 
 def figure_svg(draw: Callable[[], Figure]) -> str:
@@ -36,6 +40,9 @@ def write_figure(draw: Callable[[], Figure], folder: str | Path) -> tuple[Path, 
 def _matplotlib() -> Any:
     """Import matplotlib from its own folder: it would read a matplotlibrc in the current one."""
     if "matplotlib" not in sys.modules:
+        named = os.environ.get("MATPLOTLIBRC", "")
+        if not any(map(os.path.isfile, (named, os.path.join(named, "matplotlibrc")))):
+            os.environ.pop("MATPLOTLIBRC", None)  # on a pipe it would wait for ever
         here = os.getcwd()
         os.chdir(Path(__file__).parent)
         try:
@@ -52,8 +59,8 @@ def _matplotlib() -> Any:
 
 def _files(draw: Callable[[], Figure], *kinds: str) -> list[bytes]:
     matplotlib = _matplotlib()
-    mark = FIGURE_MARK.decode()
-    metadata: dict[str, Any] = {"svg": {"Date": None, "Creator": mark}, "png": {"Software": mark}}
+    about: dict[str, Any] = {"svg": {"Date": None, "Creator": "demix"}}
+    about["png"] = {"Software": "demix"}
     files = []
     # The reader's own settings would change the bytes.
     with matplotlib.rc_context():
@@ -62,6 +69,6 @@ def _files(draw: Callable[[], Figure], *kinds: str) -> list[bytes]:
         figure = draw()
         for kind in kinds:
             buffer = BytesIO()
-            figure.savefig(buffer, format=kind, dpi=200, metadata=metadata[kind])
+            figure.savefig(buffer, format=kind, dpi=200, metadata=about[kind])
             files.append(buffer.getvalue())
     return files

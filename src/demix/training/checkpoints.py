@@ -8,7 +8,7 @@ import secrets
 import struct
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from safetensors.torch import load, save
 from torch import Tensor, uint8
 
 from demix._support.errors import DemixError, demix_errors, warn
-from demix._support.files import check_name, check_own, is_new, open_regular, refused, write_atomic
+from demix._support.files import check_free, check_name, is_new, open_regular, refused, write_atomic
 from demix._support.memory import check_memory
 
 if TYPE_CHECKING:
@@ -91,8 +91,7 @@ class Checkpoints:
 
     def _refuse_others(self) -> None:
         for file in checkpoint_files(self.path) if self.path is not None else ():
-            with suppress(FileNotFoundError, NotADirectoryError):
-                check_own(file.lstat(), file)
+            check_free(file)
             if file.is_file() and not is_checkpoint(file):
                 raise DemixError(
                     f"Expected a checkpoint of demix in the place of {file}, but it is something "
@@ -117,7 +116,7 @@ def remove_checkpoint(path: str | Path) -> None:
 def is_checkpoint(path: Path) -> bool:
     """Whether this is a file, no link, that begins as a checkpoint; the rest may be damaged."""
     try:
-        check_own(path.lstat(), path)
+        check_free(path)
         with open_regular(path) as file:
             return file.read(8 + len(_MARK))[8:] == _MARK
     except (OSError, DemixError):
@@ -137,7 +136,7 @@ def _newest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         except DemixError:
             raise error from None
         for file in (last, before):
-            check_own(file.lstat(), file)
+            check_free(file)
         warn(
             f"{last} is damaged; training continues from the previous checkpoint, after "
             f"{found[1]['state']['step']} steps."

@@ -105,7 +105,14 @@ def test_another_checksum_is_not_taken(server, tmp_path):
     with pytest.raises(DemixError, match="it has another checksum; remove it"):
         fetch_dataset("mpi3d_real", tmp_path, source=server.address, checksum=wrong)
     assert (tmp_path / NAME).read_bytes() == data  # perhaps somebody's only copy
-    for text in ("1234", "crc:12"):
+    for text in (
+        "1234",
+        "crc:12",
+        "sha256:abc",
+        "md5:" + 40 * "0",
+        "sha1:" + 32 * "0",
+        "sha256:" + 64 * "g",
+    ):
         with pytest.raises(DemixError, match="A checksum is sha256"):
             fetch_dataset("mpi3d_real", tmp_path, checksum=text)
 

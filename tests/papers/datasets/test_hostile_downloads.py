@@ -259,16 +259,20 @@ def test_no_trap_is_stepped_into(server, tmp_path, end, trap, begun):
         if trap == "link":
             victim.write_bytes(b"of somebody")
         planted.symlink_to(victim)
-    there = victim.exists()
-    if not end.endswith("tag") or (begun and end == ".tag"):
-        line = refusal(server, folder)
-        assert re.search("it is (a link|a pipe|a file with a second name); remove it", line)
-    else:  # what is not read is replaced
-        path = fetch_dataset("mpi3d_real", folder, source=server.address)
-        assert path.read_bytes() == DATA
-        assert [file.name for file in folder.iterdir()] == [NAME]
+    there, before = victim.exists(), sorted(folder.iterdir())
+    line = refusal(server, folder)
+    assert re.search("it is (a link|a pipe|a file with a second name); remove it", line)
+    assert sorted(folder.iterdir()) == before
     assert victim.exists() == there
     assert not there or victim.read_bytes() == b"of somebody"
+
+
+def test_what_is_refused_removes_no_tag(server, tmp_path):
+    (tmp_path / f"{NAME}.demix-part").symlink_to("nowhere")
+    notes = tmp_path / f"{NAME}.demix-part-new.tag"
+    notes.write_text("my notes")
+    assert "it is a link; remove it" in refusal(server, tmp_path)
+    assert notes.read_text() == "my notes"
 
 
 def test_a_folder_of_an_old_name_is_not_followed(server, tmp_path):
@@ -360,6 +364,12 @@ def test_what_nothing_is_known_of_is_not_taken_silently(server, tmp_path):
     server.files[NAME] = b"<html>login</html>"
     assert "is no zip archive and was removed" in refusal(server, tmp_path / "portal")
     assert not (tmp_path / "portal").exists()
+    with pytest.warns(DemixWarning, match=r"nothing but its length was checked; give one"):
+        fetch_dataset("mpi3d_real", tmp_path / "warned")
+    (tmp_path / "warned" / NAME).write_bytes(b"abc")
+    line = refusal(server, tmp_path / "warned")
+    assert "Expected a zip archive" in line
+    assert (tmp_path / "warned" / NAME).read_bytes() == b"abc"
 
 
 def test_a_line_that_breaks_off_soon_gets_on_and_says_so(server, tmp_path):

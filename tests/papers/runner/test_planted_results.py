@@ -12,12 +12,12 @@ import pytest
 
 from alarm import within
 from demix import DemixError
-from demix._support.outputs import PAGE
 from demix.papers.experiments import EXPERIMENTS, experiment_named
 from demix.papers.reizinger2024.photographs import about_features
 from demix.papers.runner.reproduce import reproduce, write_tables
 from demix.papers.runner.scales import scale_named
 from demix.papers.runner.store import Board, Store, remove_boards
+from demix.report.blocks import Page, write_page
 
 TABLE, SMOKE = experiment_named("clica-table1"), scale_named("smoke")
 RECORD = {"experiment": "clica-table1", "row": 1, "seed": 0, "scale": "smoke", "model": "identity"}
@@ -291,11 +291,20 @@ def test_values_that_no_job_writes_are_refused(out, change):
 @pytest.mark.parametrize("name", ["table.html", "table.md", "figure.svg", "figure.png"])
 def test_tables_and_figures_of_others_beside_copied_results_stay(out, name):
     if name.startswith("figure"):  # a page of demix beside it does not make it ours
-        (out / "table.html").write_bytes(PAGE)
+        write_page(Page("Table", "", []), out / "table.html")
     (out / name).write_bytes(b"\x89PNG <svg precious")
     with pytest.raises(DemixError, match=f"{name} holds something else"):
         reproduce(TABLE, out, rows=[1], scale=SMOKE)
     assert (out / name).read_bytes() == b"\x89PNG <svg precious"
+
+
+@pytest.mark.parametrize("start", ["My notes on\n\n", "#", "## Results\n\n"])
+def test_notes_that_name_the_table_stay(out, start):
+    notes = f"{start}# {TABLE.title} (smoke scale)\n\n| row |\n"
+    (out / "table.md").write_text(notes)
+    with pytest.raises(DemixError, match=r"table\.md holds something else"):
+        reproduce(TABLE, out, rows=[1], scale=SMOKE)
+    assert (out / "table.md").read_text() == notes
 
 
 def test_a_table_of_others_that_came_while_jobs_ran_stays(tmp_path):

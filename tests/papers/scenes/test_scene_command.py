@@ -116,6 +116,26 @@ def test_a_preview_has_a_row_for_each_latent(demix, tmp_path):
     assert (rows == 0).any(axis=(1, 2, 3)).all()
 
 
+def test_a_preview_may_lie_among_its_images(demix, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    command = ["render", "sprites", "--n", 2, "--preview", out / "p.png", "--out", out]
+    for more in ([], ["--overwrite"]):
+        done = demix.run(*command, *more)
+        assert done.returncode == 0, done.stderr
+    names = ["images.npy", "latents.npy", "meta.json", "p.png"]
+    assert sorted(file.name for file in out.iterdir()) == names
+
+
+def test_where_images_are_refused_there_is_no_preview(demix, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("precious")
+    command = ["render", "sprites", "--n", 2, "--preview", tmp_path / "p.png"]
+    assert "holds something else" in demix.refusal(*command, "--out", tmp_path / "out")
+    assert not (tmp_path / "p.png").exists()
+    assert "Replace an earlier --preview" in demix.run("render", "--help").stdout
+
+
 def test_a_preview_replaces_previews_only(demix, tmp_path):
     photo, sheet = tmp_path / "photo.png", tmp_path / "sheet.png"
     Image.new("RGB", (8, 8), "red").save(photo)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
+
+import demix
 
 # Named like modules that Python, multiprocessing and demix import.
 NAMES = ("struct", "multiprocessing", "numpy", "signal", "pickle")
@@ -50,6 +53,21 @@ def test_a_command_runs_none_of_them(folder, tmp_path, command):
     done = run(folder, script, *command.split(), "--out", tmp_path / "out")
     assert not (tmp_path / "sprung").exists()
     assert done.returncode == 0, done.stderr
+
+
+def test_python_runs_none_of_them_for_demix(folder, tmp_path):
+    for name in ("typer", "rich", "torch", "json"):
+        (folder / f"{name}.py").write_text(TRAP.format(place=str(tmp_path / "sprung")))
+    out = ["--out", tmp_path / "out"]
+    done = run(folder, sys.executable, "-m", "demix", "render", "sprites", "--n", 2, *out)
+    assert not (tmp_path / "sprung").exists()
+    assert done.returncode == 0, done.stderr
+
+
+def test_demix_runs_from_the_folder_in_which_it_lies(tmp_path):
+    shutil.copytree(Path(demix.__file__).parent, tmp_path / "demix")
+    done = run(tmp_path, sys.executable, "-m", "demix", "--version")
+    assert done.stdout.strip() == f"demix {demix.__version__}", done.stderr
 
 
 SCRIPT = """

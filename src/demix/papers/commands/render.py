@@ -1,14 +1,20 @@
 """``demix render``: images from known latents."""
 
+from __future__ import annotations
+
 import time
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from demix._support.errors import DemixError
 from demix.cli import ignore_interrupts
-from demix.cli.options import Overwrite, app
+from demix.cli.options import app
+
+if TYPE_CHECKING:
+    from demix.papers.scenes.order import Order
 
 
 @app.command(epilog="Example:  demix render 3dident --n 250000 --size 64 --out images")
@@ -27,7 +33,9 @@ def render(
     ] = None,
     engine: Annotated[str, typer.Option(help="embree, or blender, the slow reference.")] = "embree",
     jobs: Annotated[int | None, typer.Option(help="Processes; default: one for each core.")] = None,
-    overwrite: Overwrite = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an earlier --preview; never --out.")
+    ] = False,
 ) -> None:
     """Render images from known latents: 3DIdent and its relatives.
 
@@ -35,26 +43,35 @@ def render(
     the bytes depend on the seed alone.
     """
     from demix._support.outputs import claim_file
-    from demix.cli.claims import origin_of
-    from demix.cli.console import console, print_lines
-    from demix.cli.progress import training_bar
-    from demix.papers.scenes.folder import render_folder
+    from demix.cli.console import print_lines
     from demix.papers.scenes.order import Order
     from demix.papers.scenes.registry import write_preview
-    from demix.report.static import FIGURE_MARK
+    from demix.report.static import FIGURE_MARKS
 
     order = Order(scene, n=n, size=size, seed=seed, pairs=pairs, engine=engine)
     if out is None and preview is None:
         raise DemixError("Nothing to render to: give --out DIR, --preview FILE.png, or both.")
     order.check()
-    if preview is not None:
-        start = FIGURE_MARK
-        with claim_file(preview, "--preview", suffix=".png", start=start, overwrite=overwrite):
+    with ExitStack() as claims:
+        if preview is not None:
+            rules: dict[str, Any] = {"suffix": ".png", "start": FIGURE_MARKS["figure.png"]}
+            claims.enter_context(claim_file(preview, "--preview", overwrite=overwrite, **rules))
+        if out is not None:
+            _render(order, out, jobs)
+        # Last: the same command goes on after Ctrl-C, and one that is refused has written nothing.
+        if preview is not None:
             print_lines(f"Wrote {write_preview(order.scene, preview)}")
-    if out is None:
-        return
+
+
+def _render(order: Order, out: Path, jobs: int | None) -> None:
+    """Render a folder, and show how far it is."""
+    from demix.cli.claims import origin_of
+    from demix.cli.console import console, print_lines
+    from demix.cli.progress import training_bar
+    from demix.papers.scenes.folder import render_folder
+
     bar = training_bar(console(errors=True))
-    task = bar.add_task(scene, total=n, numbers="", start=False)
+    task = bar.add_task(order.scene, total=order.n, numbers="", start=False)
     begun: list[tuple[float, int]] = []
 
     def count(done: int) -> None:

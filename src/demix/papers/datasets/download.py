@@ -17,7 +17,7 @@ from demix.papers.datasets.factor_images import Progress
 from demix.papers.datasets.smallnorb import PARTS
 from demix.papers.datasets.transfer import BrokenAnswer, Part, Transfer, failure
 
-_CHECKSUM = re.compile(r"(sha256|sha1|md5):[0-9a-fA-F]+")
+_CHECKSUM = re.compile(r"sha256:[0-9a-f]{64}|sha1:[0-9a-f]{40}|md5:[0-9a-f]{32}", re.IGNORECASE)
 _ADDRESS = re.compile(r"https?://[^/]", re.IGNORECASE)
 
 
@@ -69,8 +69,8 @@ def fetch_dataset(
     files, target = OFFICIAL[name], Path(folder)
     if checksum is not None and (len(files) > 1 or not _CHECKSUM.fullmatch(checksum)):
         raise DemixError(
-            "A checksum is sha256:..., sha1:... or md5:... of the one file of a data set, but got "
-            f"{checksum!r} for the {len(files)} of {name}."
+            "A checksum is sha256:, sha1: or md5: with 64, 40 or 32 digits, of the one file of a "
+            f"data set, but got {shortened(checksum)!r} for the {len(files)} of {name}."
         )
     if source is not None and not _ADDRESS.match(source):
         raise DemixError(
@@ -124,9 +124,13 @@ def _fetch(
         fate = "was removed" if total is not None else "is kept, as its full length is not known"
         wrong = f"has another checksum than {checksum}" if checksum else "is no zip archive"
         raise DemixError(f"What came from {url} {wrong} and {fate}; try again or {by_hand}.")
+    _tell_unchecked(target, checksum)
+
+
+def _tell_unchecked(path: Path, checksum: str | None) -> None:
     if checksum is None:
         warn(
-            f"No checksum of {target} is known, so that nothing but its length was checked; give "
+            f"No checksum of {path} is known, so that nothing but its length was checked; give "
             "one with checksum='sha256:...' (--checksum) if you have it."
         )
 
@@ -141,15 +145,17 @@ def _check(path: Path, size: int | None, checksum: str | None) -> None:
                     f"Expected {size} bytes in {path}, but found {found}; remove it and fetch it "
                     "again."
                 )
-            if checksum is not None and not _matches(file, checksum):
+            if not _matches(file, checksum):
+                wrong = "it has another checksum" if checksum else "it is none"
                 raise DemixError(
-                    f"Expected {checksum} of {path}, but it has another checksum; remove it and "
+                    f"Expected {checksum or 'a zip archive'} of {path}, but {wrong}; remove it and "
                     "fetch it again."
                 )
     except OSError as error:
         raise DemixError(
             f"Cannot read {path}: {reason(error)}; remove it or choose another folder."
         ) from error
+    _tell_unchecked(path, checksum)
 
 
 def _matches(file: Any, checksum: str | None) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from demix._support.errors import reason, shortened, warn
-from demix._support.files import open_own, write_atomic
+from demix._support.files import check_free, open_own, write_atomic
 from demix.papers.datasets.factor_images import Progress
 
 # Seconds until a connection is there, and until its next byte is: a silent server is left soon. One
@@ -81,6 +81,8 @@ class Part:
     def settle(self) -> None:
         """Keep the longer one of a part and of what came beside it, unless it is empty."""
         new = self.beside
+        for file in (self.path, self._tag, new.path, new._tag):
+            check_free(file)  # all of them, before any is removed
         if os.path.lexists(new.path) and new.size >= self.size:
             # In this order, a kill never leaves a part with the tag of another one.
             self.path.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import closing
@@ -25,7 +26,7 @@ from demix.papers.runner.scales import Scale
 from demix.papers.runner.store import FILE, Board, Store, data_of, remove_boards
 from demix.papers.workers.executors import SerialExecutor, completed
 from demix.report.blocks import write_page
-from demix.report.static import FIGURE_MARK
+from demix.report.static import FIGURE_MARKS
 
 # What the smallest job takes besides the weights: scores, and libraries that it is first to use.
 _LIBRARIES = 150 << 20
@@ -239,9 +240,10 @@ def write_tables(experiment: Experiment, records: Records, folder: Path) -> None
     Files of others in their places, which may have come while jobs ran, are refused.
     """
     refuse_other(folder / "table.html", PAGE)
-    refuse_other(folder / "table.md", f"# {experiment.title}".encode())
-    for name in _TABLES[2:]:
-        refuse_other(folder / name, FIGURE_MARK)
+    title = re.escape(experiment.title)
+    refuse_other(folder / "table.md", rf"# {title} \([^\n]+ scale\)\n\n\| ".encode())
+    for name, mark in FIGURE_MARKS.items():
+        refuse_other(folder / name, mark)
     try:
         if records:
             _write(experiment, records, folder)

@@ -14,7 +14,6 @@ from demix.papers.scenes.base import Scene
 from demix.papers.scenes.shapes import Shapes
 from demix.papers.scenes.sprites import Sprites
 from demix.papers.scenes.three_d_ident import CausalThreeDIdent, ThreeDIdent
-from demix.report.static import FIGURE_MARK
 
 SCENES: dict[str, Scene] = {
     scene.name: scene for scene in (ThreeDIdent(), CausalThreeDIdent(), Shapes(), Sprites())
@@ -129,6 +128,6 @@ def write_preview(scene: str | Scene, file: str | Path, size: int = 96) -> Path:
             image = Image.fromarray(chosen.image(z[row, column], size))
             sheet.paste(image, (_LABEL + column * step, top))
     raw, mark = io.BytesIO(), PngImagePlugin.PngInfo()
-    mark.add_text("Software", FIGURE_MARK.decode())
+    mark.add_text("Software", "demix")
     sheet.save(raw, format="PNG", pnginfo=mark)
     return write_atomic(file, raw.getvalue())
