@@ -134,7 +134,7 @@ def test_factors_without_rows_are_refused(demix, tmp_path):
     empty = {"p": pyarrow.array([], pyarrow.string()), "q": pyarrow.array([], pyarrow.float64())}
     parquet.write_table(pyarrow.table(empty), tmp_path / "et.parquet")
     table(tmp_path / "x.csv", ["ok"] * 60)
-    assert "has none" in demix.refusal("probe", tmp_path / "x.csv", tmp_path / "et.parquet")
+    assert "at least one row" in demix.refusal("probe", tmp_path / "x.csv", tmp_path / "et.parquet")
 
 
 @pytest.mark.parametrize(
