@@ -79,6 +79,20 @@ def test_factors_that_too_few_rows_tell_of_are_marked():
     assert told["rows"] == {"train": 60, "validation": 24, "test": 36}
 
 
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        (20240101.0 + np.arange(4), ["20240101", "20240102", "20240103", "20240104"]),
+        (20240101 + np.arange(4), ["20240101", "20240102", "20240103", "20240104"]),
+        (np.array([0.5, 1.0, 2**40, 2**40 + 1]), ["0.5", "1", "1099511627776", "1099511627777"]),
+        (np.array(["1", "1.0", "2", "2.0"]), ["1", "1.0", "2", "2.0"]),
+    ],
+)
+def test_every_value_is_listed(levels, words):
+    found = probe(FEATURES, {"day": levels[np.arange(ROWS) % 4]}, kinds={"day": "categorical"})
+    assert found["day"].to_dict()["values"] == dict.fromkeys(words, ROWS // 4)
+
+
 def test_values_that_few_rows_have_are_fitted_but_not_scored():
     kinds = np.where(FEATURES[:, 0] > 0, "a", "b")
     kinds[:3] = "c"
