@@ -140,6 +140,16 @@ def test_text_is_numbered_and_kept(tmp_path):
     assert "one column 'z' in" in refusal(read_labels, tmp_path / "t.csv", column="z")
 
 
+@pytest.mark.parametrize("mark", ["NA", "nan", "None", "N/A", "-", "<NA>"])
+def test_what_is_missing_is_no_class(mark, tmp_path):
+    (tmp_path / "a.csv").write_text(f"class\n0\n1\n{mark}\n0\n")
+    (tmp_path / "b.csv").write_text(f"animal\ncat\n{mark}\ndog\n")
+    np.save(tmp_path / "c.npy", np.array(["cat", "dog", mark]))
+    for name, row in (("a.csv", 2), ("b.csv", 1), ("c.npy", 2)):
+        told = refusal(read_labels, tmp_path / name)
+        assert f"row {row} (counted from 0) is missing ({mark!r}); leave" in told or "'nan'" in told
+
+
 @pytest.mark.parametrize("cells", ["1\n01\n2\n", "label\n-0\n0\n", "1\n+1\n"])
 def test_labels_that_would_become_one_number_are_refused(cells, tmp_path):
     (tmp_path / "y.csv").write_text(cells)

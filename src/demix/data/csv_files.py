@@ -7,7 +7,7 @@ gigabyte of address space, and reads on over quotes that are not closed.
 import csv
 import itertools
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
@@ -27,7 +27,9 @@ Line = tuple[int, list[str]]
 _MOST_CELLS = 250_000
 _BEGINNING = _AT_ONCE = 2**16
 _LONGEST_LINE = 2**26
-_MISSING = ("?", "-", "--", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing")
+_MISSING = (
+    *("?", "-", "--", ".", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "missing"),
+)
 
 
 def read_csv(
@@ -110,6 +112,16 @@ def check_header(header: str) -> None:
     """Raise :class:`DemixError` unless ``header`` is ``"auto"``, ``"yes"`` or ``"no"``."""
     if header not in ("auto", "yes", "no"):
         raise DemixError(f"Expected header to be 'auto', 'yes' or 'no', but got {header!r}.")
+
+
+def refuse_missing(words: Iterable[str], what: str) -> None:
+    """Raise if text marks a value as missing, as R and pandas write it; it would be a class."""
+    for row, word in enumerate(words):
+        if word.strip().lower() in ("", *_MISSING):
+            raise DemixError(
+                f"Expected {what} for each row, but that of row {row} (counted from 0) is missing "
+                f"({word.strip()!r}); leave such rows out, or use another word if it is a class."
+            )
 
 
 def reads_as(number: Callable[[str], Any], cell: str) -> bool:

@@ -14,6 +14,7 @@ from torch import Tensor
 from demix._support.errors import DemixError, warn
 from demix._support.validation import as_numpy
 from demix.data.checks import check_data
+from demix.data.csv_files import refuse_missing
 from demix.data.data import Data
 from demix.estimators.base import Demixer
 from demix.estimators.sources import Augmentation, InstanceRows, LabelledRows
@@ -154,12 +155,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y")
         elif y.dtype.kind in "OU":
-            for row, label in enumerate(given):
-                if not isinstance(label, str) and str(label) in ("None", "nan", "<NA>", "NaT"):
-                    raise DemixError(
-                        f"Expected a label for each row, but that of row {row} is missing "
-                        f"({label}); leave such rows out."
-                    )
+            refuse_missing(map(str, given), "a label")
         check_classification_targets(y)
         check_consistent_length(range(len(data)), y)
         if reset:
