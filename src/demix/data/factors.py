@@ -10,6 +10,7 @@ import numpy as np
 from demix._support.errors import DemixError, shortened
 from demix._support.memory import check_memory
 from demix.data.csv_files import check_header, csv_lines, read_csv, reads_as
+from demix.data.data import Data
 from demix.data.npy_files import read_npy
 from demix.data.reading import read_data
 
@@ -73,6 +74,21 @@ def read_factors(path: str | Path, *, header: str = "auto") -> KnownFactors:
                 "has larger ones; begin names with a letter, and give quantities in a larger unit."
             )
     return found
+
+
+def check_order(rows: Data, known: KnownFactors, path: Path) -> None:
+    """Raise if rows and factors hold one column of different numbers, each in another order."""
+    own, others = rows.names or (), known.names or ()
+    for name in (name for name in others if name in own):
+        column, other = rows.rows[:][:, own.index(name)], known.values[:, others.index(name)]
+        if isinstance(other[0], str) or len(np.unique(other)) < len(rows):
+            continue
+        other = other.astype(column.dtype)
+        if np.array_equal(np.sort(column), np.sort(other)) and (column != other).any():
+            raise DemixError(
+                f"{rows.source} and {path} hold the same numbers in column {name!r}, but in "
+                f"another order; sort both by it, or join them with demix probe --join {name}."
+            )
 
 
 def _parquet_with_text(path: Path) -> KnownFactors:
