@@ -133,7 +133,13 @@ class Data:
         """Return all rows in memory: float32, or float64 where that is too coarse or not exact."""
         size = math.prod(self.shape) * max(4, self.rows.dtype.itemsize)
         check_memory(size, f"Reading all of {self.source}", "take fewer rows")
-        return narrowed(self.rows[:], exact=exact)
+        return narrowed(self.by_number().rows[:], exact=exact)
+
+    def by_number(self) -> Data:
+        """Return itself to what counts its rows, with a warning if their order is in doubt."""
+        if self.rows.doubt is not None:
+            warn(self.rows.doubt)
+        return self
 
     def digest(self) -> str:
         """Return the SHA-256 of shape, type and content, the same for an array and its file."""

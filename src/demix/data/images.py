@@ -87,7 +87,8 @@ class ImageRows(Rows):
             if first != other:
                 self.doubt = (
                     f"Images in {folder} are sorted by name, {first.name} before {other.name}, "
-                    "which may not be their order in time; write their numbers with leading zeros."
+                    "which may not be the order of time, pairs, labels or factors; write their "
+                    "numbers with leading zeros."
                 )
                 break
 

@@ -206,7 +206,7 @@ class ContrastiveDemixer(Demixer):
         given = as_data(positives)
         if given.names is not None:
             given = given.matching(self._names)
-        both = np.concatenate([data.rows[:], given.rows[:]])
+        both = np.concatenate([x.by_number().rows[:] for x in (data, given)])
         rows = torch.arange(len(data))
         return as_data(both), torch.stack([rows, rows + len(data)], dim=1)
 
