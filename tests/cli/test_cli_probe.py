@@ -53,6 +53,27 @@ def probed(demix, files):
     return out, done
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_same_ids_in_another_order_are_refused(demix, tmp_path, kind):
+    random = np.random.default_rng(0)
+    frame = pandas.DataFrame({"id": 101000000 + np.arange(ROWS), "a": random.normal(size=ROWS)})
+    true = frame.assign(size=frame["a"] + 0.1)[["id", "size"]]
+    x, y, z = (tmp_path / f"{name}.{kind}" for name in "xyz")
+    for path, table in ((x, frame), (y, true.sample(frac=1, random_state=0)), (z, true)):
+        table.to_csv(path, index=False) if kind == "csv" else table.to_parquet(path, index=False)
+    told = "hold the same numbers in column 'id', but in another order; sort both by it, or join"
+    assert told in demix.refusal("probe", x, y)
+    assert told in demix.refusal("evaluate", "--latents", x, "--factors", y)
+    frame[:-1].to_csv(tmp_path / "s.csv", index=False)
+    told = f"have {ROWS - 1} and {ROWS} rows"
+    assert told in demix.refusal("evaluate", "--latents", tmp_path / "s.csv", "--factors", y)
+    for given in ((x, z), (x, y, "--join", "id")):
+        done = demix.run_briefly("probe", *given, "--json")
+        assert done.returncode == 0, done.stderr
+        (*_, size) = json.loads(done.stdout)["factors"]
+        assert size["value"] > 0.99
+
+
 def test_numbers_figure_and_report_are_written(probed):
     out, _ = probed
     names = {"probe.json", "figure.svg", "figure.png", "report.html"}

@@ -23,6 +23,8 @@ DOUBTFUL = {
     "counted from 0": ("0,1,2,3\n5,3,7,9\n", "(0, 1, 2, ...)"),
     "whole above broken": ("10,30\n0.5,0.7\n", "(10, 30)"),
     "whole above a gap": ("10,30\n2,nan\n", "(10, 30)"),
+    "one column": ("0\n1.5\n-0.3\n", "(0)"),
+    "one year": ("1990\n1.5\n", "(1990)"),
 }
 
 
@@ -44,7 +46,9 @@ def test_a_first_line_that_may_be_a_header_is_told_of_once(tmp_path, read, text,
         "5,3\n6,2\n",  # whole numbers above whole ones, in no order
         "3,3\n0.5,0.7\n",  # alike
         "1.5,2.5\n1,2\n",
-        "1990\n1.5\n",  # one column
+        "0\n0.5\n1\n",  # time, for example
+        "0\n",
+        "5\n3\n",
         "0,1,2\n0.5,0.7,0.9\n",  # taken as a header
         "a,b\n1,2\n",
     ],
@@ -54,7 +58,18 @@ def test_other_first_lines_are_not_told_of(tmp_path, text):
 
 
 def test_pairs_of_neighbours_are_not_told_of(tmp_path):
-    assert read_pairs(written(tmp_path / "x.csv", "0,1\n1,2\n"), 9).tolist() == [[0, 1], [1, 2]]
+    for others in ("1,2", "0,2", "2,3"):
+        path = written(tmp_path / "x.csv", f"0,1\n{others}\n7,8\n")
+        assert read_pairs(path, 9).shape == (3, 2)
+    assert read_pairs(written(path, "1,4\n7,8\n"), 9).shape == (2, 2)
+
+
+@pytest.mark.parametrize("others", ["5,3", "0,7"])
+def test_pairs_below_numbers_of_columns_are_told_of(tmp_path, others):
+    path = written(tmp_path / "x.csv", f"0,1\n{others}\n")
+    with pytest.warns(DemixWarning, match=r"\(0, 1\) was read as numbers but may be a header"):
+        assert read_pairs(path, 9).shape == (2, 2)
+    assert read_pairs(written(path, f"a,b\n{others}\n"), 9).shape == (1, 2)
 
 
 def test_a_header_is_what_the_user_says(tmp_path):

@@ -106,4 +106,4 @@ def test_factors_in_parquet_files_may_be_text(tmp_path):
     frame[["shape"]].to_parquet(tmp_path / "text.parquet")
     assert read_factors(tmp_path / "text.parquet").values.tolist() == [["cube"], ["ball"]]
     frame[["size"]].to_parquet(tmp_path / "numbers.parquet")
-    assert read_factors(tmp_path / "numbers.parquet").values.dtype == np.float32
+    assert read_factors(tmp_path / "numbers.parquet").values.dtype == np.float64

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sentences import refusal
 
 from demix import read_data, read_factors
 from demix.data import csv_files
@@ -77,6 +78,40 @@ def test_the_memory_of_float64_is_asked_for(tmp_path, monkeypatch):
     monkeypatch.setattr(csv_files, "check_memory", lambda needed, *_: asked.append(needed))
     assert read_data(tmp_path / "x.csv").rows.dtype == np.float32
     np.testing.assert_allclose(asked, [2 * NOISE.nbytes], rtol=0.1)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npy", "npz", "mixed.csv", "mixed.parquet"])
+@pytest.mark.parametrize(
+    "codes",
+    [
+        [20231228, 20231229, 20240104, 20240105],  # days, which float32 merges in twos
+        [101000001, 101000002, 905000001, 905000002],
+        [0.1, 0.1 + 1e-12, 7.0, 8.0],
+        [-(2**53) + 1, -(2**53) + 2, 2**53 - 2, 2**53 - 1],
+    ],
+)
+def test_factors_are_never_merged(tmp_path, kind, codes):
+    path = tmp_path / f"f.{kind}"
+    frame = pd.DataFrame({"code": codes} | ({"word": list("abcd")} if "mixed" in kind else {}))
+    if kind == "npz":
+        np.savez(path, frame.to_numpy())
+    elif kind == "npy":
+        np.save(path, frame.to_numpy())
+    else:
+        frame.to_csv(path, index=False) if "csv" in kind else frame.to_parquet(path)
+    assert read_factors(path).values[:, 0].tolist() == codes
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npy", "mixed.csv"])
+@pytest.mark.parametrize("first", [2**53, -(2**53) - 1, 2**60])
+def test_factors_that_would_merge_in_float64_are_refused(tmp_path, kind, first):
+    path = tmp_path / f"f.{kind}"
+    frame = pd.DataFrame({"id": [first, first + 1]} | ({"word": ["a", "b"]} if "m" in kind else {}))
+    if kind == "npy":
+        np.save(path, frame.to_numpy())
+    else:
+        frame.to_csv(path, index=False) if "csv" in kind else frame.to_parquet(path)
+    assert "as whole numbers merge from there on" in refusal(read_factors, path)
 
 
 def test_text_beside_such_numbers_changes_nothing(tmp_path):

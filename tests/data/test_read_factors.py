@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sentences import written
 
@@ -55,6 +56,14 @@ def test_arrays_of_text(tmp_path):
 def test_what_is_neither(tmp_path, text, words):
     with pytest.raises(DemixError, match=words):
         read_factors(written(tmp_path / "factors.csv", text))
+
+
+def test_what_has_no_rows(tmp_path):
+    np.save(tmp_path / "f.npy", np.empty((0, 2), dtype="U3"))
+    pd.DataFrame({"a": [], "b": []}, dtype=float).to_parquet(tmp_path / "f.parquet")
+    for name in ("f.npy", "f.parquet"):
+        with pytest.raises(DemixError, match=r"at least one row and column, .* shape \(0, 2\)"):
+            read_factors(tmp_path / name)
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -48,6 +48,50 @@ def pixels(folder):
     return everything(read_data(folder))
 
 
+def chunk(kind: bytes, content: bytes) -> bytes:
+    """A part of a PNG file."""
+    check = struct.pack(">I", zlib.crc32(kind + content))
+    return struct.pack(">I", len(content)) + kind + content + check
+
+
+def deep_png(colour: int) -> bytes:
+    """4 x 4 pixels of 16 bits: grey, RGB, grey and RGB with alpha are colours 0, 2, 4 and 6."""
+    row = bytes(1 + 4 * 2 * {0: 1, 2: 3, 4: 2, 6: 4}[colour])
+    head = struct.pack(">IIBBBBB", 4, 4, 16, colour, 0, 0, 0)
+    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(4 * row)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
+
+
+def deep_tiff(planes: int) -> bytes:
+    """4 x 4 pixels of RGB of 16 bits, one channel after the other if there are 2 planes."""
+    strips, each = (1, 96) if planes == 1 else (3, 32)
+    beyond = 8 + 2 + 12 * 10 + 4  # where what fits into no entry begins
+    starts = [beyond + 30 + each * i for i in range(strips)]
+    entries = [(256, 3, [4]), (257, 3, [4]), (258, 3, [16] * 3), (259, 3, [1]), (262, 3, [2])]
+    entries += [(273, 4, starts), (277, 3, [3]), (278, 3, [4]), (279, 4, [each] * strips)]
+    head, tail = b"II*\0" + struct.pack("<IH", 8, 10), b""
+    for tag, kind, values in [*entries, (284, 3, [planes])]:
+        body = struct.pack(f"<{len(values)}{'H' if kind == 3 else 'I'}", *values)
+        if len(body) > 4:
+            tail, body = tail + body, struct.pack("<I", beyond + len(tail))
+        head += struct.pack("<HHI4s", tag, kind, len(values), body.ljust(4, b"\0"))
+    return head + bytes(4) + tail.ljust(30, b"\0") + bytes(96)
+
+
+DEEP = {f"{colour}.png": deep_png(colour) for colour in (0, 2, 4, 6)}
+DEEP |= {f"{planes}.tif": deep_tiff(planes) for planes in (1, 2)}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_images_of_16_bits_are_refused(tmp_path, name):
+    (tmp_path / name).write_bytes(DEEP[name])
+    with Image.open(tmp_path / name) as image:
+        assert image.size == (4, 4)
+        image.load()
+    told = refusal(read_data, tmp_path)
+    assert f"{tmp_path / name} cannot be decoded (it has more than 8 bits for each channel)" in told
+
+
 def told_of(folder) -> list[str]:
     """What is told of a folder with one image, by all that read images."""
     found = []
@@ -138,12 +182,6 @@ def test_an_orientation_behind_the_pixels_that_changes_the_size_is_told(tmp_path
     (tmp_path / "x.png").write_bytes(raw[:-12] + chunk(b"eXIf", note) + raw[-12:])
     assert read_data(tmp_path).shape == (1, 3, 6, 4)
     assert "4 x 6 pixels in RGB as x.png, but" in refusal(pixels, tmp_path)
-
-
-def chunk(kind: bytes, content: bytes) -> bytes:
-    """A part of a PNG file."""
-    check = struct.pack(">I", zlib.crc32(kind + content))
-    return struct.pack(">I", len(content)) + kind + content + check
 
 
 @pytest.mark.parametrize("side", [10_000, 20_000], ids=["Pillow would warn", "Pillow would fail"])

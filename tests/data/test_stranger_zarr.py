@@ -51,6 +51,27 @@ class Bomb:
         return os.mkdir, (str(self.left),)
 
 
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(
+    "attributes",
+    [{"scale_factor": 0.01, "add_offset": 273.15}, {"add_offset": 1}, {"missing_value": -999}]
+    + [{"_FillValue": x} for x in (-9999, 0, "AAAAAAAAAAA=")],
+)
+def test_packed_numbers_are_refused(tmp_path, version, attributes):
+    path = store(tmp_path / "x.zarr", zarr_format=version, attributes=attributes)
+    told = f"are packed (its attributes hold {next(iter(attributes))}); decode them"
+    for x in (path, zarr.open_array(path, mode="r")):
+        assert told in refusal(open_any, x)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("gap", [float("nan"), "NaN", "AAAAAAAA+H8=", None])
+def test_a_gap_that_is_nan_packs_nothing(tmp_path, version, gap):
+    attributes = {"_FillValue": gap, "units": "K", "_ARRAY_DIMENSIONS": ["t", "x"]}
+    path = store(tmp_path / "x.zarr", zarr_format=version, attributes=attributes)
+    np.testing.assert_array_equal(everything(read_data(path)), MATRIX)
+
+
 @pytest.mark.parametrize("place", ["compressor", "filters"])
 def test_a_pickle_in_a_chunk_is_never_opened(tmp_path, place):
     path, left = tmp_path / "x.zarr", tmp_path / "left"

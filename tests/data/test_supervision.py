@@ -109,7 +109,7 @@ def test_time_is_read_in_double_precision(tmp_path):
         assert read_time(tmp_path / name).tolist() == time.tolist()
     (tmp_path / "t.csv").write_text("0\n0.5\n1\n")
     assert read_time(tmp_path / "t.csv").tolist() == [0, 0.5, 1]
-    (tmp_path / "t.csv").write_text("0\n0.5\n0.2\n")
+    (tmp_path / "t.csv").write_text("0\n1\n0.2\n")
     assert "in the order of time" in refusal(read_time, tmp_path / "t.csv")
 
 
@@ -138,6 +138,16 @@ def test_text_is_numbered_and_kept(tmp_path):
     assert "'0.5'" in refusal(read_labels, tmp_path / "t.csv", column="x")
     assert "choose one of x, who, n" in refusal(read_labels, tmp_path / "t.csv")
     assert "one column 'z' in" in refusal(read_labels, tmp_path / "t.csv", column="z")
+
+
+@pytest.mark.parametrize("mark", ["NA", "nan", "None", "N/A", "-", "<NA>"])
+def test_what_is_missing_is_no_class(mark, tmp_path):
+    (tmp_path / "a.csv").write_text(f"class\n0\n1\n{mark}\n0\n")
+    (tmp_path / "b.csv").write_text(f"animal\ncat\n{mark}\ndog\n")
+    np.save(tmp_path / "c.npy", np.array(["cat", "dog", mark]))
+    for name, row in (("a.csv", 2), ("b.csv", 1), ("c.npy", 2)):
+        told = refusal(read_labels, tmp_path / name)
+        assert f"row {row} (counted from 0) is missing ({mark!r}); leave" in told or "'nan'" in told
 
 
 @pytest.mark.parametrize("cells", ["1\n01\n2\n", "label\n-0\n0\n", "1\n+1\n"])

@@ -16,6 +16,7 @@ from demix import (
     ContrastiveDemixer,
     DemixError,
     Encoder,
+    InstanceDemixer,
     Sphere,
     export_onnx,
     load_encoder,
@@ -69,6 +70,32 @@ def test_facts_of_wrong_types_end_in_a_sentence_or_change_nothing(fact, demix, h
     for command, done in zip(commands, demix.run_each(commands), strict=True):
         assert done.returncode in (0, 2), (fact, command, done.stderr[-600:])
         assert "Traceback" not in done.stderr, (fact, command, done.stderr[-600:])
+
+
+LONG = "x" * 10**6
+
+
+@pytest.mark.parametrize(
+    "wrong", [LONG, [LONG, LONG], {LONG: LONG}, 10**3000], ids=lambda x: type(x).__name__
+)
+def test_parameters_of_any_length_end_in_a_short_sentence(wrong, honest, tmp_path):
+    x = np.load(honest / "x.npy")
+    about = json.loads((honest / "model" / "model.json").read_text())["about"]
+    for name in ("lag", "encoder"):
+        change = {"parameters": about["parameters"] | {name: wrong}}
+        model = load_model(forged(honest, tmp_path / name, about=change))
+        with pytest.raises(DemixError) as told:
+            model.fit(x)
+        assert len(str(told.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "noise", [LONG, [LONG], 10**3000, float("inf"), 0], ids=lambda x: type(x).__name__
+)
+def test_noise_of_any_length_ends_in_a_short_sentence(noise):
+    with pytest.raises(DemixError, match="noise must be positive and finite") as told:
+        InstanceDemixer(1, noise=noise).fit(np.random.default_rng(0).normal(size=(50, 2)))
+    assert len(str(told.value)) < 500
 
 
 def test_compare_and_checkup_refuse_them_too(demix, honest, tmp_path):

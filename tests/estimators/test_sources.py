@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from demix import DemixError, read_data
+from demix import ContrastiveDemixer, DemixError, read_data
 from demix.data.data import as_data
 from demix.estimators.fitting import taken
 from demix.estimators.sources import (
@@ -279,9 +279,38 @@ def test_images_whose_names_do_not_sort_as_they_count_are_told(name, odd, tmp_pa
     for number in range(12):
         Image.new("L", (4, 4), 20 * number).save(tmp_path / name.format(number))
     images = read_data(tmp_path)
+    pairs, labels = torch.arange(12).reshape(6, 2), torch.arange(12) % 2
+    held = {"share": 0.4, "seed": 0}
+    demixer = ContrastiveDemixer(2)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         for rows in (images, images.only(torch.arange(11))):
             LagPairs(rows, 1, 1, share=0.2, seed=0)
+        GivenPairs(images, pairs, **held)
+        LabelledRows(images, labels, 2, **held)
+        images.array()  # as factors are compared with
+        demixer._targets(images, reset=True, y=None, positives=np.zeros((12, 1, 4, 4)))
+        for free in (AugmentedPairs(images, torch.sin, **held), InstanceRows(images, torch.sin)):
+            assert free.data is images
     words = f"Images in {tmp_path} are sorted by name, 10.png before 2.png, which may not be "
-    assert [str(warning.message).startswith(words) for warning in told] == 2 * odd * [True]
+    assert [str(warning.message).startswith(words) for warning in told] == 6 * odd * [True]
+
+
+@pytest.mark.parametrize("option", ["labels", "pairs", "factors"])
+def test_commands_tell_of_images_that_others_count(demix, tmp_path, option):
+    random = np.random.default_rng(0)
+    (tmp_path / "x").mkdir()
+    for number in range(80):
+        noise = random.integers(0, 256, size=(4, 4), dtype=np.uint8)
+        Image.fromarray(noise).save(tmp_path / "x" / f"{number}.png")
+    counted = {
+        "labels": np.arange(80) % 4,
+        "pairs": np.arange(80).reshape(40, 2),
+        "factors": random.normal(size=(80, 1)),
+    }[option]
+    np.save(tmp_path / "y.npy", counted)
+    fit = ("fit", tmp_path / "x", f"--{option}", tmp_path / "y.npy", "--out", tmp_path / "out")
+    probe = ("probe", tmp_path / "x", tmp_path / "y.npy")
+    done = demix.run_briefly(*(probe if option == "factors" else fit))
+    assert done.returncode == 0, done.stderr
+    assert "are sorted by name, 10.png before 2.png" in " ".join(done.stderr.split())

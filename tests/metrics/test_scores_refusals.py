@@ -30,6 +30,10 @@ BAD = {
     "nan": (with_entry(np.nan), "must be finite, but 2 of its 50 rows"),
     "inf": (with_entry(np.inf), "must be finite, but 2 of its 50 rows"),
     "minus inf": (torch.from_numpy(with_entry(-np.inf)), "must be finite, but 2 of its 50 rows"),
+    "ids that float64 merges": (
+        2**53 + np.arange(100).reshape(50, 2),
+        r"must lie below 9\.0072e\+15",
+    ),
     "number": (3.0, r"must be a matrix .*shape \(\)"),
     "rank 1": (GOOD[:, 0], r"must be a matrix .*shape \(50,\).*\[:, None\]"),
     "rank 3": (GOOD[:, :, None], r"must be a matrix .*shape \(50, 2, 1\)"),

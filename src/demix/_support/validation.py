@@ -75,6 +75,8 @@ def check_matrix(array: Any, name: str, *, keep_float32: bool = False) -> np.nda
     array = as_numpy(array, name)
     try:
         matrix = np.asarray(array)
+        # Whole numbers from 2^53 on would merge.
+        most = 1e100 if matrix.dtype.kind == "f" else 2.0**53
         if matrix.dtype.kind not in "biuf":
             raise TypeError(matrix.dtype)
         if not keep_float32 or matrix.dtype != np.float32:
@@ -86,8 +88,8 @@ def check_matrix(array: Any, name: str, *, keep_float32: bool = False) -> np.nda
             f"{name} must be a matrix (samples, dimensions), but has shape {matrix.shape}; "
             "reshape a single dimension with [:, None]."
         )
-    if float(np.abs(matrix[np.isfinite(matrix)]).max(initial=0.0)) > 1e100:
-        raise DemixError(f"{name} must lie within 1e100, but hold larger values; rescale them.")
+    if float(np.abs(matrix[np.isfinite(matrix)]).max(initial=0.0)) >= most:
+        raise DemixError(f"{name} must lie below {most:g}, but hold larger values; rescale them.")
     bad = int((~np.isfinite(matrix)).any(axis=1).sum())
     if bad:
         raise DemixError(

@@ -56,7 +56,7 @@ def evaluate(
     from demix.cli.claims import claimed_if, origin_of
     from demix.cli.console import console, print_json, print_lines, print_table
     from demix.cli.progress import counting_bar
-    from demix.data.factors import read_factors
+    from demix.data.factors import check_order, read_factors
     from demix.data.reading import input_digest, read_data
     from demix.metrics.factors import check_factors
     from demix.metrics.registry import all_scores
@@ -69,6 +69,7 @@ def evaluate(
     alike, read = options.read_blocks(blocks)
     data = read_data(latents, header=header)
     check_enough_rows(len(data), math.prod(data.shape[1:]))  # before they take memory
+    check_order(data, known, factors)
     # Blocks that are too long or too few are refused before anything is written.
     chosen = _columns(categorical, names)
     found, true, sampling = check_factors(data.array(), known.values, chosen, alike)

@@ -144,7 +144,7 @@ def _joined(
     by number.
     """
     from demix._support.errors import listed
-    from demix.data.factors import read_factors
+    from demix.data.factors import check_order, read_factors
     from demix.data.names import match_rows, read_names, table_names
     from demix.data.reading import read_data
     from demix.metrics.probes.factor import columns_of
@@ -168,6 +168,7 @@ def _joined(
                 f"{features} has {len(data)} rows, but {factors} has {len(table.values)}; join "
                 "them by a column of names with --join."
             )
+        check_order(data, table, factors)
         return data, columns_of(table), [], None
     if names is None and own is None:
         raise DemixError(

@@ -7,7 +7,7 @@ gigabyte of address space, and reads on over quotes that are not closed.
 import csv
 import itertools
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
@@ -27,7 +27,9 @@ Line = tuple[int, list[str]]
 _MOST_CELLS = 250_000
 _BEGINNING = _AT_ONCE = 2**16
 _LONGEST_LINE = 2**26
-_MISSING = ("?", "-", "--", ".", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing")
+_MISSING = (
+    *("?", "-", "--", ".", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "missing"),
+)
 
 
 def read_csv(
@@ -56,9 +58,9 @@ def read_csv(
             except ValueError:
                 place = next(i for i, cell in enumerate(found) if not reads_as(number, cell))
                 raise _no_number(path, line, found[place], chosen[place], names, whole) from None
-    if names is None and header == "auto" and not whole:
-        _warn_of_header(path, *(cells for _, cells in start))
     table = np.frombuffer(numbers, np.int64 if whole else np.float64).reshape(-1, len(chosen))
+    if names is None and header == "auto":
+        _warn_of_header(path, table[1:], *(cells for _, cells in start))
     return table, names and tuple(names[i] for i in chosen)
 
 
@@ -110,6 +112,16 @@ def check_header(header: str) -> None:
     """Raise :class:`DemixError` unless ``header`` is ``"auto"``, ``"yes"`` or ``"no"``."""
     if header not in ("auto", "yes", "no"):
         raise DemixError(f"Expected header to be 'auto', 'yes' or 'no', but got {header!r}.")
+
+
+def refuse_missing(words: Iterable[str], what: str) -> None:
+    """Raise if text marks a value as missing, as R and pandas write it; it would be a class."""
+    for row, word in enumerate(words):
+        if word.strip().lower() in ("", *_MISSING):
+            raise DemixError(
+                f"Expected {what} for each row, but that of row {row} (counted from 0) is missing "
+                f"({word.strip()!r}); leave such rows out, or use another word if it is a class."
+            )
 
 
 def reads_as(number: Callable[[str], Any], cell: str) -> bool:
@@ -224,17 +236,26 @@ def _all_whole(cells: Sequence[str]) -> bool:
     return all(reads_as(int, cell) for cell in cells)
 
 
-def _warn_of_header(path: Path, first: Sequence[str], second: Sequence[str] = ()) -> None:
+def _warn_of_header(
+    path: Path, others: np.ndarray, first: Sequence[str], second: Sequence[str] = ()
+) -> None:
     """Warn of a line of numbers that may be names, such as years: they go up, or stand out."""
-    if len(first) < 2 or not _all_whole(first):
+    if not _all_whole(first):
         return
-    steps = {int(right) - int(left) for left, right in itertools.pairwise(first)}
-    if len(set(map(int, first))) == len(first) and (steps == {1} or not _all_whole(second)):
+    names = list(map(int, first))
+    if others.dtype == np.int64:  # pairs of neighbours begin so, too
+        doubtful = names == [0, 1] and bool((others[:1] > 3).any())
+    elif len(names) == 1:
+        doubtful = others.size > 0 and bool((others != np.floor(others)).all())
+    else:
+        steps = {right - left for left, right in itertools.pairwise(names)}
+        doubtful = steps == {1} or not _all_whole(second)
+    if doubtful and len(set(names)) == len(names):
         shown = ", ".join(shortened(cell.strip()) for cell in first[:3])
         more = ", ..." if len(first) > 3 else ""
         warn(
             f"The first line of {path} ({shown}{more}) was read as numbers but may be a header; "
-            "say header='yes' or 'no' (--header on the command line)."
+            "remove it, or say header='yes' or 'no' (--header on the command line)."
         )
 
 

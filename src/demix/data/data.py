@@ -129,11 +129,17 @@ class Data:
         for start in range(0, len(self), size):
             yield start, self.rows[start : min(start + size, len(self))]
 
-    def array(self) -> np.ndarray:
-        """Return all rows in memory: float32, or float64 where float32 is too coarse."""
+    def array(self, *, exact: bool = False) -> np.ndarray:
+        """Return all rows in memory: float32, or float64 where that is too coarse or not exact."""
         size = math.prod(self.shape) * max(4, self.rows.dtype.itemsize)
         check_memory(size, f"Reading all of {self.source}", "take fewer rows")
-        return narrowed(self.rows[:])
+        return narrowed(self.by_number().rows[:], exact=exact)
+
+    def by_number(self) -> Data:
+        """Return itself to what counts its rows, with a warning if their order is in doubt."""
+        if self.rows.doubt is not None:
+            warn(self.rows.doubt)
+        return self
 
     def digest(self) -> str:
         """Return the SHA-256 of shape, type and content, the same for an array and its file."""
@@ -243,9 +249,9 @@ def _as_floats(array: np.ndarray, dtype: type[np.floating], *, copy: bool) -> np
         return array.astype(dtype, order="C", copy=copy)
 
 
-def narrowed(array: np.ndarray) -> np.ndarray:
+def narrowed(array: np.ndarray, *, exact: bool = False) -> np.ndarray:
     """Return numbers ``(N, ...)`` as float32, or as float64 if that is too coarse for a column."""
-    enough = np.can_cast(array.dtype, np.float32) or not _loses(array)
+    enough = np.can_cast(array.dtype, np.float32) or not (exact or _loses(array))
     return _as_floats(array, np.float32 if enough else np.float64, copy=False)
 
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from demix._support.errors import DemixError, shortened
 from demix._support.memory import check_memory
-from demix.data.csv_files import check_header, csv_lines, reads_as
+from demix.data.csv_files import check_header, csv_lines, read_csv, reads_as
+from demix.data.data import Data
 from demix.data.npy_files import read_npy
 from demix.data.reading import read_data
 
-_BEGIN = 1000
+_BEGIN, _MOST = 1000, 2**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,43 +53,66 @@ def read_factors(path: str | Path, *, header: str = "auto") -> KnownFactors:
     path = Path(path)
     check_header(header)
     suffix = path.suffix.lower() if os.path.isfile(path) else None
-    found = None
     if suffix == ".npy" and (text := read_npy(path)).dtype.kind == "U":
         found = KnownFactors(np.array(text))
-    if suffix in (".csv", ".tsv"):
+    elif suffix in (".csv", ".tsv"):
         found = _csv_with_text(path, header)
-    if suffix == ".parquet":
+    elif suffix == ".parquet":
         found = _parquet_with_text(path)
-    if found is None:
+    else:
         data = read_data(path, header=header)
-        found = KnownFactors(data.array(), data.names)
+        found = KnownFactors(data.array(exact=True), data.names)
+    if 0 in found.values.shape:
+        raise DemixError(
+            f"Expected at least one row and column, but {path} has shape {found.values.shape}."
+        )
+    for column in found.values.T if found.values.ndim == 2 else ():
+        size = np.abs(0.0 if isinstance(column[0], str) else column.astype(float))
+        if ((size >= _MOST) & (size < np.inf)).any():
+            raise DemixError(
+                f"Expected factors below 2^53, as whole numbers merge from there on, but {path} "
+                "has larger ones; begin names with a letter, and give quantities in a larger unit."
+            )
     return found
 
 
-def _parquet_with_text(path: Path) -> KnownFactors | None:
-    """Read a parquet file with columns of text; None if there are none."""
+def check_order(rows: Data, known: KnownFactors, path: Path) -> None:
+    """Raise if rows and factors hold one column of different numbers, each in another order."""
+    own, others = rows.names or (), known.names or ()
+    for name in (name for name in others if name in own):
+        column, other = rows.rows[:][:, own.index(name)], known.values[:, others.index(name)]
+        if isinstance(other[0], str) or len(np.unique(other)) < len(rows):
+            continue
+        other = other.astype(column.dtype)
+        if np.array_equal(np.sort(column), np.sort(other)) and (column != other).any():
+            raise DemixError(
+                f"{rows.source} and {path} hold the same numbers in column {name!r}, but in "
+                f"another order; sort both by it, or join them with demix probe --join {name}."
+            )
+
+
+def _parquet_with_text(path: Path) -> KnownFactors:
+    """Read a parquet file whose columns may be text."""
     from demix.data.parquet_files import parquet_cells, parquet_text, read_parquet
 
     is_text = parquet_text(path)
     if not any(is_text.values()):
-        return None
+        return KnownFactors(*read_parquet(path, None))
     numbers = [name for name, text in is_text.items() if not text]
     rows = dict(zip(numbers, read_parquet(path, numbers)[0].T, strict=True)) if numbers else {}
     columns = [parquet_cells(path, name) if text else rows[name] for name, text in is_text.items()]
-    if not len(columns[0]):
-        raise DemixError(f"Expected at least one row, but {path} has none.")
     return KnownFactors(np.array(columns, dtype=object).T, tuple(is_text))
 
 
-def _csv_with_text(path: Path, header: str) -> KnownFactors | None:
-    """Read a csv file with columns of text; None if there are none among the first lines."""
+def _csv_with_text(path: Path, header: str) -> KnownFactors:
+    """Read a csv file whose columns may be text, which shows among the first lines."""
     # Most files are numbers, which take less memory as such.
     text, letters, count = False, 0, 0
     for _, cells in itertools.islice(csv_lines(path), 1, _BEGIN):
         text = text or not all(reads_as(float, cell) for cell in cells)
         letters, count = letters + sum(map(len, cells)), count + len(cells)
     if not text:
-        return None
+        return KnownFactors(*read_csv(path, header=header))
     # A short cell takes about 250 bytes, as a string and in lists.
     needed = path.stat().st_size * (2 + 250 / (letters / count + 1))
     check_memory(needed, f"Reading text of {path}", "take fewer rows")
@@ -97,7 +121,7 @@ def _csv_with_text(path: Path, header: str) -> KnownFactors | None:
     is_number = [[reads_as(float, cell) for cell in column] for column in columns]
     numeric = [all(number[1:]) for number in is_number]
     if all(numeric):
-        return None
+        return KnownFactors(*read_csv(path, header=header))
     if header != "auto":
         named = header == "yes"
     elif any(numeric):

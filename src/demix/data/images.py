@@ -49,6 +49,10 @@ def _opened(source: Path | BytesIO) -> Iterator[Image.Image]:
                 # Some cameras put a second, smaller image behind the photograph (MPO).
                 if getattr(image, "is_animated", False) and image.format != "MPO":
                     raise ValueError("it has several pages")
+                # In colour, Pillow drops the lower half of 16 bits; tags are those of TIFF.
+                bits = getattr(image, "tag_v2", {}).get(ExifTags.Base.BitsPerSample, (8,))
+                if max(bits) > 8 or ";16B" in str(image.tile[:1]):
+                    raise ValueError("it has more than 8 bits for each channel")
                 yield image
         except UnidentifiedImageError as error:
             kind = looks_like(source) if isinstance(source, Path) else "something else"
@@ -83,7 +87,8 @@ class ImageRows(Rows):
             if first != other:
                 self.doubt = (
                     f"Images in {folder} are sorted by name, {first.name} before {other.name}, "
-                    "which may not be their order in time; write their numbers with leading zeros."
+                    "which may not be the order of time, pairs, labels or factors; write their "
+                    "numbers with leading zeros."
                 )
                 break
 

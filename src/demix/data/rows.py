@@ -32,7 +32,7 @@ class Rows(ABC):
     stamp: object = None
     """What :meth:`now` returned when the rows were opened."""
     doubt: str | None = None
-    """Why their order may not be that of time."""
+    """Why their order may not be the one in which a user counts them."""
 
     @abstractmethod
     def __getitem__(self, index: slice | np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from demix._support.errors import DemixError, demix_errors, shortened, warn
 from demix._support.validation import as_numpy
-from demix.data.csv_files import csv_cells, read_csv, reads_as
+from demix.data.csv_files import csv_cells, read_csv, reads_as, refuse_missing
 from demix.data.formats import known_suffix
 from demix.data.npy_files import read_whole
 
@@ -79,7 +79,7 @@ def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
             f"Expected one label for each row, (N,), but {path} has shape {array.shape}."
         )
     if array.dtype.kind == "U":
-        return _numbered(array)
+        return _numbered(array, path)
     if array.dtype.kind not in "biu":
         raise DemixError(
             f"Expected labels that are whole numbers or text, but {path} is of type {array.dtype}."
@@ -175,9 +175,10 @@ def _from_cells(cells: list[str], path: Path) -> Labels:
             f"Expected labels that are whole numbers or text, but {path} holds "
             f"{shortened(broken)!r}."
         )
-    return _numbered(np.array(cells, dtype=object))
+    return _numbered(np.array(cells, dtype=object), path)
 
 
-def _numbered(text: np.ndarray) -> Labels:
+def _numbered(text: np.ndarray, path: Path) -> Labels:
     names, values = np.unique(text, return_inverse=True)
+    refuse_missing(text.tolist(), f"a label in {path}")
     return Labels(values.astype(np.int64), tuple(names.tolist()))

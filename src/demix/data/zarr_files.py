@@ -36,6 +36,9 @@ _CODECS = {
 _TYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")
 # Files of metadata with the version of each, and their most bytes; zarr would read any size.
 _FILES, _MOST_TEXT = (("zarr.json", 3), (".zarray", 2), (".zgroup", 2)), 2**24
+# Attributes of numbers that stand for others, as xarray writes them; NaN may stand for a gap.
+_PACKED = ("scale_factor", "add_offset", "_FillValue", "missing_value")
+_PLAIN = ("None", "nan", "NaN", "AAAAAAAA+H8=")
 # Bytes of a shard for each chunk, to say where it lies.
 _INDEX = 16
 
@@ -72,6 +75,12 @@ class ZarrRows(StoredRows):
         root = getattr(array.store, "root", None)
         self._folder = root / array.path if isinstance(root, Path) else None
         _check_codecs(array.metadata.to_dict(), source)
+        packed = [x for x in _PACKED if str(array.attrs.get(x)) not in _PLAIN]
+        if packed:
+            raise DemixError(
+                f"Expected plain numbers, but those of {source} are packed (its attributes hold "
+                f"{packed[0]}); decode them, e.g. with xarray, and write the result."
+            )
         if 0 in array.chunks:
             raise DemixError(
                 f"Expected chunks that hold something, but those of {source} have shape "

@@ -9,7 +9,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, shortened
 
 Shape = tuple[int, int, int]
 """Channels, height and width."""
@@ -203,7 +203,7 @@ BODIES: dict[str, tuple[Callable[[Shape, int], nn.Sequential], int]] = {
 def image_body(name: str, dim_in: int | Sequence[int], dim_out: int) -> tuple[Shape, nn.Sequential]:
     """Return the shape of images, and the body of that name for them."""
     if name not in BODIES:
-        raise DemixError(f"Unknown body {name!r}; known are mlp, {', '.join(BODIES)}.")
+        raise DemixError(f"Unknown body {shortened(name)!r}; known are mlp, {', '.join(BODIES)}.")
     if isinstance(dim_in, int) or len(dim_in) != 3:
         raise DemixError(
             f"The body {name!r} takes images, so that dim_in must be their shape (C, H, W), but "

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from demix._support.errors import DemixError, shortened, warn
+from demix._support.errors import DemixError, demix_errors, shortened, warn
 from demix._support.validation import check_device, check_seed, check_share, refuse_masked
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
@@ -294,7 +294,8 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         source = self._source(data, targets, seed)
         if reset:
             settings = encoder_settings(self.encoder, space, data.shape[1:])
-            with seeded(seed):  # a recipe may keep the weights that torch draws
+            # A recipe may keep the weights that torch draws.
+            with seeded(seed), demix_errors("Expected settings of Encoder", "correct encoder"):
                 encoder = Encoder(space=space, **settings)
         else:
             encoder = self.encoder_

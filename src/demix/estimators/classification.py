@@ -11,9 +11,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from demix._support.errors import DemixError, warn
+from demix._support.errors import DemixError, shortened, warn
 from demix._support.validation import as_numpy
 from demix.data.checks import check_data
+from demix.data.csv_files import refuse_missing
 from demix.data.data import Data
 from demix.estimators.base import Demixer
 from demix.estimators.sources import Augmentation, InstanceRows, LabelledRows
@@ -154,12 +155,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y")
         elif y.dtype.kind in "OU":
-            for row, label in enumerate(given):
-                if not isinstance(label, str) and str(label) in ("None", "nan", "<NA>", "NaT"):
-                    raise DemixError(
-                        f"Expected a label for each row, but that of row {row} is missing "
-                        f"({label}); leave such rows out."
-                    )
+            refuse_missing(map(str, given), "a label")
         check_classification_targets(y)
         check_consistent_length(range(len(data)), y)
         if reset:
@@ -260,8 +256,9 @@ class InstanceDemixer(Demixer):
 
     def _added_noise(self, data: Data) -> Augmentation:
         """Return the augmentation that adds noise to each column."""
-        if not isinstance(self.noise, int | float) or not 0 < self.noise < float("inf"):
-            raise DemixError(f"noise must be positive and finite, but got {self.noise!r}.")
+        if not isinstance(self.noise, int | float) or not 0 < self.noise < 1e300:
+            got = shortened(repr(self.noise))
+            raise DemixError(f"noise must be positive and finite, but got {got}.")
         width = self.noise * torch.from_numpy(check_data(data).std).float()
         width = width.reshape(-1, *([1] * (len(data.shape) - 2)))
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from demix._support.errors import DemixError, warn
+from demix._support.errors import DemixError, shortened, warn
 from demix._support.validation import refuse_masked
 from demix.data.data import Data, as_data
 from demix.data.supervision import check_pairs
@@ -206,7 +206,7 @@ class ContrastiveDemixer(Demixer):
         given = as_data(positives)
         if given.names is not None:
             given = given.matching(self._names)
-        both = np.concatenate([data.rows[:], given.rows[:]])
+        both = np.concatenate([x.by_number().rows[:] for x in (data, given)])
         rows = torch.arange(len(data))
         return as_data(both), torch.stack([rows, rows + len(data)], dim=1)
 
@@ -224,8 +224,9 @@ def lags_of(lag: Any) -> tuple[int, int]:
     """Return the smallest and the largest lag of one lag or of a range."""
     low, high = lag if isinstance(lag, tuple | list) and len(lag) == 2 else (lag, lag)
     whole = all(isinstance(x, int | np.integer) and not isinstance(x, bool) for x in (low, high))
-    if not whole or not 1 <= low <= high:
+    if not whole or not 1 <= low <= high < 2**31:
         raise DemixError(
-            f"lag must be a whole number >= 1, or a range (low, high) of them, but got {lag!r}."
+            "lag must be a whole number >= 1, or a range (low, high) of them, but got "
+            f"{shortened(repr(lag))}."
         )
     return int(low), int(high)

@@ -13,7 +13,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from demix._support.errors import DemixError, warn
+from demix._support.errors import DemixError
 from demix.data.data import Data
 
 Part = Literal["train", "validation", "test"]
@@ -107,15 +107,13 @@ class LagPairs(Source[DrawnPairs]):
     """Rows in time order; the positive comes ``low`` to ``high`` rows after, drawn uniformly."""
 
     def __init__(self, data: Data, low: int, high: int, *, share: float, seed: int) -> None:
-        self.data, self.low, self.high = data, low, high
+        self.data, self.low, self.high = data.by_number(), low, high
         count = min(_SEGMENTS, len(data) // (high + 2))
         if count < 3:
             raise DemixError(
                 f"Lags up to {high} with time held out take at least {3 * (high + 2)} rows, but "
                 f"{data.source} has n_samples={len(data)}; use smaller lags or more rows."
             )
-        if data.rows.doubt is not None:
-            warn(data.rows.doubt)
         edges = np.linspace(0, len(data), count + 1).astype(np.int64)
         place = three_parts(count, share, np.random.default_rng(seed))
         self._ends = torch.from_numpy(edges[1:])
@@ -145,7 +143,7 @@ class GivenPairs(Source[DrawnPairs]):
     """Pairs ``(P, 2)`` of row numbers, either way round; connected rows are held out together."""
 
     def __init__(self, data: Data, pairs: Tensor, *, share: float, seed: int) -> None:
-        self.data, self.pairs = data, pairs
+        self.data, self.pairs = data.by_number(), pairs
         first, second = pairs.T.numpy()
         component = connected_rows(pairs, len(data))[first]
         random = np.random.default_rng(seed)
@@ -191,7 +189,7 @@ class LabelledRows(Source[DrawnLabels]):
     def __init__(
         self, data: Data, labels: Tensor, classes: int, *, share: float, seed: int
     ) -> None:
-        self.data, self.labels, self.classes = data, labels, classes
+        self.data, self.labels, self.classes = data.by_number(), labels, classes
         random = np.random.default_rng(seed)
         place = np.zeros(len(labels), dtype=np.int64)
         known = np.unique(labels.numpy())

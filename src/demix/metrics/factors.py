@@ -11,6 +11,7 @@ from scipy.stats import rankdata
 from demix._support.errors import DemixError
 from demix._support.memory import check_memory
 from demix._support.validation import as_numpy, check_pair
+from demix.data.csv_files import refuse_missing
 from demix.metrics.blocks import Blocks, Sampling, sampling_of
 
 Columns = Sequence[int] | None
@@ -112,6 +113,8 @@ def column_of(values: Any, called: str) -> np.ndarray:
             ) from error
     if column.dtype.kind not in "biufU":
         raise DemixError(f"A factor must be numbers or text, but {called} is {column.dtype}.")
+    if column.dtype.kind == "U":
+        refuse_missing(column.tolist(), f"a value of {called}")
     return column
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas
 import pytest
 import torch
 
-from demix import DemixError, probe
+from demix import DemixError, all_scores, probe, read_factors
 from demix.data.factors import KnownFactors
 
 ROWS = 120
@@ -77,6 +78,38 @@ def test_factors_that_too_few_rows_tell_of_are_marked():
     ] * 2
     assert told["factors"][3]["values"] == {"False": 100, "True": 20}
     assert told["rows"] == {"train": 60, "validation": 24, "test": 36}
+
+
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        (20240101.0 + np.arange(4), ["20240101", "20240102", "20240103", "20240104"]),
+        (20240101 + np.arange(4), ["20240101", "20240102", "20240103", "20240104"]),
+        (np.array([0.5, 1.0, 2**40, 2**40 + 1]), ["0.5", "1", "1099511627776", "1099511627777"]),
+        (np.array(["1", "1.0", "2", "2.0"]), ["1", "1.0", "2", "2.0"]),
+    ],
+)
+def test_every_value_is_listed(levels, words):
+    found = probe(FEATURES, {"day": levels[np.arange(ROWS) % 4]}, kinds={"day": "categorical"})
+    assert found["day"].to_dict()["values"] == dict.fromkeys(words, ROWS // 4)
+
+
+@pytest.mark.parametrize("mark", ["NA", "nan", "", "?"])
+def test_what_is_missing_is_no_category(tmp_path, mark):
+    shape = np.where(np.arange(ROWS) == 7, mark, SHAPE)
+    np.save(tmp_path / "f.npy", shape[:, None])
+    pandas.DataFrame({"shape": shape, "size": SIZE}).to_parquet(tmp_path / "f.parquet")
+    tables = [{"shape": shape}, *(read_factors(tmp_path / f"f.{x}") for x in ("npy", "parquet"))]
+    if mark in ("NA", "?"):  # the others are refused when they are read
+        pandas.DataFrame({"shape": shape, "size": SIZE}).to_csv(tmp_path / "f.csv", index=False)
+        tables.append(read_factors(tmp_path / "f.csv"))
+    for table in tables:
+        with pytest.raises(
+            DemixError, match=rf"that of row 7 .* is missing \('{re.escape(mark)}'\)"
+        ):
+            probe(FEATURES, table)
+    with pytest.raises(DemixError, match="that of row 7 "):
+        all_scores(FEATURES, shape[:, None])
 
 
 def test_values_that_few_rows_have_are_fitted_but_not_scored():

@@ -54,7 +54,8 @@ class Probed:
         }
         if self.factor.categorical and len(self.factor.levels) <= _LISTED:
             counts = np.bincount(self.factor.codes).tolist()
-            words = [f"{x:g}" if isinstance(x, float) else str(x) for x in self.factor.levels]
+            levels = self.factor.levels.tolist()
+            words = [x if isinstance(x, str) else str(x).removesuffix(".0") for x in levels]
             data["values"] = dict(zip(words, counts, strict=True))
         if self.read_out is None:
             return {**data, "reason": self.reason}
