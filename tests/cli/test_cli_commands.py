@@ -64,6 +64,7 @@ def test_the_list_has_every_row_for_eyes_and_for_programs(demix):
         "clica-kitti": 10,
         "clica-3dident": 5,
         "clica-marginal": 7,
+        "clica-any": 4,
         "ce-diet": 10,
         "ce-supervised": 12,
         "ce-cluster-vectors": 3,

@@ -39,6 +39,7 @@ from demix.papers import (
     TimeContrastive,
 )
 from demix.papers.runner.original import LatentMSE
+from demix.papers.zimmermann2021.alignment import PotentialLimit
 from demix.papers.zimmermann2021.videos import SlowVAE
 from forked_ranks import fork_ranks
 
@@ -149,8 +150,10 @@ def objectives() -> Iterator[tuple[str, Callable[[], Any], Any, Any]]:
     for similarity in ("dot", 1):
         made = lambda p=similarity: PotentialInfoNCE(4, similarity=p)  # noqa: E731
         yield f"potential {similarity}", made, Box(4), PAIRS
+    yield "limit with a potential", lambda: PotentialLimit(4, similarity=3), Box(4), PAIRS
     yield "potential of dynamics", lambda: DynamicsInfoNCE(4), Real(4), PAIRS
     yield "narrow noise", lambda: LogDet(3), Real(3), PAIRS
+    yield "narrow noise in a box", lambda: LogDet(3), Box(3), PAIRS
     yield "shape learnt", lambda: ShapedInfoNCE(4, learn_shape=True), Box(4), PAIRS
     for name, options in {
         "plain": {},

@@ -26,6 +26,7 @@ ROWS = {
     "clica-table1": [1, 3],
     "clica-table2": [1, 4],
     "clica-marginal": [1, 2],
+    "clica-any": [1, 3],
     "ce-diet": [1, 9],
     "ce-supervised": [1, 11],
     "ce-cluster-vectors": [1, 2],
@@ -38,7 +39,8 @@ ROWS = {
 KNOWN = {
     "clica-table1": {(1, "unsupervised")},
     "clica-table2": {(1, "unsupervised")},
-    "clica-marginal": {(1, "unsupervised")},
+    "clica-marginal": {(1, "unsupervised"), (1, "any-marginal")},
+    "clica-any": set(),
     "ce-diet": {(1, "normalised"), (1, "free")},
     "ce-supervised": {(1, "supervised")},
     "ce-cluster-vectors": {(n, model) for n in (1, 2) for model in ("normalised", "free")},

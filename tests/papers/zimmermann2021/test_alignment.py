@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from demix import Box, Laplace, Sphere, VonMisesFisher, contrast
-from demix.papers.zimmermann2021.alignment import alignment, uniformity
+from demix import Box, Encoder, Laplace, Pairs, Sphere, VonMisesFisher, contrast
+from demix.papers.zimmermann2021.alignment import PotentialLimit, alignment, uniformity
 from dense_objectives import SIMILARITIES, assert_same, dense_similarity, lawful, uniform
 
 
@@ -104,3 +104,25 @@ def test_contrast_minus_log_m_tends_to_alignment_plus_uniformity(
         gaps.append(abs(float(torch.stack(losses).mean() - log_m - limit)))
     assert gaps[0] > 3 * gaps[1] > 3 * gaps[2], gaps
     assert gaps[2] < 0.01
+
+
+@pytest.mark.parametrize("similarity", ["dot", 1, 2, 3])
+def test_a_potential_is_added_to_every_key(similarity: Any) -> None:
+    torch.manual_seed(0)
+    encoder, objective = Encoder(3, Box(3), hidden=(8, 8)), PotentialLimit(3, similarity=similarity)
+    encoder.double().initialise()
+    objective.double()
+    for parameter in objective.parameters():  # else the potential is zero
+        torch.nn.init.normal_(parameter)
+    pairs = Pairs(*(uniform(seed, 12, 3) for seed in range(4)))
+    z, z_tilde = encoder(pairs.x), encoder(pairs.x_tilde)
+    near = objective.network(z_tilde.detach())[:, 0]
+    far = dense_similarity(z, z, similarity) + objective.network(z.detach())[:, 0]
+    expected = far.exp().mean(dim=1).log().mean() - near.mean()
+    expected = expected + dense_alignment(z, z_tilde, similarity, 1.0)
+    found = objective(encoder, pairs)
+    assert_same(found.detach(), expected.detach(), 1e-9)
+    weights = [*encoder.parameters(), *objective.parameters()]
+    gradients = (torch.autograd.grad(loss, weights) for loss in (found, expected))
+    for gradient, exact in zip(*gradients, strict=True):
+        assert_same(gradient, exact, 1e-9)

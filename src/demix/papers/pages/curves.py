@@ -50,7 +50,8 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
 def concentration_curve(points: Sequence[Mapping[str, Any]], conditional: float) -> go.Figure:
     """Draw score and distance from uniform against the concentration of the marginal.
 
-    Points have ``kappa``, 0 for uniform, ``score`` in percent and ``difference``, a share of mass.
+    Points have ``kappa``, 0 for uniform, ``difference``, a share of mass, and in percent ``score``
+    or ``any``, the score of a model that assumes nothing of the marginal, or both.
     """
     kappas = [float(point["kappa"]) for point in points]
     # A logarithmic axis has no zero: the uniform marginal stands one step left of the smallest.
@@ -59,8 +60,11 @@ def concentration_curve(points: Sequence[Mapping[str, Any]], conditional: float)
     figure = go.Figure()
     for name, key, shade, factor, side in (
         ("score", "score", "ink", 1.0, "y"),
+        ("score, any marginal", "any", "second", 1.0, "y"),
         ("mass difference", "difference", "accent", 100.0, "y2"),
     ):
+        if not all(key in point for point in points):
+            continue
         values = [factor * value_of(point, key) for point in points]
         figure.add_scatter(
             x=places,

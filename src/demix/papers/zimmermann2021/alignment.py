@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
+import torch
 from torch import Tensor
 from torch import distributed as dist
 
 from demix._support.process_group.sharding import shardings
 from demix.encoders.encoder import Encoder
-from demix.losses.contrast import check_rows, tempered
+from demix.losses.contrast import check_rows, tempered, with_potential
 from demix.losses.objective import PairBatch
-from demix.losses.pairs import PairObjective, both_sides
+from demix.losses.pairs import PairObjective, PotentialInfoNCE, both_sides
 from demix.losses.similarities import SimilarityName, similarity_named
 from demix.losses.streaming import sharded_logsumexp
 
@@ -51,6 +53,42 @@ class AlignmentUniformity(PairObjective[PairBatch]):
         anchors, positives = both_sides(encoder, pairs)
         options = {name: getattr(self, name) for name in ("similarity", "temperature", "group")}
         return alignment(anchors, positives, **options) + uniformity(anchors, anchors, **options)
+
+
+class PotentialLimit(PotentialInfoNCE):
+    r"""The limit of InfoNCE for latents of any marginal: a learnt potential is added to keys.
+
+    .. math:: E\, [\delta(f(x), f(\tilde x)) - a(\tilde x)]
+              + E_x \log E_{x'} e^{-\delta(f(x), f(x')) + a(x')}
+
+    As :class:`AlignmentUniformity` it does not saturate, and as
+    :class:`~demix.losses.pairs.PotentialInfoNCE` it assumes nothing of the marginal.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from demix import Encoder, Pairs, Sphere
+    >>> from demix.papers.zimmermann2021.alignment import AlignmentUniformity, PotentialLimit
+    >>> x = torch.randn(16, 3)
+    >>> pairs, f = Pairs(x, x, x, x + 0.1), Encoder(3, Sphere(3))
+    >>> bool(
+    ...     torch.isclose(PotentialLimit(3)(f, pairs), AlignmentUniformity()(f, pairs))
+    ... )  # at first
+    True
+    """
+
+    def forward(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
+        """Return the loss ``()``: pull pairs together, push anchors apart."""
+        anchors, positives = both_sides(encoder, pairs)
+        keys = torch.cat([anchors, positives])
+        potential = anchors.new_zeros(len(anchors)), self._of(encoder, keys)[:, 0]
+        ranks = shardings(self.group, anchors, keys)
+        # In one call, so that what distances leave out of all potentials cancels.
+        kind = similarity_named(self.similarity)
+        queries, keys = with_potential(anchors, keys, kind, potential, *ranks)
+        far, near = keys.chunk(2)
+        options: dict[str, Any] = {"similarity": self.similarity, "group": self.group}
+        return alignment(queries, near, **options) + uniformity(queries, far, **options)
 
 
 def alignment(

@@ -6,26 +6,41 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from demix._support.errors import DemixError
-from demix._support.process_group.sharding import shardings
+from demix._support.process_group.sharding import Sharding, shardings
+from demix.distributions.generalized_normal import half_cdf
 from demix.encoders.encoder import Encoder
 from demix.losses.objective import PairBatch
 from demix.losses.pairs import PairObjective, both_sides
 from demix.losses.similarities import SimilarityName, similarity_named
 
+# A volume that is so many nats smaller than the median one is as good as none.
+_FLAT = 10.0
+# Distances from a wall at which shapes other than 1 and 2 have a finite slope.
+_NEAREST = 1e-4
+
 
 @dataclass(frozen=True)
 class LogDet(PairObjective[PairBatch]):
-    r"""Alignment of pairs, less the volume that the encoder gives to the data.
+    r"""The likelihood of pairs under the assumed process, for an encoder that is invertible.
 
-    .. math:: E\, \delta(f(x), f(\tilde x)) - E \log |\det J_f(x)|
+    .. math:: E\, \delta(f(x), f(\tilde x)) + E \log C(f(x)) - E \log |\det J_f(x)|
 
+    with the normaliser :math:`C(z) = \int e^{-\delta(z, \tilde z)} d\tilde z` of the conditional.
     If positives are much closer than anything else in the data, the uniformity
-    :math:`E \log E e^{-\delta(f(x), f(x'))}` of Theorem 3 is the log-density of the latents, up to
-    a constant, and that is :math:`-E \log |\det J_f|`, up to another one. So nothing saturates,
-    however much a pair says. It takes as many whitened inputs as latents: with more, directions
-    that data do not have would count, too.
+    :math:`E \log E e^{-\delta(f(x), f(x'))}` of Theorem 3 is the log-density of the latents times
+    :math:`C`, up to a constant, and so this is the limit of InfoNCE. Nothing saturates, however
+    much a pair says. It takes as many whitened inputs as latents: with more, directions that data
+    do not have would count, too.
+
+    Without bounds :math:`C` is a constant. In a box :math:`Z'` the walls cut it off, and the
+    theorem's assumption that latents are uniform adds :math:`\log |Z'| - E \log |\det J_f(x)|`, the
+    likelihood of the anchors: the box fits the latents closely, and its walls tell the axes.
+
+    An invertible map has one orientation. Where the determinant has another sign than for most of
+    the batch, the encoder folds; there the volume is made smaller, until the fold has gone.
 
     Parameters
     ----------
@@ -63,20 +78,42 @@ class LogDet(PairObjective[PairBatch]):
         """Return the loss ``()``."""
         anchors, positives = both_sides(encoder, pairs)
         (own,) = shardings(self.group, anchors)
-        near = own.mean(similarity_named(self.similarity).paired(anchors, positives))
+        loss = -own.mean(similarity_named(self.similarity).paired(anchors, positives))
         some = pairs.x[: self.jacobians]
         (few,) = shardings(self.group, some)
-        return -near - few.mean(log_volume(encoder, some))
+        volume = few.mean(oriented(*log_volume(encoder, some), few))
+        if not encoder.space.bounded:
+            return loss - volume
+        scale = encoder.space.expand_scale(encoder.scale)
+        ends = (torch.full_like(scale, end) for end in (-torch.inf, torch.inf))
+        low, high = (encoder.space.squash(end) * scale for end in ends)
+        rooms = torch.stack([anchors - low, high - anchors]).clamp_min(_NEAREST)
+        inside = half_cdf(rooms, float(self.similarity)).sum(dim=0)
+        return loss + own.mean(inside.log().sum(dim=1)) + (high - low).log().sum() - 2 * volume
 
 
-def log_volume(encoder: Encoder, x: Tensor) -> Tensor:
-    """Return ``log |det J|`` ``(N,)`` of the map from whitened inputs ``x`` to latents."""
-    white = encoder.whitening(x.flatten(1))
-    if white.shape[1] != encoder.space.dim or encoder.space.spherical:
+def log_volume(encoder: Encoder, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return sign and ``log |det J|`` ``(N,)`` of the map from whitened ``x`` to latents."""
+    white, space = encoder.whitening(x.flatten(1)), encoder.space
+    fits = len(space.parts) == 1 and (space.separable or not space.bounded)
+    if white.shape[1] != space.dim or not fits:
         raise DemixError(
-            f"A volume takes as many inputs as latents, and no sphere, but got {white.shape[1]} "
-            f"inputs and {encoder.space}; give components={encoder.space.dim}."
+            "A volume takes as many inputs as latents, in a box or without bounds, but got "
+            f"{white.shape[1]} inputs and {space}; give components={space.dim}."
         )
-    jacobian = torch.func.jacrev(lambda row: encoder.latents(row[None])[0])
-    volume: Tensor = torch.linalg.slogdet(torch.func.vmap(jacobian)(white)).logabsdet
-    return volume
+    jacobian = torch.func.vmap(torch.func.jacrev(lambda row: encoder.body(row[None])[0]))(white)
+    sign, volume = torch.linalg.slogdet(jacobian)
+    volume = volume + space.expand_scale(encoder.scale).log().sum()
+    if space.bounded:  # The slope of the sigmoid itself is rounded to zero near a wall.
+        free = encoder.body(white)
+        slopes = functional.logsigmoid(free) + functional.logsigmoid(-free)
+        volume = volume + slopes.sum(dim=1) + space.log_volume
+    return sign, volume
+
+
+def oriented(sign: Tensor, volume: Tensor, few: Sharding) -> Tensor:
+    """Return log-volumes ``(N,)``, negative where a map folds."""
+    # Not below a bound: the logarithm would draw all of the gradient to a few samples.
+    signs, volumes = few.gathered(torch.stack([sign, volume], dim=1).detach()).T
+    volume = torch.maximum(volume, volumes.median() - _FLAT)
+    return torch.where(sign * signs.sum() >= 0, volume, -volume)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
 from demix.losses.contrast import contrast
 from demix.losses.objective import Objective
-from demix.losses.pairs import InfoNCE
+from demix.losses.pairs import InfoNCE, PotentialInfoNCE
 from demix.losses.similarities import SimilarityName
 from demix.metrics.regression import affine_r2, mean_correlation
 from demix.papers.pages.curves import concentration_curve
@@ -24,7 +24,7 @@ from demix.papers.runner.original import Distribution, LatentMSE, paper_encoder,
 from demix.papers.runner.run import EVALUATED, UNTRAINED, Run, held_out, trained_facts
 from demix.papers.runner.scales import Scale, scale_named
 from demix.papers.runner.score_rows import ScoreRow
-from demix.papers.zimmermann2021.alignment import AlignmentUniformity
+from demix.papers.zimmermann2021.alignment import AlignmentUniformity, PotentialLimit
 from demix.papers.zimmermann2021.log_det import LogDet
 from demix.processes.process import LeakyMixing, Pairs, Process
 from demix.report.blocks import Figure
@@ -33,9 +33,10 @@ from demix.theory.optimum import is_matched, latent_loss
 from demix.training.loop import Record
 from demix.training.recipe import Recipe
 
+ANY = "any-marginal"
+"""The model with a learnt potential."""
 SPACES = {"sphere": "Sphere", "box": "Box", "real": "Unbounded"}
 _BATCHES, _CONTRAST = 4, 1024
-_LOG_DET_STEPS = 1600
 _SCORES = {"r2": affine_r2, "mcc": mean_correlation}
 
 
@@ -54,8 +55,8 @@ class PairRow(ScoreRow):
     """A process of pairs and a model of it: ``"unsupervised"``, ``"supervised"``, ``"identity"``.
 
     Pairs of ``narrow`` noise carry more information than a batch can tell apart, and InfoNCE
-    saturates. Without bounds the limit :class:`LogDet` takes its place, elsewhere
-    :class:`AlignmentUniformity`: in a box the walls tell the axes, which a volume does not see.
+    saturates. The limit :class:`LogDet` takes its place, on a sphere, where it has no volume,
+    :class:`AlignmentUniformity`.
     """
 
     space: Literal["sphere", "box", "real"]
@@ -66,7 +67,7 @@ class PairRow(ScoreRow):
     laptop: Laptop
     narrow: bool = False
     matched: bool = False
-    main = ("unsupervised",)
+    main: ClassVar[tuple[str, ...]] = ("unsupervised",)
 
     def label(self, model: str) -> str:
         """Name the row in a few words, for a figure."""
@@ -90,9 +91,9 @@ class PairRow(ScoreRow):
         """Return the objective at laptop scale."""
         if not self.narrow:
             return InfoNCE(self.similarity, within=self.laptop.within)
-        if self.model_space == "real":
-            return LogDet(self.similarity)
-        return AlignmentUniformity(self.similarity)
+        if self.model_space == "sphere":
+            return AlignmentUniformity(self.similarity)
+        return LogDet(self.similarity)
 
     def process(self, dim: int, *, seed: int, draws: int) -> Process:
         """Build the generating process with ``dim`` latents; each seed has its own mixing."""
@@ -110,6 +111,9 @@ class PairRow(ScoreRow):
         objective: Objective[Pairs]
         if supervised:
             objective = LatentMSE()
+        elif model == ANY:
+            kind = PotentialLimit if self.narrow else PotentialInfoNCE
+            objective = kind(scale.dim, similarity=self.similarity)
         elif not paper:
             objective = self.objective()
         elif self.narrow:
@@ -126,8 +130,6 @@ class PairRow(ScoreRow):
         else:
             encoder = Encoder(scale.dim, space, scale=self.laptop.scale)
             recipe = Recipe(steps=self.laptop.steps, batch=self.laptop.batch)
-            if self.narrow and self.model_space == "real":
-                recipe = replace(recipe, steps=_LOG_DET_STEPS)
         if scale.smoke:
             recipe = replace(recipe, steps=60, batch=256)
         return encoder, objective, recipe
@@ -166,7 +168,14 @@ class PairRow(ScoreRow):
 
 
 @dataclass(frozen=True)
-class MarginalRow(PairRow):
+class AnyMarginalRow(PairRow):
+    """A row whose marginal is not uniform: models assume that it is, or nothing (``ANY``)."""
+
+    main = ("unsupervised", ANY)
+
+
+@dataclass(frozen=True)
+class ConcentrationRow(AnyMarginalRow):
     """A point of the marginal figure: a vMF marginal, more and more concentrated."""
 
     @classmethod
@@ -174,19 +183,20 @@ class MarginalRow(PairRow):
         """Draw score and distance from uniform against the concentration of the marginal."""
         points = []
         for row, by_model in results:
-            records, kappa = by_model["unsupervised"], row.marginal.width
-            sphere = Sphere(scale_named(records[0]["scale"]).dim)
-            points.append(
-                {
-                    "kappa": kappa,
-                    "score": 100 * np.mean([record["r2"] for record in records]),
-                    "difference": mass_difference(VonMisesFisher(sphere, kappa)) if kappa else 0.0,
-                }
-            )
+            (first, *_), kappa = (r for r in by_model.values() if r), row.marginal.width
+            sphere = Sphere(scale_named(first[0]["scale"]).dim)
+            means = {
+                name: 100 * np.mean([record["r2"] for record in by_model[model]])
+                for name, model in zip(("score", "any"), row.main, strict=True)
+                if by_model[model]
+            }
+            apart = mass_difference(VonMisesFisher(sphere, kappa)) if kappa else 0.0
+            points.append({"kappa": kappa, "difference": apart, **means})
         return Figure(
             concentration_curve(points, results[-1][0].conditional.width),
-            "Score against the concentration of the marginal, and the probability mass by which "
-            "the marginal differs from uniform. Dotted: the concentration of the conditional.",
+            "Score against the concentration of the marginal, for a model that assumes a uniform "
+            "one and for one that assumes nothing of it, and the probability mass by which the "
+            "marginal differs from uniform. Dotted: the concentration of the conditional.",
             alt="Score and mass difference against the concentration of the marginal.",
         )
 

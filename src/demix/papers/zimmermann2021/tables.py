@@ -7,7 +7,13 @@ from typing import Any
 
 from demix.papers.runner.experiment import Experiment, Published
 from demix.papers.runner.original import Distribution
-from demix.papers.zimmermann2021.pairs import Laptop, MarginalRow, PairRow
+from demix.papers.zimmermann2021.pairs import (
+    ANY,
+    AnyMarginalRow,
+    ConcentrationRow,
+    Laptop,
+    PairRow,
+)
 from demix.papers.zimmermann2021.scenes import SceneRow
 from demix.papers.zimmermann2021.videos import VideoRow
 
@@ -55,6 +61,17 @@ def _row(
     )
 
 
+# Rows whose marginal is not uniform.
+_uneven = (
+    _row(9, ("sphere", _wide_normal), _laplace, _to_sphere,
+         (99.02, 0.01), (99.70, 0.07), (63.37, 2.41), narrow=True),
+    _row(10, ("sphere", _wide_normal), _normal, _to_sphere, (99.02, 0.02), narrow=True),
+    _row(11, ("real", Distribution("laplace", 1.0)), _wide_normal, _to_real[2],
+         (98.13, 0.14), (99.65, 0.04), (62.49, 1.65)),
+    _row(12, ("real", _wide_normal), _wide_normal, _to_real[2],
+         (98.76, 0.03), (99.61, 0.17), (63.57, 2.30)),
+)  # fmt: skip
+
 TABLE_1 = _pairs(
     "clica-table1",
     "Table 1: identifiability up to affine transformations",
@@ -69,13 +86,7 @@ TABLE_1 = _pairs(
         _row(6, _box, _laplace, _to_real[2], (99.64, 0.02), narrow=True),
         _row(7, _box, _laplace, _to_real[3], (99.70, 0.02), narrow=True),
         _row(8, _box, _normal, _to_real[3], (99.69, 0.02), narrow=True),
-        _row(9, ("sphere", _wide_normal), _laplace, _to_sphere,
-             (99.02, 0.01), (99.70, 0.07), (63.37, 2.41), narrow=True),
-        _row(10, ("sphere", _wide_normal), _normal, _to_sphere, (99.02, 0.02), narrow=True),
-        _row(11, ("real", Distribution("laplace", 1.0)), _wide_normal, _to_real[2],
-             (98.13, 0.14), (99.65, 0.04), (62.49, 1.65)),
-        _row(12, ("real", _wide_normal), _wide_normal, _to_real[2],
-             (98.76, 0.03), (99.61, 0.17), (63.57, 2.30)),
+        *_uneven,
     ),
 )  # fmt: skip
 
@@ -104,11 +115,23 @@ MARGINAL = _pairs(
     "Figure: the marginal grows more concentrated than the conditional",
     source=_PAPER + ", marginal-concentration figure",
     rows=tuple(
-        MarginalRow(
+        ConcentrationRow(
             number, "sphere", marginal, _vmf10, "sphere", "dot", _to_sphere[2],
-            matched=number == 1, paper={"unsupervised": None},
+            matched=number == 1, paper={"unsupervised": None, ANY: None},
         )
         for number, marginal in enumerate(_marginals, start=1)
+    ),
+)  # fmt: skip
+
+BEYOND = _pairs(
+    "clica-any",
+    "Beyond the paper: Table 1, rows 9 to 12, without a uniform marginal",
+    rows=tuple(
+        AnyMarginalRow(
+            number, row.space, row.marginal, row.conditional, row.model_space, row.similarity,
+            row.laptop, narrow=row.narrow, paper={ANY: row.paper["unsupervised"]},
+        )
+        for number, row in enumerate(_uneven, start=1)
     ),
 )  # fmt: skip
 
@@ -188,4 +211,4 @@ TABLES_4_5 = Experiment(
     ),
 )  # fmt: skip
 
-EXPERIMENTS = (TABLE_1, TABLE_2, TABLE_3, TABLES_4_5, MARGINAL)
+EXPERIMENTS = (TABLE_1, TABLE_2, TABLE_3, TABLES_4_5, MARGINAL, BEYOND)
