@@ -113,6 +113,6 @@ def test_a_file_that_came_while_it_measured_stays(tmp_path, monkeypatch):
     file = tmp_path / "mine.json"
     monkeypatch.setattr(command, "run_suite", lambda *_: file.write_text("{}"))
     monkeypatch.setattr(command, "tables_of", lambda _: {})
-    with pytest.raises(DemixError, match=r"mine\.json is there already"):
+    with pytest.raises(DemixError, match=r"mine\.json holds something else"):
         command.bench(file, quick=True)
     assert file.read_text() == "{}"

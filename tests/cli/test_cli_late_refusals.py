@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -121,9 +122,10 @@ def test_a_result_that_was_changed_stays_unfinished(change, tmp_path):
     assert json.loads((out / marker).read_text()) == result | {"unfinished": True}
 
 
+@pytest.mark.parametrize("end", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space")], ids=repr)
 @pytest.mark.parametrize("left", [False, True], ids=["nothing", "a checkpoint"])
-def test_an_interrupted_command_that_changed_nothing_leaves_a_result_finished(
-    left, tmp_path, monkeypatch
+def test_a_command_that_ended_before_it_changed_anything_leaves_a_result_finished(
+    left, end, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(claims, "ignore_interrupts", lambda: None)
     result = json.dumps({"provenance": {"command": "demix fit x"}})
@@ -134,9 +136,9 @@ def test_an_interrupted_command_that_changed_nothing_leaves_a_result_finished(
             if left:
                 write_atomic(tmp_path / "c", b"of this process")
             claim.begin()
-            raise KeyboardInterrupt
+            raise end if isinstance(end, KeyboardInterrupt) else DemixError("Full.") from end
 
-    with pytest.raises(Exit):
+    with pytest.raises((Exit, DemixError)):
         interrupted()
     assert (tmp_path / "fit.json").read_text() == result
     assert (tmp_path / "c").exists() == left

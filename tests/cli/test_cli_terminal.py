@@ -112,11 +112,9 @@ def test_a_reader_that_went_away_is_no_trouble(demix):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("megabytes", "words"),
-    [(250, "Error: Memory ran out"), (600, "available (limit of the address space, ulimit -v)")],
-)
-def test_too_little_address_space_is_told(megabytes, words, walk, tmp_path):
+@pytest.mark.parametrize("megabytes", [250, 600, 680])
+def test_too_little_address_space_is_told(megabytes, walk, tmp_path):
+    """How much Python and its libraries take, and so who notices, depends on the machine."""
     np.save(tmp_path / "x.npy", walk)
     done = demix_with(
         "fit",
@@ -128,7 +126,9 @@ def test_too_little_address_space_is_told(megabytes, words, walk, tmp_path):
         limit=megabytes << 20,
     )
     assert done.returncode == 2, done.stderr
-    assert words in done.stderr.decode().splitlines()[-1]
+    last = done.stderr.decode().splitlines()[-1]
+    known = "Error: Memory ran out", "available (limit of the address space, ulimit -v)"
+    assert any(words in last for words in known), last
     assert b"Traceback" not in done.stderr
 
 

@@ -205,7 +205,7 @@ def refused(path: Path, error: OSError) -> DemixError:
     """Return the error of a file that could not be written, with what to do."""
     advice = "choose a folder you may write to"
     if error.errno in FULL:
-        advice = "make room or choose another disk; what was written before can be used"
+        advice = "make room or choose another disk, then give the same command again"
     return DemixError(f"Cannot write {path}: {error.strerror or error}; {advice}.")
 
 

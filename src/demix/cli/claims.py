@@ -104,22 +104,26 @@ def claimed(
             stamp = _stamp(folder, marker, *new)
             if before is None:
                 claim.begin()
+
+            def undo(*, keep: bool) -> bool:
+                """Restore the folder unless a result has changed; tell whether anything is left."""
+                changed = stamp != _stamp(folder, marker, *new)
+                kept = keep and any((folder / name).exists() for name in leftovers)
+                if not changed:
+                    _restore(folder, marker, before, [] if kept else new)
+                return changed or kept
+
             try:
                 yield claim
             except KeyboardInterrupt:
                 ignore_interrupts()
-                changed = stamp != _stamp(folder, marker, *new)
-                kept = changed or any((folder / name).exists() for name in leftovers)
-                if not changed:
-                    _restore(folder, marker, before, [] if kept else new)
-                rest = "the same command continues" if kept else "nothing was written"
+                rest = "the same command continues" if undo(keep=True) else "nothing was written"
                 console(errors=True).print(f"Interrupted; {rest}.")
                 raise Exit(130) from None
             except LostRank:
                 raise
             except DemixError as error:
-                if not is_os_error(error) and stamp == _stamp(folder, marker, *new):
-                    _restore(folder, marker, before, new)
+                undo(keep=is_os_error(error))
                 raise
 
 

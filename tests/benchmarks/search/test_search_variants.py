@@ -19,7 +19,7 @@ from demix import train
 from demix.papers.runner.scales import Scale
 
 TINY = Scale("laptop", dim=3, draws=50)
-ROWS = [("clica-table1", 1), ("clica-table1", 2), ("clica-table2", 1), ("clica-table2", 2)]
+ROWS = [("clica-table1", 1), ("clica-table1", 2), ("clica-table2", 1), ("clica-table1", 3)]
 every_row = pytest.mark.parametrize(("experiment", "number"), ROWS)
 
 
