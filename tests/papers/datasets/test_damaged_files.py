@@ -380,3 +380,17 @@ def test_what_nobody_reads_is_not_unpacked_without_end(tmp_path, opened):
     assert "claims 67109376 bytes that are not there" in opened(path)
     path.write_bytes(gzip.compress(header + bytes(2**26)))  # at most a thousand to one
     assert "but there are none" in opened(path)
+
+
+@pytest.mark.parametrize("chunks", [(10, 8, 8, 3), None])
+def test_numbers_that_were_never_written_are_no_zeros(tmp_path, chunks):
+    path = tmp_path / "3dshapes.h5"
+    with h5py.File(path, "w") as file:
+        file["labels"] = np.zeros((99, 6))
+        images = file.create_dataset("images", (99, 8, 8, 3), np.uint8, chunks=chunks)
+        if chunks:
+            images[:90] = 1
+    assert "some of its numbers were never written" in refused(path)
+    with h5py.File(path, "a") as file:
+        file["images"][:] = 1
+    assert len(open_factor_images(path)) == 99
