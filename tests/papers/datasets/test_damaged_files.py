@@ -394,3 +394,21 @@ def test_numbers_that_were_never_written_are_no_zeros(tmp_path, chunks):
     with h5py.File(path, "a") as file:
         file["images"][:] = 1
     assert len(open_factor_images(path)) == 99
+
+
+@pytest.mark.parametrize("number", [-5, 3, 0.5])
+def test_shapes_without_a_name_are_refused(tmp_path, number):
+    path = tmp_path / official.DSPRITES
+    arrays = official.write_dsprites(path, 10)
+    classes = arrays["latents_classes"].astype(float)
+    classes[4, 1] = number
+    np.savez(path, **arrays | {"latents_classes": classes})
+    assert "whole numbers below 3 as 'shape' of dsprites" in _told(path)
+
+
+def test_numbers_too_large_for_float32_end_in_one_sentence(tmp_path):
+    path = tmp_path / official.DSPRITES
+    arrays = official.write_dsprites(path, 10)
+    arrays["latents_values"][3, 2] = 1e300
+    np.savez(path, **arrays)
+    assert "a finite number for each factor of dsprites" in _told(path)  # and in no warning
