@@ -9,7 +9,7 @@ import numpy as np
 
 from demix._support.errors import DemixError, shortened
 from demix._support.memory import check_memory
-from demix.data.csv_files import check_header, csv_lines, read_csv, reads_as
+from demix.data.csv_files import check_guess, check_header, csv_lines, read_csv, reads_as
 from demix.data.data import Data
 from demix.data.npy_files import read_npy
 from demix.data.reading import read_data
@@ -128,6 +128,8 @@ def _csv_with_text(path: Path, header: str) -> KnownFactors:
         named = any(all(number[1:]) and not number[0] for number in is_number)
     else:
         named = not any(column[0] in column[1:] for column in columns)
+    if named and header == "auto":
+        check_guess(rows[0], rows[1], path)
     start, values = 1 if named else 0, []
     for place, column in enumerate(columns):
         cells, kinds = column[start:], is_number[place][start:]
