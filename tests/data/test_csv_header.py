@@ -137,3 +137,39 @@ def test_blank_lines_at_the_end_are_no_rows(tmp_path):
 
 def test_blank_lines_between_several_columns_are_skipped(tmp_path):
     assert numbers(written(tmp_path / "x.csv", "\na,b\n\n1,2\n\n\n3,4\n")) == [[1, 2], [3, 4]]
+
+
+FAILED = {
+    "errors": "#DIV/0!,#DIV/0!,#DIV/0!\n1,2,3\n4,5,6\n",
+    "an error": "a,b,#REF!\n1,2,3\n4,5,6\n",
+    "words": "error,error,error,0.1,0.2\n1,2,3,4,5\n2,3,4,5,6\n",
+    "a number": "error,bad,worse,0.1\n1,2,3,4\n2,3,4,5\n",
+    "twice": "a,b,a\n1,2,3\n4,5,6\n",
+}
+
+
+@pytest.mark.parametrize("text", FAILED.values(), ids=FAILED)
+@pytest.mark.parametrize("read", [read_data, read_factors])
+def test_a_first_row_that_failed_is_not_taken_for_names(tmp_path, read, text):
+    with pytest.raises(DemixError, match=r"(first line|line 1) of .*x\.csv"):
+        read(written(tmp_path / "x.csv", text))
+
+
+def test_what_a_user_calls_names_may_be_odd(tmp_path):
+    path = written(tmp_path / "x.csv", FAILED["a number"])
+    assert read_data(path, header="yes").names == ("error", "bad", "worse", "0.1")
+    assert read_data(path, columns=["bad", "0.1"]).shape == (2, 2)
+    salts = written(tmp_path / "y.csv", "Na,K,Mg\n1,2,3\n4,5,6\n")  # no missing number
+    assert read_data(salts).names == ("Na", "K", "Mg")
+
+
+def test_an_error_above_text_is_not_taken_for_a_name(tmp_path):
+    path = written(tmp_path / "x.csv", "#DIV/0!,cube\n1.5,ball\n2.5,cube\n")
+    with pytest.raises(DemixError, match="or numbers in the first line of"):
+        read_factors(path)
+
+
+@pytest.mark.parametrize("word", ["NA", "#DIV/0!", "#NAME?"])
+def test_a_missing_label_in_the_first_line_is_no_header(tmp_path, word):
+    with pytest.raises(DemixError, match=r"that of row 0 .* is missing"):
+        read_labels(written(tmp_path / "x.csv", f"{word}\ncube\nball\n"))

@@ -65,7 +65,7 @@ def test_names_in_files_of_all_kinds(tmp_path):
         ("names.txt", b"\n\n", None, "but it is empty"),
         ("names.txt", b"a\xfe\xfea", None, "names in UTF-8"),
         ("names.txt", b"\xff\xfe\x00a", None, "looks like a text file in UTF-16"),
-        ("names.csv", b"file,x\na,1\n,2\n", "file", "Expected a name in every line, but line 3"),
+        ("names.csv", b"file,x\na,1\n,2\n", "file", "Expected a name in each line, but line 3"),
         ("names.csv", b"file,x\na,1\n", None, "one column of names"),
         ("names.csv", b"file,x\na,1\n", "path", "Expected one column 'path'"),
         ("names.npz", b"", None, "is neither"),

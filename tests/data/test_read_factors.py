@@ -69,3 +69,19 @@ def test_what_has_no_rows(tmp_path):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(DemixError, match="does not exist"):
         read_factors(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize("text", ["", "name,size\n"])
+@pytest.mark.parametrize("other", ["2.5", "cube"])
+@pytest.mark.parametrize("both", [("1", "01"), ("0e1", "0e5"), ("1", "1.0")])
+def test_categories_written_in_two_ways_do_not_merge(tmp_path, text, other, both):
+    path = tmp_path / "x.csv"
+    path.write_text(text + "".join(f"{cell},{other}\n" for cell in both * 5))
+    with pytest.raises(DemixError, match=f"one spelling of a category.* {both[0]} and {both[1]};"):
+        read_factors(path)
+
+
+def test_numbers_that_are_no_categories_may_be_written_in_any_way(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n0.0,1\n-0.0,1.50\n1.0,01.5\n-1.0,1.0\n")
+    assert read_factors(path).values.tolist() == [[0, 1], [0, 1.5], [1, 1.5], [-1, 1]]

@@ -231,6 +231,15 @@ def test_names_of_blocks_take_no_more_than_their_letters(tmp_path):
     assert read == [path]
 
 
+@pytest.mark.parametrize("word", ["NA", "#N/A", "None"])
+@pytest.mark.parametrize("name", ["x.txt", "x.csv"])
+def test_rows_without_a_block_are_no_block(tmp_path, word, name):
+    path = tmp_path / name
+    path.write_text("".join(f"{cell}\n" for cell in ["a", word, "b", word, "a", "b"]))
+    with pytest.raises(DemixError, match=r"Expected a block in .* that of row 1 .* is missing"):
+        read_blocks(str(path))
+
+
 def test_a_text_that_a_parquet_file_repeats_takes_its_room_once(tmp_path):
     text = pyarrow.array(["b" * 900, "a"])
     repeated = pyarrow.DictionaryArray.from_arrays(np.tile([0, 1], 30_000), text)

@@ -294,3 +294,20 @@ def test_links_to_files_are_followed(tmp_path):
     assert np.array_equal(everything(read_data(tmp_path / "link.zarr")), MATRIX)
     (tmp_path / "c10").unlink()
     assert f"{path / 'c' / '1' / '0'} is a link" in refusal(open_any, path)
+
+
+@pytest.mark.parametrize("kind", ["<f4", "<i4"])
+def test_a_fill_value_among_the_numbers_is_a_gap(tmp_path, kind):
+    rows = MATRIX.astype(kind)
+    rows[33, 1] = -9999
+    path = tmp_path / "x.zarr"
+    zarr.create_array(path, data=rows, chunks=(10, 2), zarr_format=2, fill_value=-9999)
+    assert "are its fill value -9999" in refusal(lambda: everything(read_data(path)))
+    change(path, fill_value=None)
+    np.testing.assert_array_equal(everything(read_data(path)), rows)
+
+
+@pytest.mark.parametrize("fill", [0, float("nan"), -9999])
+def test_a_fill_value_that_no_number_has_is_no_gap(tmp_path, fill):
+    path = store(tmp_path / "x.zarr", zarr_format=2, fill_value=fill)
+    np.testing.assert_array_equal(everything(read_data(path)), MATRIX)

@@ -185,9 +185,11 @@ def read_blocks(text: str | None) -> tuple[Any, list[Path]]:
         return int(text), []
     import numpy as np
 
+    from demix.data.csv_files import refuse_missing
     from demix.data.names import read_names
 
     check_given(Path(text))
     # Numbered: in an array of text, each name would take the room of the longest.
     names = np.array(read_names(Path(text)), dtype=object)
+    refuse_missing(names, f"a block in {text}")
     return np.unique(names, return_inverse=True)[1], [Path(text)]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from demix._support.errors import DemixError, reason, shortened, warn
+from demix._support.errors import DemixError, listed, reason, shortened, warn
 from demix._support.files import open_regular
 from demix._support.memory import check_memory
 from demix.data.formats import LONGEST_CELL, check_kind, check_names, find_column, unreadable
@@ -29,6 +29,7 @@ _BEGINNING = _AT_ONCE = 2**16
 _LONGEST_LINE = 2**26
 _MISSING = (
     *("?", "-", "--", ".", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "missing"),
+    *("#div/0!", "#value!", "#ref!", "#num!", "#name?", "#null!", "#spill!", "#calc!"),
 )
 
 
@@ -47,6 +48,8 @@ def read_csv(
         start = list(itertools.islice(lines, 2))
         names = _header(path, header, start)
         chosen = _chosen(path, names, len(start[0][1]), columns)
+        if names is not None and header == "auto" and columns is None:
+            check_guess(start[0][1], start[1][1], path)
         advice = "save it as .npy, which is not read as a whole, or choose fewer columns"
         check_memory(2 * 8 * count * len(chosen), f"Reading {path}", advice)
         for line, cells in itertools.chain(start[0 if names is None else 1 :], lines):
@@ -86,10 +89,8 @@ def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
             check_memory(100 * _AT_ONCE, f"Reading {path}", f"give fewer {what}s")
         cells.append(found[place].strip())
         if not cells[-1]:
-            raise DemixError(
-                f"Expected a {what} in every line, but line {line} of {path} has none."
-            )
-    if column is None and (reads_as(float, first[0]) or first[0] in cells):
+            raise DemixError(f"Expected a {what} in each line, but line {line} of {path} has none.")
+    if column is None and (_is_value(first[0]) or first[0] in cells):
         cells.insert(0, first[0])
     if not cells:
         raise DemixError(f"Expected {what}s, but {path} has only a header.")
@@ -112,6 +113,18 @@ def check_header(header: str) -> None:
     """Raise :class:`DemixError` unless ``header`` is ``"auto"``, ``"yes"`` or ``"no"``."""
     if header not in ("auto", "yes", "no"):
         raise DemixError(f"Expected header to be 'auto', 'yes' or 'no', but got {header!r}.")
+
+
+def check_guess(first: Sequence[str], second: Sequence[str], path: Path) -> None:
+    """Raise if a line that was taken for names may as well be numbers, some of which failed."""
+    names = [cell.strip() for cell in first]
+    kept = [reads_as(float, a) and reads_as(float, b) for a, b in zip(names, second, strict=True)]
+    failed = any(name[:1] == "#" and name.lower() in _MISSING for name in names)
+    if failed or len(set(names)) < len(names) or (any(kept) and not _all_whole(names)):
+        raise DemixError(
+            f"Expected names of columns, each once, or numbers in the first line of {path}, but it "
+            f"holds {listed(names)}; mend it, or say header='yes' or 'no' (--header)."
+        )
 
 
 def refuse_missing(words: Iterable[str], what: str) -> None:
@@ -219,17 +232,16 @@ def _header(path: Path, header: str, start: Sequence[Line]) -> tuple[str, ...] |
 
 def _is_header(first: list[str], others: Sequence[Sequence[str]]) -> bool:
     # Numbers and marks of missing ones are no names: such a line is refused as numbers.
-    numbers = sum(
-        reads_as(float, cell)
-        or reads_as(lambda text: int(text, 0), cell)
-        or cell.lower() in _MISSING
-        for cell in first
-    )
-    if 2 * numbers < len(first):
+    if 2 * sum(map(_is_value, first)) < len(first):
         return True
     # One or two columns of data may well begin at 0 and 1, as time and a cosine do.
     counted = len(first) > 2 and first == [str(column) for column in range(len(first))]
     return counted and any(not _all_whole(cells) for cells in others)
+
+
+def _is_value(cell: str) -> bool:
+    whole = reads_as(lambda text: int(text, 0), cell)
+    return whole or reads_as(float, cell) or cell.lower() in _MISSING
 
 
 def _all_whole(cells: Sequence[str]) -> bool:

@@ -9,12 +9,14 @@ import numpy as np
 
 from demix._support.errors import DemixError, shortened
 from demix._support.memory import check_memory
-from demix.data.csv_files import check_header, csv_lines, read_csv, reads_as
+from demix.data.csv_files import check_guess, check_header, csv_lines, read_csv, reads_as
 from demix.data.data import Data
 from demix.data.npy_files import read_npy
 from demix.data.reading import read_data
 
 _BEGIN, _MOST = 1000, 2**53
+FEW = 20
+"""Most different values of whole numbers that are taken for categories."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,18 +64,35 @@ def read_factors(path: str | Path, *, header: str = "auto") -> KnownFactors:
     else:
         data = read_data(path, header=header)
         found = KnownFactors(data.array(exact=True), data.names)
-    if 0 in found.values.shape:
-        raise DemixError(
-            f"Expected at least one row and column, but {path} has shape {found.values.shape}."
-        )
-    for column in found.values.T if found.values.ndim == 2 else ():
-        size = np.abs(0.0 if isinstance(column[0], str) else column.astype(float))
+    if 0 in (shape := found.values.shape):
+        raise DemixError(f"Expected at least one row and column, but {path} has shape {shape}.")
+    few, known = [], dict[tuple[int, float], str]()
+    for place, column in enumerate(found.values.T if found.values.ndim == 2 else ()):
+        size = np.abs([0.5] if isinstance(column[0], str) else column.astype(float))
+        few += [place] if are_few_whole_numbers(size) else []
         if ((size >= _MOST) & (size < np.inf)).any():
             raise DemixError(
                 f"Expected factors below 2^53, as whole numbers merge from there on, but {path} "
                 "has larger ones; begin names with a letter, and give quantities in a larger unit."
             )
+    # Numbers that are categories, and are read as one though they may be two.
+    lines = csv_lines(path) if few and suffix in (".csv", ".tsv") else ()
+    for _, cells in itertools.islice(lines, found.names is not None, None):
+        for place in few:
+            cell = cells[place].strip().lstrip("+-")  # zeros may have either sign
+            if (other := known.setdefault((place, float(cell)), cell)) != cell:
+                raise DemixError(
+                    f"Expected one spelling of a category, but {path} has {shortened(other)} and "
+                    f"{shortened(cell)}; write both alike, or begin them with a letter."
+                )
     return found
+
+
+def are_few_whole_numbers(column: np.ndarray) -> bool:
+    """Return whether numbers ``(N,)`` are whole and take at most 20 different values."""
+    # Most columns of other numbers show it in their first rows.
+    few = len(np.unique(column[: 50 * FEW])) <= FEW and len(np.unique(column)) <= FEW
+    return few and bool((column == np.round(column)).all())
 
 
 def check_order(rows: Data, known: KnownFactors, path: Path) -> None:
@@ -128,6 +147,8 @@ def _csv_with_text(path: Path, header: str) -> KnownFactors:
         named = any(all(number[1:]) and not number[0] for number in is_number)
     else:
         named = not any(column[0] in column[1:] for column in columns)
+    if named and header == "auto":
+        check_guess(rows[0], rows[1], path)
     start, values = 1 if named else 0, []
     for place, column in enumerate(columns):
         cells, kinds = column[start:], is_number[place][start:]

@@ -103,9 +103,12 @@ class ZarrRows(StoredRows):
         return stamp_of(os.path.join(folder, file) for folder, _, names in inside for file in names)
 
     def _read(self, index: slice | np.ndarray) -> np.ndarray:
-        damaged = f"Expected readable chunks in {self.source}, but one of them is damaged"
+        damaged = f"Expected chunks without gaps in {self.source}, but one of them is damaged"
         with demix_errors(damaged, "write the store again"):
-            return np.asarray(self._array.oindex[index])
+            rows = np.asarray(self._array.oindex[index])
+            if (gap := self._array.fill_value) and (rows == gap).any():
+                raise ValueError(f"numbers are its fill value {gap}; give another if it is no gap")
+            return rows
 
 
 def _metadata(folder: Path, files: Iterable[tuple[str, int]] = _FILES) -> dict[str, Any]:

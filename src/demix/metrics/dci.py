@@ -59,7 +59,7 @@ def dci(
 
     def measure(z: np.ndarray) -> list[Statistic]:
         ranks = rankdata(z, axis=0) / len(z)
-        forests = [_forest(ranks, true, i, seed) for i in range(true.number)]
+        forests = [_forest(ranks, true, i, seed) for i in range(true.values.shape[1])]
         added = np.stack([errors for errors, _ in forests], axis=1)
         terms = added.reshape(len(added), -1)
         scatter = terms.std(axis=0) * (sampling.times / len(terms)) ** 0.5

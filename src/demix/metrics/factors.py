@@ -12,13 +12,11 @@ from demix._support.errors import DemixError
 from demix._support.memory import check_memory
 from demix._support.validation import as_numpy, check_pair
 from demix.data.csv_files import refuse_missing
+from demix.data.factors import FEW, are_few_whole_numbers
 from demix.metrics.blocks import Blocks, Sampling, sampling_of
 
 Columns = Sequence[int] | None
 """Columns of factors that are categories, counted from 0; by default they are guessed."""
-
-_FEW = 20
-"""Most different values of whole numbers that are taken for categories, and most bins."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +39,6 @@ class Factors:
 
     def __len__(self) -> int:
         return len(self.values)
-
-    @property
-    def number(self) -> int:
-        """How many factors there are."""
-        return self.values.shape[1]
 
     def classes_of(self, column: int) -> int:
         """How many categories or bins a factor has."""
@@ -74,18 +67,11 @@ def check_factors(
     return found, Factors(values, chosen, *sampling.halves()), sampling
 
 
-def are_few_whole_numbers(column: np.ndarray) -> bool:
-    """Return whether numbers ``(N,)`` are whole and take at most 20 different values."""
-    # Most columns of other numbers show it in their first rows.
-    few = len(np.unique(column[: 50 * _FEW])) <= _FEW and len(np.unique(column)) <= _FEW
-    return few and bool((column == np.round(column)).all())
-
-
 def binned(column: np.ndarray) -> np.ndarray:
     """Return numbers ``(N,)`` as whole numbers from 0: up to 20 bins of equally many samples."""
     # A table of two binned columns holds 5 samples in a cell on average. Equal numbers share a bin.
     kinds, numbered = np.unique(column, return_inverse=True)
-    bins = int(np.clip((len(column) / 5) ** 0.5, 2, _FEW))
+    bins = int(np.clip((len(column) / 5) ** 0.5, 2, FEW))
     if len(kinds) <= bins:
         return np.asarray(numbered)
     # Middle ranks, so that bins are the same from either end.
@@ -131,8 +117,7 @@ def _numbers(factors: Any) -> tuple[Any, np.ndarray]:
         for i, column in enumerate(array.T)
     ]
     text = [column.dtype.kind == "U" for column in columns]
-    both = zip(columns, text, strict=True)
-    numbers = [np.unique(x, return_inverse=True)[1] if words else x for x, words in both]
+    numbers = [np.unique(x, return_inverse=True)[1] if x.dtype.kind == "U" else x for x in columns]
     return np.stack(numbers, axis=1), np.array(text)
 
 

@@ -137,7 +137,7 @@ def infomec(
 
     def measure(z: np.ndarray) -> list[Statistic]:
         information = nearest_information(z, true, seed, sampling.times)
-        removed = [_uncertainty_removed(z, true, i) for i in range(true.number)]
+        removed = [_uncertainty_removed(z, true, i) for i in range(true.values.shape[1])]
 
         def normalised(weights: np.ndarray) -> np.ndarray:
             shared, entropy = information.of(weights)
@@ -235,7 +235,7 @@ def binned_information(latents: np.ndarray, factors: Factors, times: float = 1.0
     what the G-test compares with chance.
     """
     codes = np.stack([binned(column) for column in latents.T], axis=1)
-    samples, number, width = len(factors), factors.number, latents.shape[1]
+    samples, number, width = len(factors), factors.values.shape[1], latents.shape[1]
     shared = np.empty((samples, number, width))
     entropy = np.empty((samples, number))
     dependent = np.zeros((number, width), dtype=bool)
@@ -277,7 +277,7 @@ def nearest_information(
     map of a latent does not change. Latents of which more than half are ties are counted.
     """
     counted = binned_information(latents, factors, times)
-    shared = counted.shared.reshape(len(factors), factors.number, latents.shape[1]).copy()
+    shared = counted.shared.reshape(len(factors), factors.values.shape[1], latents.shape[1]).copy()
     spread = np.sort(np.random.default_rng([seed, 3]).uniform(size=len(factors)))
     for j, column in enumerate(latents.T):
         if 2 * len(np.unique(column)) < len(column):

@@ -80,7 +80,7 @@ def explicitness(
     latents, true, sampling = check_factors(latents, factors, categorical, blocks, seed)
 
     def measure(z: np.ndarray) -> Statistic:
-        areas = [_areas(z, true, i) for i in range(true.number)]
+        areas = [_areas(z, true, i) for i in range(true.values.shape[1])]
 
         def area(weights: np.ndarray) -> Values:
             parts = [np.mean([of(weights) for of in some], axis=0) for some in areas]
@@ -117,7 +117,7 @@ def separated_predictability(
     def measure(z: np.ndarray) -> Statistic:
         alone = [
             (_class_scores if true.categorical[i] else _number_scores)(z, true, i)
-            for i in range(true.number)
+            for i in range(true.values.shape[1])
         ]
 
         def gap(weights: np.ndarray) -> Values:
@@ -307,7 +307,7 @@ def _guessed(
     moved = moved[:, moved.any(axis=0)]
     scaled = moved / moved.std(axis=0)
     (seen, known), (fresh, asked) = (_runs(true, rows, seed) for rows in (true.fit, true.test))
-    fixed, members = np.concatenate([known, asked]), np.eye(true.number)[asked]
+    fixed, members = np.concatenate([known, asked]), np.eye(true.values.shape[1])[asked]
 
     def measure(z: np.ndarray) -> Statistic:
         # Without a latent that varies no guess is right.
@@ -330,7 +330,7 @@ def _runs(factors: Factors, rows: np.ndarray, seed: int) -> tuple[np.ndarray, np
     length = max(length, 2)
     random = np.random.default_rng([seed, 6])
     runs, fixed = [], []
-    for column in range(factors.number):
+    for column in range(factors.values.shape[1]):
         values = factors.values[rows, column]
         order = np.lexsort((random.uniform(size=len(rows)), values))
         pieces = [order]

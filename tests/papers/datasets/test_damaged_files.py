@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
+import struct
 import sys
 import tarfile
+import tracemalloc
 import zipfile
+import zlib
 from io import BytesIO
 from pathlib import Path
 
@@ -14,6 +19,7 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
+from alarm import within
 from demix import DemixError
 from demix.data.reading import read_data
 from demix.papers import FactorColumn, FactorImages, open_factor_images
@@ -325,3 +331,84 @@ def test_a_list_of_holes_in_an_archive_is_not_read(tmp_path, kind, opened):
     with tarfile.open(tmp_path / "cars.tar", "w", format=tarfile.PAX_FORMAT) as archive:
         archive.addfile(member, BytesIO(holes))
     assert "a file in it has holes" in opened(tmp_path / "cars.tar")
+
+
+def element(kind: int, content: bytes) -> bytes:
+    """An element of a MATLAB file, compressed or filled up to eight bytes."""
+    content = zlib.compress(content, 9) if kind == 15 else content + bytes(-len(content) % 8)
+    return struct.pack("<II", kind, len(content)) + content
+
+
+def mesh(*elements: bytes) -> bytes:
+    return b"MATLAB 5.0 MAT-file".ljust(124) + b"\x00\x01IM" + b"".join(elements)
+
+
+def test_a_mesh_is_not_unpacked_again_and_again(tmp_path):
+    each = element(15, element(14, bytes(2**25 - 64)))  # within the bounds
+    (tmp_path / "car_1_mesh.mat").write_bytes(mesh(each * 1000))
+    with within(5):
+        assert "they are too large" in refused(tmp_path)
+
+
+def test_the_parts_of_an_array_take_no_memory(tmp_path):
+    (tmp_path / "car_1_mesh.mat").write_bytes(mesh(element(14, element(1, b"") * 2**20)))
+    tracemalloc.start()
+    try:
+        assert "there is none" in refused(tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_mesh_of_very_many_arrays_is_not_gone_through(tmp_path):
+    views = np.zeros((8, 8, 3, 24, 4), dtype=np.uint8)
+    savemat(tmp_path / "car_1_mesh.mat", {"im": views})
+    raw = (tmp_path / "car_1_mesh.mat").read_bytes()
+    assert len(open_factor_images(tmp_path)) == 96
+    (tmp_path / "car_1_mesh.mat").write_bytes(raw[:128] + 1000 * element(1, b"") + raw[128:])
+    assert "there is none" in refused(tmp_path)
+
+
+@pytest.mark.parametrize("opened", [_told, lambda path: refusal(read_mots, path)])
+def test_what_nobody_reads_is_not_unpacked_without_end(tmp_path, opened):
+    member = tarfile.TarInfo("readme")
+    member.size = 2**26
+    header, path = member.tobuf(tarfile.GNU_FORMAT), tmp_path / "cars.tar.gz"
+    path.write_bytes(bz2.compress(header + bytes(2**26)))
+    assert "damaged" in opened(path) or "cannot be read as one" in opened(path)
+    path.write_bytes(lzma.compress(header + bytes(2**26)))
+    assert "claims 67109376 bytes that are not there" in opened(path)
+    path.write_bytes(gzip.compress(header + bytes(2**26)))  # at most a thousand to one
+    assert "but there are none" in opened(path)
+
+
+@pytest.mark.parametrize("chunks", [(10, 8, 8, 3), None])
+def test_numbers_that_were_never_written_are_no_zeros(tmp_path, chunks):
+    path = tmp_path / "3dshapes.h5"
+    with h5py.File(path, "w") as file:
+        file["labels"] = np.zeros((99, 6))
+        images = file.create_dataset("images", (99, 8, 8, 3), np.uint8, chunks=chunks)
+        if chunks:
+            images[:90] = 1
+    assert "some of its numbers were never written" in refused(path)
+    with h5py.File(path, "a") as file:
+        file["images"][:] = 1
+    assert len(open_factor_images(path)) == 99
+
+
+@pytest.mark.parametrize("number", [-5, 3, 0.5])
+def test_shapes_without_a_name_are_refused(tmp_path, number):
+    path = tmp_path / official.DSPRITES
+    arrays = official.write_dsprites(path, 10)
+    classes = arrays["latents_classes"].astype(float)
+    classes[4, 1] = number
+    np.savez(path, **arrays | {"latents_classes": classes})
+    assert "whole numbers below 3 as 'shape' of dsprites" in _told(path)
+
+
+def test_numbers_too_large_for_float32_end_in_one_sentence(tmp_path):
+    path = tmp_path / official.DSPRITES
+    arrays = official.write_dsprites(path, 10)
+    arrays["latents_values"][3, 2] = 1e300
+    np.savez(path, **arrays)
+    assert "a finite number for each factor of dsprites" in _told(path)  # and in no warning

@@ -9,8 +9,8 @@ import numpy as np
 
 from demix._support.errors import DemixError
 from demix._support.validation import as_numpy
-from demix.data.factors import KnownFactors
-from demix.metrics.factors import are_few_whole_numbers, column_of
+from demix.data.factors import KnownFactors, are_few_whole_numbers
+from demix.metrics.factors import column_of
 from demix.metrics.statistic import units_of
 
 KINDS = ("continuous", "ordinal", "periodic", "categorical", "binary")

@@ -6,6 +6,7 @@ import math
 import struct
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -120,9 +121,9 @@ _TYPES |= {12: "i8", 13: "u8"}
 # Classes of arrays: numbers may be stored in a smaller type than that of the array.
 _CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4"}
 _COMPLEX = 0x0800
-# No array that is meant here is larger.
-_MOST = 2**25
-_HEADER = 128
+# No file that is meant here unpacks to more, or has more arrays.
+_MOST, _ARRAYS = 2**25, 100
+_HEADER, _PARTS = 128, 4
 
 
 def read_mat(raw: bytes, name: str) -> np.ndarray | None:
@@ -134,15 +135,17 @@ def read_mat(raw: bytes, name: str) -> np.ndarray | None:
     if len(raw) < _HEADER or raw[126:128] not in (b"IM", b"MI"):
         raise ValueError("it is no MATLAB file of version 5")
     order = "<" if raw[126:128] == b"IM" else ">"
-    for kind, content in _elements(raw[_HEADER:], order):
+    left = _MOST
+    for kind, content in islice(_elements(raw[_HEADER:], order), _ARRAYS):
         if kind == _COMPRESSED:
             packed = zlib.decompressobj()
-            unpacked = packed.decompress(content, _MOST)
-            if not packed.eof:
-                raise ValueError("an array is cut off or too large")
+            unpacked = packed.decompress(content, left + 1)
+            left -= len(unpacked)
+            if not packed.eof or left < 0:
+                raise ValueError("an array is cut off, or they are too large")
             kind, content = next(_elements(unpacked, order), (0, b""))
         if kind == _MATRIX:
-            parts = list(_elements(content, order))
+            parts = list(islice(_elements(content, order), _PARTS + 1))
             if len(parts) >= 3 and parts[2] == (_NAME, name.encode()):
                 return _array(parts, order)
     return None
@@ -169,7 +172,7 @@ def _elements(raw: bytes, order: str) -> Iterator[tuple[int, bytes]]:
 
 def _array(parts: list[tuple[int, bytes]], order: str) -> np.ndarray:
     """Return an array from its flags, sizes, name and numbers."""
-    if len(parts) != 4 or len(parts[0][1]) != 8 or parts[1][0] != _DIMENSIONS:
+    if len(parts) != _PARTS or len(parts[0][1]) != 8 or parts[1][0] != _DIMENSIONS:
         raise ValueError("an array is no matrix of real numbers")
     (flags,) = struct.unpack(f"{order}I", parts[0][1][:4])
     kind, (stored, content) = flags & 0xFF, parts[3]

@@ -186,6 +186,12 @@ class FactorImages:
                 f"Expected a finite number for each factor of {self.name}, but some are not; fetch "
                 "the file again."
             )
+        for column, numbers in zip(self.columns, self.values.T, strict=True):
+            if column.levels and not np.isin(numbers, range(len(column.levels))).all():
+                raise DemixError(
+                    f"Expected whole numbers below {len(column.levels)} as {column.name!r} of "
+                    f"{self.name}, which has so many levels, but some are not; fetch it again."
+                )
 
     def __len__(self) -> int:
         return len(self.values)

@@ -142,5 +142,10 @@ def _arrays(file: Any, path: Path, kind: Any, hard: Any) -> tuple[Any, np.ndarra
             f"{path}, but found {images.dtype} of shape {images.shape} and {held.dtype} of shape "
             f"{held.shape}."
         )
+    for one in (images, held):
+        parts = [-(-n // of) for n, of in zip(one.shape, one.chunks or one.shape, strict=True) if n]
+        there = one.id.get_num_chunks() if one.chunks else one.id.get_storage_size()
+        if there < math.prod(parts) * (one.size > 0):
+            raise EOFError("some of its numbers were never written, and would be read as zeros")
     check_memory(2 * held.size * held.dtype.itemsize, f"Reading {path}", "fetch it again")
     return images, np.asarray(held).astype(np.float32)

@@ -29,6 +29,7 @@ EXPECTED = (
 )
 
 
+@np.errstate(over="ignore")  # numbers too large for float32 are refused in a sentence
 def open_factor_images(
     path: str | Path, *, callback: Progress = lambda done, total, what: None
 ) -> FactorImages:
