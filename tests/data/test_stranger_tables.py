@@ -319,3 +319,19 @@ def test_columns_of_one_name_are_not_taken_for_each_other(tmp_path):
     with pytest.raises(DemixError, match="has several called 'a'; rename them"):
         read_data(tmp_path / "x.parquet")
     assert read_data(tmp_path / "x.parquet", columns=["b"]).array().tolist() == [[3.0], [4.0]]
+
+
+def test_a_parquet_file_of_an_index_alone_has_no_numbers(tmp_path):
+    notes = json.dumps({"index_columns": ["i"], "columns": [], "column_indexes": []})
+    table = pyarrow.table({"i": [1, 2]}).replace_schema_metadata({"pandas": notes})
+    parquet.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(DemixError, match="has none but an index"):
+        read_data(tmp_path / "x.parquet")
+
+
+def test_very_many_columns_of_one_name_are_refused_at_once(tmp_path):
+    columns = [pyarrow.array([1.0])] * 20_000
+    names = [str(number // 2) for number in range(20_000)]
+    parquet.write_table(pyarrow.Table.from_arrays(columns, names=names), tmp_path / "x.parquet")
+    with within(5), pytest.raises(DemixError, match="several called '0'"):
+        read_data(tmp_path / "x.parquet")

@@ -120,7 +120,10 @@ def _number_columns(
     names = _columns(schema)
     if columns is not None:
         names = [every[find_column(str(name), every, path)] for name in columns]
-    again = [name for name, times in Counter(every).items() if times > 1 and name in set(names)]
+    if not names:
+        raise DemixError(f"Expected columns of numbers, but {path} has none but an index.")
+    wanted = set(names)
+    again = [name for name, times in Counter(every).items() if times > 1 and name in wanted]
     if again:
         raise DemixError(
             f"Expected columns of different names, but {path} has several called "

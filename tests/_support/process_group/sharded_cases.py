@@ -150,7 +150,7 @@ def objectives() -> Iterator[tuple[str, Callable[[], Any], Any, Any]]:
     for similarity in ("dot", 1):
         made = lambda p=similarity: PotentialInfoNCE(4, similarity=p)  # noqa: E731
         yield f"potential {similarity}", made, Box(4), PAIRS
-    yield "limit with a potential", lambda: PotentialLimit(4, similarity=3), Box(4), PAIRS
+    yield "potential in the limit", lambda: PotentialLimit(4, similarity=3), Box(4), PAIRS
     yield "potential of dynamics", lambda: DynamicsInfoNCE(4), Real(4), PAIRS
     yield "narrow noise", lambda: LogDet(3), Real(3), PAIRS
     yield "narrow noise in a box", lambda: LogDet(3), Box(3), PAIRS

@@ -412,3 +412,28 @@ def test_numbers_too_large_for_float32_end_in_one_sentence(tmp_path):
     arrays["latents_values"][3, 2] = 1e300
     np.savez(path, **arrays)
     assert "a finite number for each factor of dsprites" in _told(path)  # and in no warning
+
+
+def _header(name: str, size: int, kind: bytes = b"0") -> bytes:
+    """Return a header that tarfile would not write: with any size."""
+    member = tarfile.TarInfo(name)
+    member.type = kind
+    block = bytearray(member.tobuf(tarfile.GNU_FORMAT))
+    block[124:136] = tarfile.itn(size, 12, tarfile.GNU_FORMAT)
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block)
+
+
+@pytest.mark.parametrize("opened", [_told, lambda path: refusal(read_mots, path)])
+def test_archives_that_never_end_are_refused(tmp_path, opened):
+    path = tmp_path / "cars.tar"
+    path.write_bytes(_header("d/", 0, b"5") + _header("0000.bin", -512) + bytes(1024))
+    assert "its files do not follow each other" in opened(path)
+    facts = b"29 GNU.sparse.size=123456789\n"
+    path.write_bytes(_header("x", 29, b"x") + facts.ljust(512, b"\0") + _header("a.jpg", 0))
+    assert "a file in it has holes" in opened(path)
+    facts = b"13 size=-512\n"
+    member = _header("x", 13, b"x") + facts.ljust(512, b"\0") + _header("a.jpg", 0)
+    path.write_bytes(_header("d/", 0, b"5") + member + bytes(1024))
+    assert opened(path)

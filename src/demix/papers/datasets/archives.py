@@ -33,6 +33,8 @@ class _Member(tarfile.TarInfo):
         """Refuse what tarfile would read as a list of holes, however long it is."""
         raise _sparse()
 
+    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10
+
 
 def _sparse() -> EOFError:
     return EOFError("a file in it has holes")
@@ -48,6 +50,8 @@ class _Archive(tarfile.TarFile):
     def next(self) -> tarfile.TarInfo | None:
         self.members.clear()
         found = super().next()
+        if found is not None and self.offset <= found.offset:  # else it would never end
+            raise ValueError("its files do not follow each other")
         # Up to there all is unpacked, also what nobody reads.
         if self.offset > DEFLATED * os.stat(str(self.name)).st_size:
             raise ValueError(f"it claims {self.offset} bytes that are not there")

@@ -169,14 +169,16 @@ class PairRow(ScoreRow):
 
 @dataclass(frozen=True)
 class AnyMarginalRow(PairRow):
-    """A row whose marginal is not uniform: models assume that it is, or nothing (``ANY``)."""
+    """A row whose marginal is not uniform, and a model that assumes nothing of it."""
 
-    main = ("unsupervised", ANY)
+    main = (ANY,)
 
 
 @dataclass(frozen=True)
 class ConcentrationRow(AnyMarginalRow):
     """A point of the marginal figure: a vMF marginal, more and more concentrated."""
+
+    main = ("unsupervised", ANY)
 
     @classmethod
     def figure(cls, experiment: Experiment, results: Results[Self], folder: Path) -> Shown:
