@@ -175,7 +175,7 @@ class AnyMarginalRow(PairRow):
 
 
 @dataclass(frozen=True)
-class ConcentrationRow(AnyMarginalRow):
+class ConcentrationRow(PairRow):
     """A point of the marginal figure: a vMF marginal, more and more concentrated."""
 
     main = ("unsupervised", ANY)
