@@ -26,6 +26,7 @@ DOCUMENTS = (
     "docs/imagenet_x.md",
     "docs/images.md",
     "docs/labels.md",
+    "docs/paper.md",
     "docs/probe.md",
     "docs/reliability.md",
     "docs/scale.md",

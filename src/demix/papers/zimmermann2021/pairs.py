@@ -173,6 +173,11 @@ class AnyMarginalRow(PairRow):
 
     main = (ANY,)
 
+    def columns(self) -> dict[str, str]:
+        """Describe process and model for the columns of a table."""
+        found = super().columns()
+        return found | {"objective": f"{found['objective']} with a potential"}
+
 
 @dataclass(frozen=True)
 class ConcentrationRow(PairRow):
