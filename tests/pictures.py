@@ -8,6 +8,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -55,15 +56,45 @@ def write_lines(path: Path, rows: list[dict[str, object]]) -> Path:
 
 def averages(path: Path, batch: int | str = "batch", side: int = 8) -> Path:
     """Write an ONNX file that averages each channel, for batches of a size, or of any."""
+    from onnx import helper
+
+    return _model(path, [helper.make_node("GlobalAveragePool", ["pixels"], ["z"])], batch, side)
+
+
+def endless(path: Path) -> Path:
+    """Write an ONNX file that goes on without an end before it averages."""
+    from onnx import TensorProto, helper
+
+    def value(name: str, kind: int, shape: list[int | str]) -> Any:
+        return helper.make_tensor_value_info(name, kind, shape)
+
+    number, truth, count = TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT64
+    shape = ["batch", 3, 8, 8]
+    body = helper.make_graph(
+        [helper.make_node("Identity", [a], [b]) for a, b in (("on", "still"), ("old", "new"))],
+        "body",
+        [value("step", count, []), value("on", truth, []), value("old", number, shape)],
+        [value("still", truth, []), value("new", number, shape)],
+    )
+    nodes = [
+        helper.make_node("Constant", [], ["yes"], value=helper.make_tensor("", truth, [], [True])),
+        helper.make_node("Loop", ["", "yes", "pixels"], ["same"], body=body),
+        helper.make_node("GlobalAveragePool", ["same"], ["z"]),
+    ]
+    return _model(path, nodes, "batch", 8)
+
+
+def _model(path: Path, nodes: list[Any], batch: int | str, side: int) -> Path:
     import onnx
+    from onnx import helper
 
     number = onnx.TensorProto.FLOAT
-    graph = onnx.helper.make_graph(
-        [onnx.helper.make_node("GlobalAveragePool", ["pixels"], ["mean"])],
-        "averages",
-        [onnx.helper.make_tensor_value_info("pixels", number, [batch, 3, side, side])],
-        [onnx.helper.make_tensor_value_info("mean", number, [batch, 3, 1, 1])],
+    graph = helper.make_graph(
+        nodes,
+        "of_images",
+        [helper.make_tensor_value_info("pixels", number, [batch, 3, side, side])],
+        [helper.make_tensor_value_info("z", number, [batch, 3, 1, 1])],
     )
-    opsets = [onnx.helper.make_opsetid("", 17)]
-    onnx.save(onnx.helper.make_model(graph, ir_version=8, opset_imports=opsets), path)
+    opsets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=opsets), path)
     return path

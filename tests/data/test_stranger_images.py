@@ -145,6 +145,14 @@ def test_other_formats_are_refused_whatever_their_name(tmp_path, kind):
     assert "Expected a PNG, JPEG, WebP, TIFF or BMP image" in refusal(pixels, tmp_path)
 
 
+def test_a_jpeg_of_very_many_scans_is_refused(tmp_path):
+    raw = io.BytesIO()
+    Image.fromarray(UPRIGHT).save(raw, "JPEG", progressive=True)
+    head, mark, scan = raw.getvalue()[:-2].rpartition(b"\xff\xda")
+    (tmp_path / "x.jpg").write_bytes(head + 200 * (mark + scan) + b"\xff\xd9")
+    assert "it has more than 100 scans" in refusal(pixels, tmp_path)
+
+
 @pytest.mark.parametrize("suffix", ["png", "webp", "tif", "tiff", "BMP"])
 def test_formats_without_loss_give_the_pixels_that_were_written(tmp_path, suffix):
     options = {"lossless": True} if suffix == "webp" else {}

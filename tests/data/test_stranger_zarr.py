@@ -144,6 +144,13 @@ def shard(codecs, index_codecs):
     return {"name": "sharding_indexed", "configuration": settings}
 
 
+def test_shards_that_are_compressed_as_a_whole_are_refused(tmp_path):
+    path = store(tmp_path / "x.zarr", shards=(20, 2))
+    plain, packed = {"name": "bytes"}, {"name": "gzip", "configuration": {"level": 5}}
+    for codecs in ([shard([plain], [plain]), packed], [shard([plain], [plain, packed])]):
+        assert "compressed as a whole" in refusal(open_any, change(path, codecs=codecs))
+
+
 def test_a_codec_that_makes_long_text_of_numbers_is_refused(tmp_path):
     path = store(tmp_path / "x.zarr", zarr_format=2)
     text = {"id": "astype", "encode_dtype": "<f4", "decode_dtype": "<U1000000"}

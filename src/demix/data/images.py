@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from io import BytesIO
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
@@ -20,6 +21,7 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
 _FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP")
 # Numbers in an image: a small file may hold a thousand times as many.
 _LARGEST = 2**24
+_MOST_SCANS = 100
 # What images are decoded to; 8 bits for each channel.
 _MODES = {"1": "L", "L": "L", "RGBA": "RGBA"} | dict.fromkeys(("P", "RGB", "CMYK", "YCbCr"), "RGB")
 
@@ -49,6 +51,9 @@ def _opened(source: Path | BytesIO) -> Iterator[Image.Image]:
                 # Some cameras put a second, smaller image behind the photograph (MPO).
                 if getattr(image, "is_animated", False) and image.format != "MPO":
                     raise ValueError("it has several pages")
+                # Each scan of a JPEG is decoded over all pixels; cameras write up to ten.
+                if _scans(image, file) > _MOST_SCANS:
+                    raise ValueError(f"it has more than {_MOST_SCANS} scans")
                 # In colour, Pillow drops the lower half of 16 bits; tags are those of TIFF.
                 bits = getattr(image, "tag_v2", {}).get(ExifTags.Base.BitsPerSample, (8,))
                 if max(bits) > 8 or ";16B" in str(image.tile[:1]):
@@ -57,6 +62,12 @@ def _opened(source: Path | BytesIO) -> Iterator[Image.Image]:
         except UnidentifiedImageError as error:
             kind = looks_like(source) if isinstance(source, Path) else "something else"
             raise DemixError(f"{problem} looks like {kind}; {advice}.") from error
+
+
+def _scans(image: Image.Image, file: BinaryIO) -> int:
+    """Return how many scans a JPEG holds; none but their markers have these bytes."""
+    file.seek(0)  # Pillow seeks before it reads
+    return file.read().count(b"\xff\xda") if image.format in ("JPEG", "MPO") else 0
 
 
 class ImageRows(Rows):

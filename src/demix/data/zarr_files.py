@@ -146,12 +146,20 @@ def _codecs(metadata: dict[str, Any], version: int) -> Iterator[tuple[Any, dict[
             if codec is not None:
                 yield codec["id"], codec
         return
-    waiting = list(metadata["codecs"])
-    while waiting:
-        codec = waiting.pop()
+    for codec in metadata["codecs"]:
         settings = codec.get("configuration") or {}
         yield codec["name"], settings
-        waiting += [*settings.get("codecs", ()), *settings.get("index_codecs", ())]
+        # What packs a whole shard, or its index, could make millions of chunks of a few bytes.
+        if codec["name"] == "sharding_indexed":
+            index = list(_codecs({"codecs": settings.get("index_codecs", ())}, version))
+            yield from index
+            packed = {name for name, _ in index} - {"bytes", "endian", "crc32c"}
+            if packed or codec != metadata["codecs"][-1]:
+                raise DemixError(
+                    "Expected shards of compressed chunks, but these are compressed as a whole; "
+                    "write the store again."
+                )
+            yield from _codecs(settings, version)
 
 
 def _check_chunks(array: Any, folder: Path, source: str) -> None:

@@ -137,17 +137,19 @@ def _newest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             raise error from None
         for file in (last, before):
             check_free(file)
-        warn(
-            f"{last} is damaged; training continues from the previous checkpoint, after "
-            f"{found[1]['state']['step']} steps."
-        )
         # Else the next one would make the damaged one the previous one.
+        aside = ""
         try:
             if not is_checkpoint(last):  # perhaps somebody else's
-                last.rename(last.with_name(f"{last.stem}.damaged-{secrets.token_hex(4)}"))
+                place = last.rename(last.with_name(f"{last.stem}.damaged-{secrets.token_hex(4)}"))
+                aside = f" and now {place.name}"
             before.replace(last)
         except OSError as problem:
             raise refused(last, problem) from problem
+        warn(
+            f"{last} is damaged{aside}; training continues from the previous checkpoint, after "
+            f"{found[1]['state']['step']} steps."
+        )
         return found
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from alarm import within
 from demix import DemixError, DemixWarning
 from demix.papers import fetch_dataset
 from demix.papers.datasets import transfer
@@ -325,6 +326,15 @@ def test_redirections_lead_to_http_only(server, part):
     server.scripts = [says("302 Found", f"Location: /{NAME}")] * 99
     assert "the server says 302 Found" in refusal(server, part.parent)
     goes_on(server, part)
+
+
+def test_a_pipe_with_passwords_is_not_read(server, tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "netrc")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    server.scripts = [says("302 Found", f"Location: /{NAME}")]
+    with within(30):
+        path = fetch_dataset("mpi3d_real", tmp_path / "data", source=server.address)
+    assert path.read_bytes() == DATA
 
 
 @pytest.mark.parametrize("coding", [[], ["Transfer-Encoding: chunked"]], ids=["plain", "chunked"])

@@ -10,8 +10,9 @@ from torch import nn
 from demix import DemixError, DemixWarning
 from demix._support import memory
 from demix.papers import RandomProjection, features, open_images
+from demix.papers.reizinger2024 import extraction
 from demix.papers.reizinger2024.extraction import read_features, write_features
-from pictures import averages, picture, write_tar
+from pictures import averages, endless, picture, write_tar
 
 pytest.importorskip("onnx", reason="the extra `onnx` is not installed")
 pytest.importorskip("onnxruntime", reason="the extra `papers` is not installed")
@@ -88,6 +89,12 @@ def test_what_is_no_model_is_refused(images, tmp_path):
         features(images, Mean(), batch=0)
 
 
+def test_a_model_that_never_ends_is_stopped(images, tmp_path, monkeypatch):
+    monkeypatch.setattr(extraction, "_LONGEST_RUN", 0.5)
+    with pytest.raises(DemixError, match="terminate"):
+        features(images, endless(tmp_path / "loop.onnx"))
+
+
 @pytest.mark.parametrize(
     ("array", "names", "words"),
     [
@@ -95,6 +102,7 @@ def test_what_is_no_model_is_refused(images, tmp_path):
         (np.zeros((2, 3)), "a\n\nb\n", "line of {}, but line 2 is empty"),
         (np.zeros((2, 3)), None, "in {}, one in a line"),
         (np.zeros(2), "a\nb\n", "has shape (2,)"),
+        (np.zeros((1, 2**14 + 1)), "a\n", "at most 16384 features"),
         (np.array([["x"]]), "a\n", "of numbers"),
     ],
 )

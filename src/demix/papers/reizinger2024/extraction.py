@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 # Images in a batch of an ONNX file that takes batches of one size only.
 _MOST_FIXED = 4096
+# Read-outs need the square of it in memory, and its cube in time.
+_MOST_FEATURES = 2**14
+# Seconds for one batch of a model, which may be a loop without an end.
+_LONGEST_RUN = 600
 
 NAMES = "names.txt"
 
@@ -116,6 +121,11 @@ def read_features(path: Path) -> Features:
         raise DemixError(
             f"Expected the file names of {path} in {listing}, one in a line, but it is not there."
         )
+    if values.shape[1] > _MOST_FEATURES:
+        raise DemixError(
+            f"Expected at most {_MOST_FEATURES} features, but {path} has {values.shape[1]}; take "
+            "some of them, or project them."
+        )
     names = [name.rpartition("/")[2] for name in read_names(listing)]
     if len(names) != len(values):
         raise DemixError(
@@ -183,7 +193,7 @@ def onnx_encoder(path: Path) -> Callable[[Tensor], np.ndarray]:
             parts = [x[start : start + size] for start in range(0, len(x), size)]
             parts = [np.concatenate([p, np.repeat(p[-1:], size - len(p), 0)]) for p in parts]
         try:
-            found = [np.asarray(session.run(None, {taken.name: part})[0]) for part in parts]
+            found = [np.asarray(_run(session, {taken.name: part})[0]) for part in parts]
         except Exception as error:
             raise DemixError(
                 f"Expected {path} to take images (B, 3, {x.shape[2]}, {x.shape[3]}), but "
@@ -192,6 +202,18 @@ def onnx_encoder(path: Path) -> Callable[[Tensor], np.ndarray]:
         return np.concatenate(found)[: len(x)] if found[1:] else found[0][: len(x)]
 
     return encode
+
+
+def _run(session: Any, inputs: dict[str, np.ndarray]) -> list[Any]:
+    """Return the outputs of an ONNX model, or raise if they take too long."""
+    options = need("onnxruntime", "Running ONNX", "papers").RunOptions()
+    clock = Timer(_LONGEST_RUN, lambda: setattr(options, "terminate", True))
+    clock.daemon = True
+    clock.start()
+    try:
+        return list(session.run(None, inputs, options))
+    finally:
+        clock.cancel()
 
 
 def _rows(found: Any, count: int) -> np.ndarray:
