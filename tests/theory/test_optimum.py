@@ -27,12 +27,11 @@ from demix.papers.reizinger2024.prototypes import optimum_error
 from demix.theory.optimum import (
     is_matched,
     latent_loss,
-    optimum_limit,
 )
 
 
 def asymptotic_loss(process: Process, negatives: int) -> float:
-    return optimum_limit(process) + math.log(negatives) - process.space.log_volume
+    return process.conditional.mean_entropy() + math.log(negatives) - process.space.log_volume
 
 
 def process_of(conditional: Any, marginal: Any = None) -> Process:
@@ -58,7 +57,9 @@ def test_the_optimum_is_the_entropy_of_the_conditional(conditional: Any, similar
     pairs = process.sample(200_000, generator=torch.Generator().manual_seed(0))
     log_prob = conditional.log_prob(pairs.z_tilde.double(), pairs.z.double())
     error = float(log_prob.std()) / math.sqrt(len(log_prob))
-    assert optimum_limit(process) == pytest.approx(float(-log_prob.mean()), abs=4 * error)
+    assert process.conditional.mean_entropy() == pytest.approx(
+        float(-log_prob.mean()), abs=4 * error
+    )
 
 
 @matched
@@ -70,7 +71,7 @@ def test_the_loss_of_the_true_latents_tends_to_the_optimum(
     pairs = process.sample(8192, generator=generator)
     temperature = 1 / conditional.similarity.rate
     # The same pairs every time. What they happen to cost beyond their mean is known: leave it out.
-    luck = -conditional.log_prob(pairs.z_tilde, pairs.z).mean() - optimum_limit(process)
+    luck = -conditional.log_prob(pairs.z_tilde, pairs.z).mean() - process.conditional.mean_entropy()
     errors = []
     for queries, negatives in [(8, 8), (16, 240), (32, 4064)]:
         losses = []
@@ -82,7 +83,7 @@ def test_the_loss_of_the_true_latents_tends_to_the_optimum(
             losses.append(contrast(z, keys, similarity=similarity, temperature=temperature))
         normalised = float(torch.stack(losses).mean()) - math.log(queries + negatives - 1)
         normalised += process.space.log_volume - float(luck)
-        errors.append(abs(normalised - optimum_limit(process)))
+        errors.append(abs(normalised - process.conditional.mean_entropy()))
     assert errors[0] > 2 * errors[1] > 2 * errors[2], errors
     assert errors[2] < 0.02
 
@@ -92,7 +93,7 @@ def test_asymptotic_loss_undoes_the_normalisation(conditional: Any, similarity: 
     process = process_of(conditional)
     loss = asymptotic_loss(process, 511)
     normalised = loss - math.log(511) + process.space.log_volume
-    assert normalised == pytest.approx(optimum_limit(process))
+    assert normalised == pytest.approx(process.conditional.mean_entropy())
 
 
 @pytest.mark.parametrize("dim", [2, 3])
@@ -173,10 +174,8 @@ def test_where_no_optimum_is_known_none_is_given() -> None:
     box = process_of(Laplace(BOX, 0.1))
     with pytest.raises(DemixError, match=r"No optimum is known for .*Laplace.* similarity 2"):
         latent_loss(box, box.sample(8), 2)
-    with pytest.raises(DemixError, match=r"need a uniform marginal, but .*Normal"):
-        optimum_limit(process_of(Laplace(BOX, 0.1), Normal(BOX, 1.0).at()))
     with pytest.raises(DemixError, match="entropy is not known"):
-        optimum_limit(process_of(Normal(SPHERE, 0.1)))
+        Normal(SPHERE, 0.1).mean_entropy()
 
 
 def vectors(count: int) -> torch.Tensor:

@@ -68,14 +68,11 @@ def counting_bar(console: Console) -> Iterator[Callable[[int, int, str], None]]:
 
 def numbers_of(record: Mapping[str, float | None], score: str) -> str:
     """Write the latest record in a few words."""
-    shown = []
-    if record.get("loss") is not None:
-        shown.append(f"loss {record['loss']:.3f}")
-    if record.get("score") is not None:
-        shown.append(f"{score} {record['score']:.2f} %")
-    if record.get("nats_above_optimum") is not None:
-        shown.append(f"optimum {record['nats_above_optimum']:+.3f}")
-    return " · ".join(shown)
+    forms = {"loss": "loss {:.3f}", "score": score + " {:.2f} %"}
+    forms["nats_above_optimum"] = "optimum {:+.3f}"
+    return " · ".join(
+        form.format(record[key]) for key, form in forms.items() if record.get(key) is not None
+    )
 
 
 class TrainingTask:

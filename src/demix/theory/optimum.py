@@ -24,32 +24,6 @@ def is_matched(process: Process, similarity: SimilarityName) -> bool:
     return process.marginal.uniform and implied.exact and implied.kind == similarity
 
 
-def optimum_limit(process: Process) -> float:
-    r"""Return the smallest value of :math:`\lim_M L(f; M) - \log M + \log |Z|` (Eqs. 3, 62).
-
-    By Theorems 1 and 3 the limit is the cross-entropy between the true and the model conditional;
-    for a matched model its minimum is the entropy of the conditional, averaged over latents.
-
-    It is in nats; the process needs a uniform marginal and a conditional of known density.
-
-    Examples
-    --------
-    >>> from demix import LeakyMixing, Process, Sphere, Uniform, VonMisesFisher
-    >>> from demix.theory.optimum import optimum_limit
-    >>> sphere = Sphere(10)
-    >>> process = Process(
-    ...     Uniform(sphere), VonMisesFisher(sphere, 10.0), LeakyMixing(10, seed=0, draws=100)
-    ... )
-    >>> round(optimum_limit(process), 4)
-    0.7543
-    """
-    if not process.marginal.uniform:
-        raise DemixError(
-            f"Theorems 1 and 3 need a uniform marginal, but the process has {process.marginal!r}."
-        )
-    return process.conditional.mean_entropy()
-
-
 def latent_loss(process: Process, pairs: Pairs, similarity: SimilarityName) -> Tensor:
     """Return the two-sided InfoNCE of the true latents at the true rate.
 
