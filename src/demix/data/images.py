@@ -91,8 +91,7 @@ class ImageRows(Rows):
         for path in self._paths[1:]:
             self._check(_format(path), path)
         mode, width, height = self._format
-        self.shape = (len(self._paths), len(mode), height, width)
-        self.dtype = np.dtype(np.float32)
+        self.shape, self.dtype = (len(self._paths), len(mode), height, width), np.dtype(np.float32)
         self.source, self.stamp = folder, self.now()
         for first, other in zip(self._paths, sorted(self._paths, key=_counted), strict=True):
             if first != other:
@@ -106,15 +105,16 @@ class ImageRows(Rows):
     def __getitem__(self, index: slice | np.ndarray) -> np.ndarray:
         numbers = np.arange(len(self._paths))[index]
         images = np.empty((len(numbers), *self.shape[1:]), dtype=np.float32)
+        decoded: dict[int, int] = {}  # and where: of few images, a batch holds each many times
         for place, number in enumerate(numbers):
+            if decoded.setdefault(number, place) < place:
+                images[place] = images[decoded[number]]
+                continue
             path = self._paths[number]
             image = open_image(path, self._format[0])
             self._check((image.mode, *image.size), path)
-            pixels = np.asarray(image)
-            # One channel comes as (H, W), several as (H, W, C).
-            images[place] = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
-        images /= 255
-        return images
+            images[place] = np.atleast_3d(np.asarray(image)).transpose(2, 0, 1)  # (H, W), (H, W, C)
+        return np.divide(images, 255, out=images)
 
     def now(self) -> object:
         """Return the stamp of all images."""

@@ -222,16 +222,24 @@ def averaged(
     torch.manual_seed(ranks.rank)  # what ranks draw must not come from here
     shared = objective.across(ranks.group)
     loss = shared(encoder, own_part(batch, sizes, ranks.rank))
-    found = [ranks.average(g) for g in [loss, *gradients_of(loss, encoder)]]
-    if _learns(objective):
-        own = [p.grad for p in objective.parameters()]
-        if isinstance(objective, Classification):  # on one rank each, and not averaged
-            found += [objective.sharding.gathered(g) for g in own]
-        else:
-            found += [ranks.average(g) for g in own]
-        objective.across(None)
-        assert all(map(torch.equal, objective.parameters(), before))
+    found = [loss, *gradients_of(loss, encoder)]
+    if not _learns(objective):
+        return averages(found)
+    own = [p.grad for p in objective.parameters()]
+    if isinstance(objective, Classification):  # on one rank each, and not averaged
+        found = averages(found) + [objective.sharding.gathered(g) for g in own]
+    else:
+        found = averages(found + own)
+    objective.across(None)
+    assert all(map(torch.equal, objective.parameters(), before))
     return found
+
+
+def averages(own: list[Tensor]) -> list[Tensor]:
+    """Return averages over ranks, in one exchange: many would take most of the time."""
+    means = Ranks.current().average(torch.cat([x.detach().flatten() for x in own]))
+    parts = means.split([x.numel() for x in own])
+    return [part.reshape(x.shape) for part, x in zip(parts, own, strict=True)]
 
 
 def _learns(objective: Any) -> bool:

@@ -24,7 +24,7 @@ def test_every_step_is_that_of_one_process(found):
         case = found[name]
         # Adam divides small gradients by their size, rounding included.
         assert case["gap"] < 1e-8, name
-        assert case["best"] == case["best alone"] == 3
+        assert case["best"] == case["best alone"] == 2
         for ours, theirs in zip(case["history"], case["alone"], strict=True):
             assert ours == pytest.approx(theirs, rel=1e-8)
             assert ours[1] == pytest.approx(theirs[1], abs=1e-10)
@@ -55,7 +55,7 @@ def test_a_rank_that_dies_ends_the_training_with_a_sentence(found):
 def test_a_training_that_lost_a_rank_goes_on_to_the_same_bits(found):
     resumed, name = found["resumed"], found["killed"]
     # After the first or the second of four evaluations, as keeping one costs.
-    assert resumed["first"] in (4, 7)
+    assert resumed["first"] in (3, 5)
     assert resumed["gap"] == 0
     assert resumed["history"] == found[name]["history"]
 

@@ -33,7 +33,7 @@ from forked_ranks import fork_ranks
 from small_processes import sphere_labels, sphere_pairs
 
 SPHERE, PAIRS, LABELS = Sphere(2), sphere_pairs(), sphere_labels()
-STEPS = 12
+STEPS = 8
 CASES: dict[str, tuple[Any, Callable[[], Any], dict[str, Any]]] = {
     "pairs": (PAIRS, InfoNCE, {}),
     "pairs in groups": (PAIRS, lambda: InfoNCE(1, within=8), {"optimizer": "adam", "chunk": 5}),
@@ -133,7 +133,7 @@ def killed(folder: Path, name: str) -> Callable[[int], None]:
         last = rank == Ranks.current().count - 1
         try:
             # One draw is for the whitening, and one for a step that does not count.
-            run(name, checkpoint=folder / "cut.safetensors", dies_at=10 if last else None)
+            run(name, checkpoint=folder / "cut.safetensors", dies_at=7 if last else None)
         except LostRank as error:
             (folder / f"lost-{rank}.txt").write_text(str(error))
 
