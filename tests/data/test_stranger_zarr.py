@@ -318,3 +318,9 @@ def test_a_fill_value_among_the_numbers_is_a_gap(tmp_path, kind):
 def test_a_fill_value_that_no_number_has_is_no_gap(tmp_path, fill):
     path = store(tmp_path / "x.zarr", zarr_format=2, fill_value=fill)
     np.testing.assert_array_equal(everything(read_data(path)), MATRIX)
+
+
+def test_folders_deep_in_each_other_are_no_trouble(abyss):
+    data = read_data(store(abyss))
+    data.check_unchanged()
+    np.testing.assert_array_equal(everything(data), MATRIX)

@@ -113,6 +113,16 @@ def check_free(path: Path) -> None:
         check_own(path.lstat(), path)
 
 
+def inside(folder: Path) -> Iterator[Path]:
+    """Yield all in a folder and its subfolders, so deep that pathlib and os.walk would fail."""
+    waiting = [folder]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                yield Path(entry)
+                waiting += [Path(entry)] if entry.is_dir(follow_symlinks=False) else []
+
+
 def stamp_of(paths: Iterable[str | Path]) -> str:
     """Return a digest that changes when a file is written to, added or removed."""
     stamp = hashlib.sha256()
@@ -161,7 +171,7 @@ def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
 @contextmanager
 def claiming(*places: Path) -> Iterator[None]:
     """Claim files, and all in folders: what others put there meanwhile is never replaced."""
-    files = (file for place in places for file in (place, *place.rglob("*")))
+    files = (file for place in places for file in (place, *inside(place)))
     claim = [Path(os.path.abspath(place)) for place in places], {None, *map(_identity, files)}
     _CLAIMS.append(claim)
     try:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from demix._support.errors import DemixError, demix_errors, need, reason, shortened
-from demix._support.files import kind_of, open_regular, stamp_of
+from demix._support.files import inside, kind_of, open_regular, stamp_of
 from demix._support.memory import check_memory
 from demix.data.formats import choose_array
 from demix.data.rows import StoredRows
@@ -97,10 +97,7 @@ class ZarrRows(StoredRows):
 
     def now(self) -> object:
         """Return the stamp of all files, if they are local files."""
-        if self._folder is None:
-            return None
-        inside = os.walk(self._folder)
-        return stamp_of(os.path.join(folder, file) for folder, _, names in inside for file in names)
+        return None if self._folder is None else stamp_of(inside(self._folder))
 
     def _read(self, index: slice | np.ndarray) -> np.ndarray:
         damaged = f"Expected chunks without gaps in {self.source}, but one of them is damaged"
