@@ -20,7 +20,8 @@ from demix._support.errors import DemixError
 LOCK = ".demix.lock"
 """The file of a folder that says who writes to it; no other program has one of this name."""
 
-# Names of temporary files say who writes them, and cannot be guessed.
+# Names of temporary files say who writes them, and cannot be guessed; hosts may have any name.
+_HOST = platform.node().replace("/", "_")
 _TORN = re.compile(r"\.demix-(?P<host>.*)-(?P<process>\d+)-[0-9a-f]{16}\.tmp")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a full disk and a limit on the size of files give."""
@@ -238,7 +239,7 @@ def remove_stale(folder: Path) -> None:
     """Remove temporary files of processes of this machine that have ended."""
     for file in folder.iterdir():
         found = _TORN.fullmatch(file.name)
-        if found and found["host"] == platform.node() and not _runs(found["process"]):
+        if found and found["host"] == _HOST and not _runs(found["process"]):
             with suppress(OSError):  # it is gone, or another user's
                 if stat.S_ISREG(file.lstat().st_mode):
                     file.unlink()
@@ -254,7 +255,7 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
     """Give a temporary file that replaces another one once it is complete."""
     check_name(path)
     # Not made of the name, which may be as long as names can be.
-    temporary = path.with_name(f".demix-{platform.node()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
+    temporary = path.with_name(f".demix-{_HOST}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         places = [place for place in (path, before) if place is not None]
