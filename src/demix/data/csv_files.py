@@ -77,12 +77,7 @@ def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
     # The first line of a single column is a header if it is no number and stands nowhere below.
     lines = csv_lines(path)
     first = [cell.strip() for cell in next(lines)[1]]
-    if column is None and len(first) > 1:
-        raise DemixError(
-            f"Expected one column of {what}s, but {path} has {len(first)} columns; choose one of "
-            f"{', '.join(map(shortened, first[:10]))}."
-        )
-    place = 0 if column is None else find_column(column, first, path)
+    place = find_column(column, first, path)
     cells: list[str] = []
     for line, found in lines:
         if len(cells) % _AT_ONCE == 0:

@@ -54,10 +54,10 @@ def parquet_text(path: Path) -> dict[str, bool]:
 
 
 def parquet_cells(path: Path, column: str | None) -> list[str]:
-    """Return one column of a parquet file, by default the first, as text, whatever its type."""
-    names = parquet_names(path)
-    name = (names or [""])[0] if column is None else column
-    find_column(name, names, path)
+    """Return one column of a parquet file, by default the only one, as text, whatever its type."""
+    # An index is chosen by its name, or if there is nothing else.
+    names = (list(parquet_text(path)) if column is None else []) or parquet_names(path)
+    name = names[find_column(column, names, path)]
     compute = need("pyarrow.compute", "Reading a .parquet file", "files")
     cells: list[str | None] = []
     # As a dictionary, a long text that is repeated in thousands of rows takes its room once.
