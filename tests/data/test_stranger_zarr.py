@@ -55,6 +55,7 @@ class Bomb:
 @pytest.mark.parametrize(
     "attributes",
     [{"scale_factor": 0.01, "add_offset": 273.15}, {"add_offset": 1}, {"missing_value": -999}]
+    + [{"_Unsigned": "true"}]  # bytes up to 127 and from -128 on
     + [{"_FillValue": x} for x in (-9999, 0, "AAAAAAAAAAA=")],
 )
 def test_packed_numbers_are_refused(tmp_path, version, attributes):

@@ -37,7 +37,7 @@ _TYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")
 # Files of metadata with the version of each, and their most bytes; zarr would read any size.
 _FILES, _MOST_TEXT = (("zarr.json", 3), (".zarray", 2), (".zgroup", 2)), 2**24
 # Attributes of numbers that stand for others, as xarray writes them; NaN may stand for a gap.
-_PACKED = ("scale_factor", "add_offset", "_FillValue", "missing_value")
+_PACKED = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
 _PLAIN = ("None", "nan", "NaN", "AAAAAAAA+H8=")
 # Bytes of a shard for each chunk, to say where it lies.
 _INDEX = 16
