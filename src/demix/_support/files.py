@@ -114,17 +114,17 @@ def check_free(path: Path) -> None:
         check_own(path.lstat(), path)
 
 
-def inside(folder: Path) -> Iterator[Path]:
+def inside(folder: Path, *ignored: type[OSError]) -> Iterator[os.DirEntry[str]]:
     """Yield all in a folder and its subfolders, so deep that pathlib and os.walk would fail."""
-    waiting = [folder]
+    waiting = [str(folder)]
     while waiting:
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+        with suppress(*ignored), os.scandir(waiting.pop()) as entries:
             for entry in entries:
-                yield Path(entry)
-                waiting += [Path(entry)] if entry.is_dir(follow_symlinks=False) else []
+                yield entry
+                waiting += [entry.path] if entry.is_dir(follow_symlinks=False) else []
 
 
-def stamp_of(paths: Iterable[str | Path]) -> str:
+def stamp_of(paths: Iterable[str | os.PathLike[str]]) -> str:
     """Return a digest that changes when a file is written to, added or removed."""
     stamp = hashlib.sha256()
     for path in sorted(os.fspath(path) for path in paths):
@@ -172,7 +172,7 @@ def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
 @contextmanager
 def claiming(*places: Path) -> Iterator[None]:
     """Claim files, and all in folders: what others put there meanwhile is never replaced."""
-    files = (file for place in places for file in (place, *inside(place)))
+    files = (file for place in places for file in (place, *inside(place, OSError)))
     claim = [Path(os.path.abspath(place)) for place in places], {None, *map(_identity, files)}
     _CLAIMS.append(claim)
     try:
@@ -245,7 +245,7 @@ def remove_stale(folder: Path) -> None:
                     file.unlink()
 
 
-def is_temporary(file: Path) -> bool:
+def is_temporary(file: Path | os.DirEntry[str]) -> bool:
     """Whether a file in a folder is the lock or a temporary file of demix."""
     return file.name == LOCK or _TORN.fullmatch(file.name) is not None
 
@@ -285,10 +285,10 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
         raise refused(path, error) from error
 
 
-def _identity(path: Path) -> tuple[int, ...] | None:
+def _identity(path: os.PathLike[str]) -> tuple[int, ...] | None:
     """Return what tells a file from another one of its name; None if there is none."""
     try:
-        found = path.lstat()
+        found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -252,15 +252,13 @@ def _warn_of_header(
         # Wavelengths go up or down, which not all rows do, and no other number lies among them.
         rises, falls = table[:, 1:] > table[:, :-1], table[0, 1:] < table[0, :-1]
         ordered = len(falls) > 1 and (rises[0].all() or falls.all()) and (rises != rises[0]).any()
-        away = (others < table[0].min()) | (others > table[0].max())
-        doubtful = bool(ordered and away.all())
+        doubtful = bool(ordered and ((others < table[0].min()) | (others > table[0].max())).all())
     elif others.dtype == np.int64:  # pairs of neighbours begin so, too
         doubtful = names == [0, 1] and bool((others[:1] > 3).any())
     elif len(names) == 1:
         doubtful = others.size > 0 and bool((others != np.floor(others)).all())
     else:
-        steps = {right - left for left, right in itertools.pairwise(names)}
-        doubtful = steps == {1} or not _all_whole(second)
+        doubtful = names == [*range(names[0], names[0] + len(names))] or not _all_whole(second)
     if doubtful and len(set(names)) == len(names):
         shown = ", ".join(shortened(cell.strip()) for cell in first[:3])
         more = ", ..." if len(first) > 3 else ""

@@ -91,10 +91,8 @@ def find_column(column: str | None, known: Sequence[str], path: Path) -> int:
     """Return the place of a column, by default the only one; raise unless there is exactly one."""
     count = len(known) if column is None else known.count(column)
     if count != 1:
-        names = ", ".join(map(shortened, known[:10])) + (", ..." if len(known) > 10 else "")
-        wanted = "" if column is None else f" {shortened(column)!r}"
-        found = f"there are {count}" if count else "it is not there"
-        raise DemixError(
-            f"Expected one column{wanted} in {path}, but {found}; choose one of {names or 'none'}."
-        )
+        names = ", ".join(map(shortened, known[:10])) or "none"
+        name = "" if column is None else f" {shortened(column)!r}"
+        came = f"there are {count}" if count else "it is not there"
+        raise DemixError(f"Expected one column{name} in {path}, but {came}; choose one of {names}.")
     return 0 if column is None else known.index(column)

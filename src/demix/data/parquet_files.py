@@ -122,8 +122,7 @@ def _number_columns(
         names = [every[find_column(str(name), every, path)] for name in columns]
     if not names:
         raise DemixError(f"Expected columns of numbers, but {path} has none but an index.")
-    wanted = set(names)
-    again = [name for name, times in Counter(every).items() if times > 1 and name in wanted]
+    again = [name for name, times in Counter(names).items() if times > 1]
     if again:
         raise DemixError(
             f"Expected columns of different names, but {path} has several called "

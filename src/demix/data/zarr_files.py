@@ -97,7 +97,8 @@ class ZarrRows(StoredRows):
 
     def now(self) -> object:
         """Return the stamp of all files, if they are local files."""
-        return None if self._folder is None else stamp_of(inside(self._folder))
+        files = () if self._folder is None else inside(self._folder, OSError)
+        return stamp_of(file for file in files if not file.is_dir())
 
     def _read(self, index: slice | np.ndarray) -> np.ndarray:
         damaged = f"Expected chunks without gaps in {self.source}, but one of them is damaged"
@@ -189,17 +190,12 @@ def _check_chunks(array: Any, folder: Path, source: str) -> None:
 
 def _files(folder: Path) -> Iterator[str]:
     """Yield the names of all files in a folder and its subfolders, as zarr writes them."""
-    waiting = [str(folder)]
-    while waiting:
-        with os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                elif entry.is_file():
-                    yield entry.path[len(str(folder)) + 1 :].replace(os.sep, "/")
-                else:
-                    kind = kind_of(entry.stat(follow_symlinks=False).st_mode)
-                    raise DemixError(
-                        f"Expected nothing but files in a zarr array, but {entry.path} is {kind}; "
-                        "write the store again."
-                    )
+    for entry in inside(folder):
+        if entry.is_file():
+            yield entry.path[len(str(folder)) + 1 :].replace(os.sep, "/")
+        elif not entry.is_dir(follow_symlinks=False):
+            kind = kind_of(entry.stat(follow_symlinks=False).st_mode)
+            raise DemixError(
+                f"Expected nothing but files in a zarr array, but {entry.path} is {kind}; write "
+                "the store again."
+            )

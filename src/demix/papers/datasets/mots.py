@@ -67,8 +67,9 @@ def read_mots(path: str | Path) -> list[Video]:
 def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
     """Go through the annotation files below a path, sorted by name; nothing is unpacked."""
     if path.is_dir():
-        for file in sorted(file for file in inside(path) if _is_annotation(file.name)):
-            yield str(file), _read(file)
+        for file in sorted(map(Path, inside(path, OSError))):
+            if _is_annotation(file.name):
+                yield str(file), _read(file)
     elif path.suffix.lower() == ".txt":
         yield str(path), _read(path)
     elif zipfile.is_zipfile(path):
