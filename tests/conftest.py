@@ -1,8 +1,11 @@
 """Puts this folder on the path, so that all tests find `browser` and `command`."""
 
 import gc
+import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +43,18 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
         return orders(self, number if more else 3, **more)
 
     monkeypatch.setattr(Sampling, "orders", few)
+
+
+@pytest.fixture
+def abyss(tmp_path) -> Iterator[Path]:
+    """A folder with more folders in each other than Python calls functions."""
+    lowest = tmp_path
+    for _ in range(1500):
+        lowest /= "d"
+        lowest.mkdir()
+    yield tmp_path
+    with suppress(OSError):  # which the first one gives that holds something else, too
+        os.removedirs(lowest)
 
 
 @pytest.fixture(scope="session")

@@ -197,6 +197,18 @@ def test_what_is_no_file_is_refused_at_once(tmp_path):
             check(tmp_path)
 
 
+def test_a_host_may_have_any_name(tmp_path):
+    code = "import os, pathlib, platform, sys\nplatform.node = lambda: 'a/b'\n"
+    code += "from demix._support.files import remove_stale, write_atomic\n"
+    code += "folder, sync = pathlib.Path(sys.argv[1]), os.fsync\nos.getpid = lambda: 2**22 + 1\n"
+    # What is there half-way is of a process that has ended.
+    code += "os.fsync = lambda f: (sync(f), remove_stale(folder), print(os.listdir(folder)))\n"
+    code += "try: write_atomic(folder / 'x', 'text')\nexcept Exception as error: print(error)"
+    command = [sys.executable, "-c", code, tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("[]\n"), done.stdout
+
+
 def test_links_that_look_like_temporary_files_are_left_alone(tmp_path):
     link = tmp_path / torn(tmp_path, NOBODY).name
     link.unlink()

@@ -265,3 +265,10 @@ def test_a_refused_command_leaves_links_to_nothing_where_they_are(tmp_path):
     ):
         raise DemixError("Refused.")
     assert link.is_symlink()
+
+
+def test_folders_deep_in_each_other_are_no_trouble(abyss):
+    (abyss / "fit.json").write_text('{"provenance": {"command": "demix fit"}}')
+    with claimed("fit", abyss, "fit.json", [], overwrite=True) as claim:
+        claim.begin()
+    assert "unfinished" in (abyss / "fit.json").read_text()

@@ -114,8 +114,17 @@ def test_a_folder_of_images_is_fitted_and_transformed(demix, tmp_path):
     done = demix.run("fit", tmp_path / "images", *options, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["gain"]["low"] > 0
-    demix.run("transform", tmp_path / "model", tmp_path / "images", "--out", tmp_path / "z.npy")
+    transform = ["transform", tmp_path / "model", "--overwrite", "--out", tmp_path / "z.npy"]
+    done = demix.run(*transform, tmp_path / "images")
     assert np.load(tmp_path / "z.npy").shape == (60, 2)
+    assert "brighter" not in done.stderr
+    files = sorted((tmp_path / "images").iterdir())
+    bytes_ = np.stack([np.asarray(Image.open(file)) for file in files])[:, None]
+    for pixels, told in ((bytes_, True), (bytes_ / 255, False), (bytes_ // 200, False)):
+        np.save(tmp_path / "x.npy", pixels)
+        done = demix.run(*transform, tmp_path / "x.npy")
+        assert done.returncode == 0, done.stderr
+        assert ("x.npy are brighter than the model knows" in done.stderr) == told
 
 
 def test_labels_pairs_and_instances_have_their_estimators(demix, data, walk, tmp_path):

@@ -52,6 +52,7 @@ def test_settings_of_libraries_that_are_no_numbers_are_ignored(tmp_path):
     np.save(tmp_path / "z.npy", np.random.default_rng(0).normal(size=(100, 1)))
     names = ["TERMINAL_WIDTH", "SOURCE_DATE_EPOCH", "JOBLIB_MULTIPROCESSING"]
     names += ["SKLEARN_WORKING_MEMORY", "TORCH_LOGS", "TORCH_LOGS_OUT", "TORCHDYNAMO_REPRO_LEVEL"]
+    names += ["NUMPY_MADVISE_HUGEPAGE", "SKLEARN_PAIRWISE_DIST_CHUNK_SIZE", "JOBLIB_START_METHOD"]
     odd = dict.fromkeys([*names, "PYTORCH_JIT", "TORCH_DISTRIBUTED_DEBUG"], "/abc/abc")
     files = ["--latents", tmp_path / "z.npy", "--factors", tmp_path / "z.npy"]
     done = run("--help", env=odd)

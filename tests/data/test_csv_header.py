@@ -23,6 +23,8 @@ DOUBTFUL = {
     "counted from 0": ("0,1,2,3\n5,3,7,9\n", "(0, 1, 2, ...)"),
     "whole above broken": ("10,30\n0.5,0.7\n", "(10, 30)"),
     "whole above a gap": ("10,30\n2,nan\n", "(10, 30)"),
+    "wavelengths": ("400.0,402.5,406.0\n0.5,0.7,0.6\n0.1,0.2,0.3\n", "(400.0, 402.5, 406.0)"),
+    "going down": ("9.5,8.5,7\n1,2,1\n", "(9.5, 8.5, 7)"),
     "one column": ("0\n1.5\n-0.3\n", "(0)"),
     "one year": ("1990\n1.5\n", "(1990)"),
 }
@@ -46,6 +48,10 @@ def test_a_first_line_that_may_be_a_header_is_told_of_once(tmp_path, read, text,
         "5,3\n6,2\n",  # whole numbers above whole ones, in no order
         "3,3\n0.5,0.7\n",  # alike
         "1.5,2.5\n1,2\n",
+        "1.5,2.5,3.5\n1,2,1\n0,3,1\n",  # among others
+        "1.5,2.5,3.5\n4.5,5.5,6.5\n7,8,9\n",  # as all rows
+        "1.5,2.5,2.5\n1,0,1\n",
+        "1.5,2.5,3.5\n",
         "0\n0.5\n1\n",  # time, for example
         "0\n",
         "5\n3\n",

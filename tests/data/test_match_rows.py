@@ -66,7 +66,7 @@ def test_names_in_files_of_all_kinds(tmp_path):
         ("names.txt", b"a\xfe\xfea", None, "names in UTF-8"),
         ("names.txt", b"\xff\xfe\x00a", None, "looks like a text file in UTF-16"),
         ("names.csv", b"file,x\na,1\n,2\n", "file", "Expected a name in each line, but line 3"),
-        ("names.csv", b"file,x\na,1\n", None, "one column of names"),
+        ("names.csv", b"file,x\na,1\n", None, "but there are 2; choose one of file, x"),
         ("names.csv", b"file,x\na,1\n", "path", "Expected one column 'path'"),
         ("names.npz", b"", None, "is neither"),
         ("nowhere.txt", None, None, "is no such file"),
@@ -88,9 +88,20 @@ def test_arrays_and_parquet_files_without_a_name_for_each_row(tmp_path):
         read_names(tmp_path / "x.parquet", "file")
 
 
+def test_one_of_several_columns_of_a_parquet_file_is_to_be_chosen(tmp_path):
+    frame = pandas.DataFrame({"file": ["a", "b"], "x": [1, 2]}, index=[4, 7])
+    frame.to_parquet(tmp_path / "x.parquet")
+    with pytest.raises(DemixError, match=r"one column in .*, but there are 2; choose one of file"):
+        read_names(tmp_path / "x.parquet")
+    frame[["file"]].to_parquet(tmp_path / "x.parquet")  # with its index
+    assert read_names(tmp_path / "x.parquet") == ["a", "b"]
+    frame.set_index("file")[[]].to_parquet(tmp_path / "x.parquet")
+    assert read_names(tmp_path / "x.parquet") == ["a", "b"]
+
+
 def test_a_parquet_file_without_columns_has_no_names(tmp_path):
     pandas.DataFrame(index=range(2)).to_parquet(tmp_path / "x.parquet", index=False)
-    with pytest.raises(DemixError, match="Expected one column ''"):
+    with pytest.raises(DemixError, match=r"Expected one column in .*, but it is not there"):
         read_names(tmp_path / "x.parquet")
 
 

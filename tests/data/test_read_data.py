@@ -98,7 +98,7 @@ def test_columns_that_are_not_there_are_refused(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("a,b,a\n1,2,3\n")
     assert f"one column 'c' in {path}, but it is not there;" in refused(path, columns=["c"])
-    assert "it is there twice; the columns are a, b, a" in refused(path, columns=["a"])
+    assert "there are 2; choose one of a, b, a" in refused(path, columns=["a"])
     assert "one or more different columns" in refused(path, columns=[])
     assert "but got b, b" in refused(path, columns=["b", "b"])
 

@@ -62,24 +62,25 @@ def deep_png(colour: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
 
 
-def deep_tiff(planes: int) -> bytes:
-    """4 x 4 pixels of RGB of 16 bits, one channel after the other if there are 2 planes."""
-    strips, each = (1, 96) if planes == 1 else (3, 32)
-    beyond = 8 + 2 + 12 * 10 + 4  # where what fits into no entry begins
-    starts = [beyond + 30 + each * i for i in range(strips)]
-    entries = [(256, 3, [4]), (257, 3, [4]), (258, 3, [16] * 3), (259, 3, [1]), (262, 3, [2])]
-    entries += [(273, 4, starts), (277, 3, [3]), (278, 3, [4]), (279, 4, [each] * strips)]
-    head, tail = b"II*\0" + struct.pack("<IH", 8, 10), b""
-    for tag, kind, values in [*entries, (284, 3, [planes])]:
-        body = struct.pack(f"<{len(values)}{'H' if kind == 3 else 'I'}", *values)
-        if len(body) > 4:
-            tail, body = tail + body, struct.pack("<I", beyond + len(tail))
-        head += struct.pack("<HHI4s", tag, kind, len(values), body.ljust(4, b"\0"))
-    return head + bytes(4) + tail.ljust(30, b"\0") + bytes(96)
+def tiff(planes: int, starts: list[int], rows: int, *, bits: int = 8, body: bytes = bytes(96)):
+    """4 x 4 pixels of RGB in strips of so many rows, which start at these bytes of the body."""
+    beyond = 8 + 2 + 12 * 9 + 4  # where what fits into no entry begins
+    body_at = beyond + 6 + (4 * len(starts) if len(starts) > 1 else 0)
+    places = [body_at + start for start in starts]
+    entries = [(256, 3, [4]), (257, 3, [4]), (258, 3, [bits] * 3), (259, 3, [1]), (262, 3, [2])]
+    entries += [(273, 4, places), (277, 3, [3]), (278, 3, [rows]), (284, 3, [planes])]
+    head, tail = b"II*\0" + struct.pack("<IH", 8, len(entries)), b""
+    for tag, kind, values in entries:
+        field = struct.pack(f"<{len(values)}{'H' if kind == 3 else 'I'}", *values)
+        if len(field) > 4:
+            tail, field = tail + field, struct.pack("<I", beyond + len(tail))
+        head += struct.pack("<HHI4s", tag, kind, len(values), field.ljust(4, b"\0"))
+    return head + bytes(4) + tail + body
 
 
 DEEP = {f"{colour}.png": deep_png(colour) for colour in (0, 2, 4, 6)}
-DEEP |= {f"{planes}.tif": deep_tiff(planes) for planes in (1, 2)}
+# One channel after the other if there are 2 planes.
+DEEP |= {"1.tif": tiff(1, [0], 4, bits=16), "2.tif": tiff(2, [0, 32, 64], 4, bits=16)}
 
 
 @pytest.mark.parametrize("name", DEEP)
@@ -151,6 +152,27 @@ def test_a_jpeg_of_very_many_scans_is_refused(tmp_path):
     head, mark, scan = raw.getvalue()[:-2].rpartition(b"\xff\xda")
     (tmp_path / "x.jpg").write_bytes(head + 200 * (mark + scan) + b"\xff\xd9")
     assert "it has more than 100 scans" in refusal(pixels, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("planes", "starts"),
+    [(1, [0, 24] * 2000), (1, [0]), (2, [0, 8, 16])],
+    ids=["too many", "too few", "too few of planes"],
+)
+def test_strips_that_do_not_cover_an_image_once_are_refused(tmp_path, planes, starts):
+    (tmp_path / "x.tif").write_bytes(tiff(planes, starts, 2))
+    assert "x.tif cannot be decoded (its strips or tiles do not" in refusal(read_data, tmp_path)
+
+
+@pytest.mark.parametrize("planes", [1, 2])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 9])
+def test_strips_that_cover_an_image_once_are_read(tmp_path, planes, rows):
+    square = UPRIGHT[:, :4]
+    body = square.tobytes() if planes == 1 else square.transpose(2, 0, 1).tobytes()
+    firsts, row = range(0, 4, rows), 12 if planes == 1 else 4
+    starts = [16 * plane + row * first for plane in range(2 * planes - 1) for first in firsts]
+    (tmp_path / "x.tif").write_bytes(tiff(planes, starts, rows, body=body))
+    assert np.array_equal((pixels(tmp_path)[0] * 255).round().transpose(1, 2, 0), square)
 
 
 @pytest.mark.parametrize("suffix", ["png", "webp", "tif", "tiff", "BMP"])

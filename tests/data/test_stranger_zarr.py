@@ -55,6 +55,7 @@ class Bomb:
 @pytest.mark.parametrize(
     "attributes",
     [{"scale_factor": 0.01, "add_offset": 273.15}, {"add_offset": 1}, {"missing_value": -999}]
+    + [{"_Unsigned": "true"}]  # bytes up to 127 and from -128 on
     + [{"_FillValue": x} for x in (-9999, 0, "AAAAAAAAAAA=")],
 )
 def test_packed_numbers_are_refused(tmp_path, version, attributes):
@@ -318,3 +319,9 @@ def test_a_fill_value_among_the_numbers_is_a_gap(tmp_path, kind):
 def test_a_fill_value_that_no_number_has_is_no_gap(tmp_path, fill):
     path = store(tmp_path / "x.zarr", zarr_format=2, fill_value=fill)
     np.testing.assert_array_equal(everything(read_data(path)), MATRIX)
+
+
+def test_folders_deep_in_each_other_are_no_trouble(abyss):
+    data = read_data(store(abyss))
+    data.check_unchanged()
+    np.testing.assert_array_equal(everything(data), MATRIX)

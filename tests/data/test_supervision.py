@@ -113,6 +113,14 @@ def test_time_is_read_in_double_precision(tmp_path):
     assert "in the order of time" in refusal(read_time, tmp_path / "t.csv")
 
 
+def test_time_of_whole_numbers_is_read_exactly(tmp_path):
+    start = 1_700_000_000_000_000_000  # nanoseconds since 1970, of which float64 merges hundreds
+    (tmp_path / "t.csv").write_text(f"t\n{start}\n{start + 1}\n")
+    assert read_time(tmp_path / "t.csv").tolist() == [start, start + 1]
+    (tmp_path / "t.csv").write_text(f"{start + 1}\n{start}\n")
+    assert "in the order of time" in refusal(read_time, tmp_path / "t.csv")
+
+
 def test_numbers_are_labels_as_they_are(tmp_path):
     np.save(tmp_path / "y.npy", np.array([3, 1, 1], dtype=np.uint8))
     (tmp_path / "a.csv").write_text("class\n3\n1\n1\n")

@@ -20,7 +20,8 @@ from demix._support.errors import DemixError
 LOCK = ".demix.lock"
 """The file of a folder that says who writes to it; no other program has one of this name."""
 
-# Names of temporary files say who writes them, and cannot be guessed.
+# Names of temporary files say who writes them, and cannot be guessed; hosts may have any name.
+_HOST = platform.node().replace("/", "_")
 _TORN = re.compile(r"\.demix-(?P<host>.*)-(?P<process>\d+)-[0-9a-f]{16}\.tmp")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a full disk and a limit on the size of files give."""
@@ -113,7 +114,17 @@ def check_free(path: Path) -> None:
         check_own(path.lstat(), path)
 
 
-def stamp_of(paths: Iterable[str | Path]) -> str:
+def inside(folder: Path, *ignored: type[OSError]) -> Iterator[os.DirEntry[str]]:
+    """Yield all in a folder and its subfolders, so deep that pathlib and os.walk would fail."""
+    waiting = [str(folder)]
+    while waiting:
+        with suppress(*ignored), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                yield entry
+                waiting += [entry.path] if entry.is_dir(follow_symlinks=False) else []
+
+
+def stamp_of(paths: Iterable[str | os.PathLike[str]]) -> str:
     """Return a digest that changes when a file is written to, added or removed."""
     stamp = hashlib.sha256()
     for path in sorted(os.fspath(path) for path in paths):
@@ -161,7 +172,7 @@ def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
 @contextmanager
 def claiming(*places: Path) -> Iterator[None]:
     """Claim files, and all in folders: what others put there meanwhile is never replaced."""
-    files = (file for place in places for file in (place, *place.rglob("*")))
+    files = (file for place in places for file in (place, *inside(place, OSError)))
     claim = [Path(os.path.abspath(place)) for place in places], {None, *map(_identity, files)}
     _CLAIMS.append(claim)
     try:
@@ -228,13 +239,13 @@ def remove_stale(folder: Path) -> None:
     """Remove temporary files of processes of this machine that have ended."""
     for file in folder.iterdir():
         found = _TORN.fullmatch(file.name)
-        if found and found["host"] == platform.node() and not _runs(found["process"]):
+        if found and found["host"] == _HOST and not _runs(found["process"]):
             with suppress(OSError):  # it is gone, or another user's
                 if stat.S_ISREG(file.lstat().st_mode):
                     file.unlink()
 
 
-def is_temporary(file: Path) -> bool:
+def is_temporary(file: Path | os.DirEntry[str]) -> bool:
     """Whether a file in a folder is the lock or a temporary file of demix."""
     return file.name == LOCK or _TORN.fullmatch(file.name) is not None
 
@@ -244,7 +255,7 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
     """Give a temporary file that replaces another one once it is complete."""
     check_name(path)
     # Not made of the name, which may be as long as names can be.
-    temporary = path.with_name(f".demix-{platform.node()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
+    temporary = path.with_name(f".demix-{_HOST}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         places = [place for place in (path, before) if place is not None]
@@ -274,10 +285,10 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
         raise refused(path, error) from error
 
 
-def _identity(path: Path) -> tuple[int, ...] | None:
+def _identity(path: os.PathLike[str]) -> tuple[int, ...] | None:
     """Return what tells a file from another one of its name; None if there is none."""
     try:
-        found = path.lstat()
+        found = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

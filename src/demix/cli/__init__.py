@@ -12,10 +12,11 @@ from demix._support.errors import DemixError
 _SETTINGS = (
     *(("COLUMNS", 20, 4), ("LINES", 1, 4), ("TERMINAL_WIDTH", 20, 4), ("SOURCE_DATE_EPOCH", 0, 11)),
     *(("JOBLIB_MULTIPROCESSING", 0, 1), ("SKLEARN_WORKING_MEMORY", 0, 7)),
+    *(("NUMPY_MADVISE_HUGEPAGE", 0, 1), ("SKLEARN_PAIRWISE_DIST_CHUNK_SIZE", 1, 7)),
 )
-# How settings begin that torch reads at import, and fails over. They are for its compilers, which
-# demix does not use, and for their logs.
-_COMPILERS = ("TORCH_LOGS", "TORCHDYNAMO", "TORCHINDUCTOR", "AOTINDUCTOR", "PYTORCH_JIT")
+# How settings begin over which torch and joblib fail at import. They are for compilers, their logs
+# and processes of joblib, none of which demix uses.
+_UNUSED = ("TORCH_LOGS", "TORCHDYNAMO", "TORCHINDUCTOR", "AOTINDUCTOR", "PYTORCH_JIT", "JOBLIB_ST")
 # Seconds after which a rank other than 0 prints its error.
 _GRACE = 3.0
 # How numpy, torch, the loader of libraries and Python's import say that there is no memory left.
@@ -73,7 +74,7 @@ def _mend_environment() -> None:
         usable = value.isascii() and value.isdecimal() and len(value) <= digits
         if not (usable and int(value) >= least):
             os.environ.pop(name, None)
-    for name in [name for name in os.environ if name.startswith(_COMPILERS)]:
+    for name in [name for name in os.environ if name.startswith(_UNUSED)]:
         del os.environ[name]
     if os.environ.get("TORCH_DISTRIBUTED_DEBUG") not in ("OFF", "INFO", "DETAIL"):
         os.environ.pop("TORCH_DISTRIBUTED_DEBUG", None)

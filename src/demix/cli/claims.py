@@ -15,6 +15,7 @@ from typer import Exit
 from demix._support.errors import DemixError
 from demix._support.files import (
     claiming,
+    inside,
     is_os_error,
     is_own,
     is_temporary,
@@ -154,8 +155,8 @@ def _before(folder: Path, marker: str, command: str, overwrite: bool) -> bytes |
 
 def _stamp(folder: Path, *but: str) -> str:
     """Return a digest that changes when a file of a result is written, except those named."""
-    files = (file for file in folder.rglob("*") if file.is_file() and not is_temporary(file))
-    return stamp_of(file for file in files if file.name not in but)
+    files = (file for file in inside(folder, OSError) if os.path.isfile(file))
+    return stamp_of(file for file in files if file.name not in but and not is_temporary(file))
 
 
 def _restore(folder: Path, marker: str, before: bytes | None, new: Sequence[str]) -> None:

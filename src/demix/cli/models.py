@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from demix import __version__
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, warn
 from demix.cli.options import column_names
 from demix.data.data import Data
 from demix.data.names import table_names
@@ -47,7 +47,12 @@ def read_like(
     names, chosen = model.about.get("feature_names"), column_names(columns)
     if names is not None and columns is None and table_names(file, header=header) is not None:
         chosen = names
-    return read_data(file, key=key, columns=chosen, header=header).matching(names)
+    data = read_data(file, key=key, columns=chosen, header=header).matching(names)
+    images = len(data.shape) == 4 and data.rows.dtype.kind in "iu"
+    # Folders of images are read as numbers from 0 to 1, arrays as they are.
+    if images and model.encoder.whitening.mean.max() <= 1 < data.rows[:16].mean():
+        warn(f"Images in {file} are brighter than the model knows; divide 0..255 by 255 first.")
+    return data
 
 
 def latents_of(folder: Path, model: SavedModel) -> np.ndarray:

@@ -63,7 +63,7 @@ def read_csv(
                 raise _no_number(path, line, found[place], chosen[place], names, whole) from None
     table = np.frombuffer(numbers, np.int64 if whole else np.float64).reshape(-1, len(chosen))
     if names is None and header == "auto":
-        _warn_of_header(path, table[1:], *(cells for _, cells in start))
+        _warn_of_header(path, table, *(cells for _, cells in start))
     return table, names and tuple(names[i] for i in chosen)
 
 
@@ -77,12 +77,7 @@ def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
     # The first line of a single column is a header if it is no number and stands nowhere below.
     lines = csv_lines(path)
     first = [cell.strip() for cell in next(lines)[1]]
-    if column is None and len(first) > 1:
-        raise DemixError(
-            f"Expected one column of {what}s, but {path} has {len(first)} columns; choose one of "
-            f"{', '.join(map(shortened, first[:10]))}."
-        )
-    place = 0 if column is None else find_column(column, first, path)
+    place = find_column(column, first, path)
     cells: list[str] = []
     for line, found in lines:
         if len(cells) % _AT_ONCE == 0:
@@ -249,19 +244,21 @@ def _all_whole(cells: Sequence[str]) -> bool:
 
 
 def _warn_of_header(
-    path: Path, others: np.ndarray, first: Sequence[str], second: Sequence[str] = ()
+    path: Path, table: np.ndarray, first: Sequence[str], second: Sequence[str] = ()
 ) -> None:
     """Warn of a line of numbers that may be names, such as years: they go up, or stand out."""
-    if not _all_whole(first):
-        return
-    names = list(map(int, first))
-    if others.dtype == np.int64:  # pairs of neighbours begin so, too
+    others, names = table[1:], list(map(int, first)) if _all_whole(first) else []
+    if not names:
+        # Wavelengths go up or down, which not all rows do, and no other number lies among them.
+        rises, falls = table[:, 1:] > table[:, :-1], table[0, 1:] < table[0, :-1]
+        ordered = len(falls) > 1 and (rises[0].all() or falls.all()) and (rises != rises[0]).any()
+        doubtful = bool(ordered and ((others < table[0].min()) | (others > table[0].max())).all())
+    elif others.dtype == np.int64:  # pairs of neighbours begin so, too
         doubtful = names == [0, 1] and bool((others[:1] > 3).any())
     elif len(names) == 1:
         doubtful = others.size > 0 and bool((others != np.floor(others)).all())
     else:
-        steps = {right - left for left, right in itertools.pairwise(names)}
-        doubtful = steps == {1} or not _all_whole(second)
+        doubtful = names == [*range(names[0], names[0] + len(names))] or not _all_whole(second)
     if doubtful and len(set(names)) == len(names):
         shown = ", ".join(shortened(cell.strip()) for cell in first[:3])
         more = ", ..." if len(first) > 3 else ""

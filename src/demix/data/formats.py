@@ -87,13 +87,12 @@ def check_names(names: Sequence[str], path: Path) -> None:
         )
 
 
-def find_column(column: str, known: Sequence[str], path: Path) -> int:
-    """Return the place of a column; raise unless exactly one has this name."""
-    if known.count(column) != 1:
-        names = ", ".join(map(shortened, known[:10])) + (", ..." if len(known) > 10 else "")
-        found = "there twice" if column in known else "not there"
-        raise DemixError(
-            f"Expected one column {shortened(column)!r} in {path}, but it is {found}; the columns "
-            f"are {names}."
-        )
-    return known.index(column)
+def find_column(column: str | None, known: Sequence[str], path: Path) -> int:
+    """Return the place of a column, by default the only one; raise unless there is exactly one."""
+    count = len(known) if column is None else known.count(column)
+    if count != 1:
+        names = ", ".join(map(shortened, known[:10])) or "none"
+        name = "" if column is None else f" {shortened(column)!r}"
+        came = f"there are {count}" if count else "it is not there"
+        raise DemixError(f"Expected one column{name} in {path}, but {came}; choose one of {names}.")
+    return 0 if column is None else known.index(column)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
@@ -51,23 +50,27 @@ def _opened(source: Path | BytesIO) -> Iterator[Image.Image]:
                 # Some cameras put a second, smaller image behind the photograph (MPO).
                 if getattr(image, "is_animated", False) and image.format != "MPO":
                     raise ValueError("it has several pages")
-                # Each scan of a JPEG is decoded over all pixels; cameras write up to ten.
-                if _scans(image, file) > _MOST_SCANS:
+                # Each scan of a JPEG, which nothing but its marker begins like, is decoded over all
+                # pixels; cameras write up to ten.
+                file.seek(0)  # Pillow seeks before it reads
+                if image.format in ("JPEG", "MPO") and file.read().count(b"\xff\xda") > _MOST_SCANS:
                     raise ValueError(f"it has more than {_MOST_SCANS} scans")
                 # In colour, Pillow drops the lower half of 16 bits; tags are those of TIFF.
-                bits = getattr(image, "tag_v2", {}).get(ExifTags.Base.BitsPerSample, (8,))
+                tags = getattr(image, "tag_v2", {})
+                bits = tags.get(ExifTags.Base.BitsPerSample, (8,))
                 if max(bits) > 8 or ";16B" in str(image.tile[:1]):
                     raise ValueError("it has more than 8 bits for each channel")
+                # Pillow decodes thousands of parts over each other, and leaves black what has none.
+                places = (tile.extents or (0, 0, 0, 0) for tile in image.tile)
+                pixels = sum((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in places)
+                if tags.get(ExifTags.Base.PlanarConfiguration) == 2 and image.tile[0][0] == "raw":
+                    pixels /= tags.get(ExifTags.Base.SamplesPerPixel, 1)
+                if tags and pixels != image.width * image.height:
+                    raise ValueError("its strips or tiles do not cover it once")
                 yield image
         except UnidentifiedImageError as error:
             kind = looks_like(source) if isinstance(source, Path) else "something else"
             raise DemixError(f"{problem} looks like {kind}; {advice}.") from error
-
-
-def _scans(image: Image.Image, file: BinaryIO) -> int:
-    """Return how many scans a JPEG holds; none but their markers have these bytes."""
-    file.seek(0)  # Pillow seeks before it reads
-    return file.read().count(b"\xff\xda") if image.format in ("JPEG", "MPO") else 0
 
 
 class ImageRows(Rows):

@@ -27,7 +27,7 @@ def table_names(path: Path, header: str = "auto") -> list[str] | None:
 
 def read_names(path: Path, column: str | None = None) -> list[str]:
     """Return a name for each row, from a table, an ``.npy`` file or lines of a ``.txt`` file."""
-    # If a csv file has several columns, one must be chosen; of a parquet file it is the first.
+    # If a table has several columns, one must be chosen.
     known = (".csv", ".tsv", ".parquet", ".txt", ".npy")
     suffix = known_suffix(path, "names in a .txt, .csv, .parquet or .npy", *known)
     if suffix in (".csv", ".tsv"):

@@ -54,10 +54,10 @@ def parquet_text(path: Path) -> dict[str, bool]:
 
 
 def parquet_cells(path: Path, column: str | None) -> list[str]:
-    """Return one column of a parquet file, by default the first, as text, whatever its type."""
-    names = parquet_names(path)
-    name = (names or [""])[0] if column is None else column
-    find_column(name, names, path)
+    """Return one column of a parquet file, by default the only one, as text, whatever its type."""
+    # An index is chosen by its name, or if there is nothing else.
+    names = (list(parquet_text(path)) if column is None else []) or parquet_names(path)
+    name = names[find_column(column, names, path)]
     compute = need("pyarrow.compute", "Reading a .parquet file", "files")
     cells: list[str | None] = []
     # As a dictionary, a long text that is repeated in thousands of rows takes its room once.
@@ -122,8 +122,7 @@ def _number_columns(
         names = [every[find_column(str(name), every, path)] for name in columns]
     if not names:
         raise DemixError(f"Expected columns of numbers, but {path} has none but an index.")
-    wanted = set(names)
-    again = [name for name, times in Counter(every).items() if times > 1 and name in wanted]
+    again = [name for name, times in Counter(names).items() if times > 1]
     if again:
         raise DemixError(
             f"Expected columns of different names, but {path} has several called "

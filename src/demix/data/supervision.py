@@ -1,5 +1,6 @@
 """Pairs, time and labels of rows: what supervises a fit."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ def read_time(path: str | Path) -> np.ndarray:
     """Read the time ``(N,)`` of each row from an ``.npy`` or ``.csv`` file; see `check_time`."""
     path = Path(path)
     time = read_csv(path)[0] if _is_csv(path) else read_whole(path)
+    with suppress(DemixError):  # as floats, nanoseconds since 1970 would merge
+        time = read_csv(path, whole=True)[0] if _is_csv(path) else time
     if time.ndim == 2 and time.shape[1] == 1:
         time = time[:, 0]
     check_time(time)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from demix._support.errors import DemixError, demix_errors, need, reason, shortened
-from demix._support.files import kind_of, open_regular, stamp_of
+from demix._support.files import inside, kind_of, open_regular, stamp_of
 from demix._support.memory import check_memory
 from demix.data.formats import choose_array
 from demix.data.rows import StoredRows
@@ -37,7 +37,7 @@ _TYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")
 # Files of metadata with the version of each, and their most bytes; zarr would read any size.
 _FILES, _MOST_TEXT = (("zarr.json", 3), (".zarray", 2), (".zgroup", 2)), 2**24
 # Attributes of numbers that stand for others, as xarray writes them; NaN may stand for a gap.
-_PACKED = ("scale_factor", "add_offset", "_FillValue", "missing_value")
+_PACKED = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
 _PLAIN = ("None", "nan", "NaN", "AAAAAAAA+H8=")
 # Bytes of a shard for each chunk, to say where it lies.
 _INDEX = 16
@@ -97,10 +97,8 @@ class ZarrRows(StoredRows):
 
     def now(self) -> object:
         """Return the stamp of all files, if they are local files."""
-        if self._folder is None:
-            return None
-        inside = os.walk(self._folder)
-        return stamp_of(os.path.join(folder, file) for folder, _, names in inside for file in names)
+        files = () if self._folder is None else inside(self._folder, OSError)
+        return stamp_of(file for file in files if not file.is_dir())
 
     def _read(self, index: slice | np.ndarray) -> np.ndarray:
         damaged = f"Expected chunks without gaps in {self.source}, but one of them is damaged"
@@ -192,17 +190,12 @@ def _check_chunks(array: Any, folder: Path, source: str) -> None:
 
 def _files(folder: Path) -> Iterator[str]:
     """Yield the names of all files in a folder and its subfolders, as zarr writes them."""
-    waiting = [str(folder)]
-    while waiting:
-        with os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                elif entry.is_file():
-                    yield entry.path[len(str(folder)) + 1 :].replace(os.sep, "/")
-                else:
-                    kind = kind_of(entry.stat(follow_symlinks=False).st_mode)
-                    raise DemixError(
-                        f"Expected nothing but files in a zarr array, but {entry.path} is {kind}; "
-                        "write the store again."
-                    )
+    for entry in inside(folder):
+        if entry.is_file():
+            yield entry.path[len(str(folder)) + 1 :].replace(os.sep, "/")
+        elif not entry.is_dir(follow_symlinks=False):
+            kind = kind_of(entry.stat(follow_symlinks=False).st_mode)
+            raise DemixError(
+                f"Expected nothing but files in a zarr array, but {entry.path} is {kind}; write "
+                "the store again."
+            )

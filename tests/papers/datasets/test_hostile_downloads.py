@@ -117,6 +117,11 @@ def test_a_portal_costs_nothing_of_what_came(server, part, length, answer, reque
     goes_on(server, part)
 
 
+def test_a_range_that_was_not_asked_for_is_told(server, tmp_path):
+    server.scripts = [says("416 No", "Content-Range: bytes */0")]
+    assert "(the server says 416 No); or fetch it" in refusal(server, tmp_path)
+
+
 def test_a_file_that_appears_meanwhile_is_left_alone(server, tmp_path, monkeypatch):
     # Whatever was seen of it a moment before.
     seen = os.path.lexists

@@ -126,3 +126,8 @@ def test_a_file_of_mere_zeros_takes_little_memory(tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 2**28
     finally:
         tracemalloc.stop()
+
+
+def test_folders_deep_in_each_other_are_no_trouble(abyss):
+    (abyss / "d" / "0.JPEG").write_bytes(FILES["0.JPEG"])
+    assert read(abyss)[0] == ["0.JPEG"]

@@ -24,6 +24,11 @@ def test_the_good_lines_are_good(tmp_path):
     assert len(kitti_masks(write(tmp_path / "gt.txt", GOOD))) > 0
 
 
+def test_folders_deep_in_each_other_are_no_trouble(abyss):
+    write(abyss / "d" / "gt.txt", GOOD)
+    assert len(kitti_masks(abyss)) > 0
+
+
 OTHER = line(4, 2001, rectangle((64, 90), 5, 5, 20, 10))
 LINES = {
     "five fields": ([*GOOD, GOOD[0].rpartition(" ")[0]], "line 5 of {} has 5"),

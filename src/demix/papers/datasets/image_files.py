@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import lzma
+import os
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from demix._support.errors import DemixError, demix_errors, reason
-from demix._support.files import check_regular, open_regular
+from demix._support.files import check_regular, inside, open_regular
 from demix.data.images import SUFFIXES, open_image
 from demix.papers.datasets.archives import open_tar
 
@@ -140,7 +141,7 @@ def open_images(path: str | Path, *, side: int = 224) -> ImageFiles:
     if not path.exists():
         raise DemixError(f"Expected a folder or a tar archive of images, but {path} is not there.")
     members: dict[str, str] = {}
-    for member in sorted(map(str, path.rglob("*"))) if path.is_dir() else _listed(path):
+    for member in sorted(map(os.fspath, inside(path, OSError))) if path.is_dir() else _listed(path):
         name = member.rpartition("/")[2]
         if not name.lower().endswith(SUFFIXES) or name.startswith("."):
             continue

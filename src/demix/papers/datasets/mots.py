@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from demix._support.errors import DemixError, demix_errors, shortened
-from demix._support.files import is_there, open_regular
+from demix._support.files import inside, is_there, open_regular
 from demix._support.memory import check_memory
 from demix.papers.datasets.archives import open_tar
 
@@ -67,7 +67,7 @@ def read_mots(path: str | Path) -> list[Video]:
 def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
     """Go through the annotation files below a path, sorted by name; nothing is unpacked."""
     if path.is_dir():
-        for file in sorted(path.rglob("*.txt")):
+        for file in sorted(map(Path, inside(path, OSError))):
             if _is_annotation(file.name):
                 yield str(file), _read(file)
     elif path.suffix.lower() == ".txt":

@@ -144,7 +144,7 @@ class Transfer:
                 raise self._too_short()
             return self.size
         with Stalls(_STALL, self.requests) as stalls, self._ask(stalls, have) as answer:
-            if answer.status_code == 416:  # there is nothing after what we have
+            if answer.status_code == 416 and have:  # there is nothing after what we have
                 if self.size is None and answer.headers.get("Content-Range") == f"bytes */{have}":
                     return have
                 raise self._too_short()
