@@ -11,11 +11,6 @@ from demix._support.errors import DemixError
 from demix.encoders.bodies import image_body, initialise_images, mlp
 from demix.spaces.base import Space
 
-Sides = tuple[Tensor, Tensor]
-"""Observations, and others that share what is looked for, one by one."""
-
-# Rows for each direction that is kept where noise is told from signal.
-_ROWS = 16
 # A whitening of wide rows sees fewer of them: 64 MB in float32.
 _MOST_NUMBERS = 2**24
 
@@ -109,37 +104,6 @@ class Whitening(nn.Module):
         self.matrix[:, :found].copy_(axes[:, :found] * factor)
         return self
 
-    @torch.no_grad()
-    def denoise(self, pairs: Sides, fresh: Sides | None) -> None:
-        """Go back to columns of unit variance, without what one side of a pair hides of the other.
-
-        Whitening makes directions of little variance as large as others. Here they are small again,
-        and in addition shrunk, if there are ``fresh`` pairs, to how far one side tells the other:
-        to the correlation with a linear guess that was fitted to ``pairs`` ``(N, ...)``.
-        """
-        x, y = (self(side.flatten(1)).double() for side in pairs)
-        plain = pairs[0].flatten(1)
-        deviation, mean = torch.std_mean(plain, dim=0, correction=0)
-        columns = ((plain - mean) / torch.where(deviation > 0, deviation, 1.0)).to(self.matrix)
-        back = (x.to(self.matrix).T @ columns).double() / len(x)
-        variance, axes = torch.linalg.eigh(back @ back.T)
-        # Of directions of the least variance, so many rows say nothing.
-        axes = axes[:, -max(1, len(x) // _ROWS) :]
-        matrix = (axes * variance[-axes.shape[1] :].clamp_min(0).sqrt()) @ axes.T
-        if fresh is not None:
-            shared = (x @ axes).T @ (y @ axes) / len(x)
-            turn = torch.linalg.eigh(shared @ shared.T + shared.T @ shared)[1]
-            one, two = (self(side.flatten(1)).double() @ axes for side in fresh)
-            true, guess = torch.cat([one, two]), torch.cat([two @ shared.T, one @ shared])
-            true, guess = true @ turn, guess @ turn
-            most = (true.square().sum(dim=0) * guess.square().sum(dim=0)).sqrt().clamp_min(1e-30)
-            told = ((true * guess).sum(dim=0) / most).clamp_min(0)
-            if told.max() > 0:  # else there is nothing to go by
-                matrix = axes @ (turn * (told / told.max())) @ turn.T @ axes.T @ matrix
-        scale = (x @ matrix).square().mean().sqrt()
-        if scale > 0:
-            self.matrix.copy_(self.matrix.double() @ matrix / scale)
-
     def forward(self, x: Tensor) -> Tensor:
         """Whiten ``(N, dim)``, centred in the precision of the mean, in that of the model."""
         return (x - self.mean).to(self.matrix.dtype) @ self.matrix
@@ -181,9 +145,6 @@ class ChannelScaling(nn.Module):
         infinite = torch.full_like(deviation, torch.inf)
         self.deviation.copy_(torch.where(deviation > least, deviation, infinite)[:, None, None])
         return self
-
-    def denoise(self, pairs: Sides, fresh: Sides | None) -> None:
-        """Leave channels as they are: none is noise alone."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Map ``(N, ...)`` to scaled images ``(N, C, H, W)``, channels last in memory."""

@@ -30,8 +30,6 @@ _HELD_OUT, _LEAST, _NUMBERS = 4096, 64, 2**25
 _PATIENCE = 8
 # A training that is not very short is tried from so many starts, for an eighth of its steps.
 _STARTS, _SHORTEST, _LONGEST = 3, 20, 200
-# Parts that find the directions of the input, and say how much each of them counts.
-_DENOISING: tuple[Part, Part] = ("train", "validation")
 # Whitening and held-out samples have random numbers of their own.
 _HELD_OUT_STREAM, _START_STREAM, _TEST_SEED = 1, 2, 2**31
 
@@ -92,14 +90,10 @@ def fit_encoder(
     if recipe.whiten and not warm_start:
         first = source.sample(encoder.whitening.samples, generator=held_out)
         encoder.whitening.fit(first.x.flatten(1), scales=scales)
-        most = encoder.whitening.samples
-        pairs, fresh = (source.partners(part, most, generator=held_out) for part in _DENOISING)
-        if len(pairs[0]):
-            encoder.whitening.denoise(pairs, fresh if source.alike and len(fresh[0]) else None)
     held = HeldOut(source, ("validation",), recipe.batch, generator=held_out)
     tries = min(recipe.steps // 8, _LONGEST)
-    new = recipe.initialise and not warm_start
-    before = _STARTS * tries if new and tries >= _SHORTEST else 0
+    fresh = recipe.initialise and not warm_start
+    before = _STARTS * tries if fresh and tries >= _SHORTEST else 0
     steps, recipe = recipe.steps, replace(recipe, initialise=False, whiten=False)
 
     def trained(recipe: Recipe, seed: int, done: int, **options: Any) -> Training:
@@ -127,12 +121,11 @@ def fit_encoder(
     generator = torch.Generator(device).manual_seed(seed_apart(seed, _START_STREAM))
     begun = checkpoint is not None and any(f.exists() for f in checkpoint_files(checkpoint))
     begun = Ranks.current().broadcast(begun)
-    for done in range(0, before or 1, max(tries, 1)) if new and not begun else ():
+    for done in range(0, before or 1, max(tries, 1)) if fresh and not begun else ():
         encoder.initialise(generator)
         objective.initialise(generator)
         if done == 0:
-            most = encoder.whitening.samples
-            encoder.start_linear(*source.partners("train", most, generator=generator))
+            encoder.start_linear(*source.partners(encoder.whitening.samples, generator=generator))
         if before:
             tried = trained(short, seed, done, eval_every=tries)
             kept.keep_best(float(tried.history[-1]["validation"] or 0.0))

@@ -65,8 +65,6 @@ class Source(ABC, Generic[Batch]):
 
     data: Data
     units: Mapping[Part, Tensor]
-    alike = True
-    """Whether partners share all that is looked for, as two rows of a class do not."""
 
     def __len__(self) -> int:
         """Return how many units are trained on."""
@@ -76,13 +74,9 @@ class Source(ABC, Generic[Batch]):
         """Draw a batch to train on, to the generator's device."""
         return self._batch(pick(self.units["train"], size, generator), generator)
 
-    def partners(
-        self, part: Part, most: int, *, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        """Draw observations of a part that share what is looked for, one by one."""
-        units = self.units[part]
-        units = pick(units, min(most, len(units)), generator)
-        return self._batch(units, generator).partners()
+    def partners(self, size: int, *, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Draw observations to train on that share what is looked for, one by one."""
+        return self.sample(size, generator=generator).partners()
 
     def held_out(
         self, part: Part, most: int, *, generator: torch.Generator
@@ -192,8 +186,6 @@ class AugmentedPairs(Source[DrawnPairs]):
 class LabelledRows(Source[DrawnLabels]):
     """Rows with labels ``(N,)``; a share of every class is held out, but not its only sample."""
 
-    alike = False
-
     def __init__(
         self, data: Data, labels: Tensor, classes: int, *, share: float, seed: int
     ) -> None:
@@ -235,11 +227,9 @@ class InstanceRows(Source[DrawnLabels]):
         self.data, self.augmentation = data, augmentation
         self.units = dict.fromkeys(PARTS, torch.arange(len(data)))
 
-    def partners(
-        self, part: Part, most: int, *, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
+    def partners(self, size: int, *, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Draw two views each of some rows."""
-        units = pick(self.units[part], min(most, len(self.data)), generator)
+        units = pick(self.units["train"], size, generator)
         first, second = (self._batch(units, generator).x for _ in range(2))
         return first, second
 
