@@ -182,7 +182,7 @@ def _ranks(section: dict[str, Any]) -> list[dict[str, Any]]:
     loss = next(entry for entry in section["losses"] if entry["batch"] == batch)
     few = section["cores"] < 2
     note = "Two ranks need two cores" if few else ""
-    speedup, added = (None, None) if few else (two["speedup"], 100 * loss["added"]["ring"])
+    speedup, added = (None, None) if few else (two["speedup"], 100 * loss["added"])
     return [
         _bar(
             f"two ranks against one, each with one thread, B = {batch}",

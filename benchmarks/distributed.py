@@ -36,9 +36,9 @@ def measure_distributed(sizes: Sizes, say: Say, *, method: str = "spawn") -> dic
     Returns
     -------
     dict
-        ``steps`` with seconds by ranks and batch, ``losses`` (keys in a ring, gathered, and at
-        hand), ``hops``, ``memory``; the fitted ``costs``; ``predicted`` for many ranks like these
-        and for assumed accelerators, each with the batch from which the ring is faster.
+        ``steps`` with seconds by ranks and batch, ``losses`` (keys gathered, and at hand),
+        ``hops``, ``memory``; the fitted ``costs``; ``predicted`` for many ranks like these and for
+        assumed accelerators.
     """
     dim, found = sizes.dim, _Found(sizes.rounds, say)
     with ExitStack() as stack:
@@ -49,8 +49,8 @@ def measure_distributed(sizes: Sizes, say: Say, *, method: str = "spawn") -> dic
             for batch in sizes.rank_batches:
                 calls["step", ranks, batch] = _call(pool, step_seconds, batch, dim, _STEPS)
         for batch in sizes.rank_batches:
-            calls["alone", batch] = _call(one, loss_seconds, batch, dim, None, _STEPS)
-            for way in (None, "ring", "gather"):
+            calls["alone", batch] = _call(one, loss_seconds, batch, dim, False, _STEPS)
+            for way in (False, True):
                 calls["loss", batch, way] = _call(two, loss_seconds, batch, dim, way, _STEPS)
         for size in _HOPS:
             calls["hop", size] = _call(two, hop_seconds, size, 4 * _STEPS)
@@ -58,10 +58,9 @@ def measure_distributed(sizes: Sizes, say: Say, *, method: str = "spawn") -> dic
         calls["draw", drawn] = _call(one, draw_seconds, drawn, dim, _STEPS)
         found.measure(calls)
         say("memory of a rank")
-        large, ways = sizes.large_batch, ("ring", "gather")
-        weight = {way: two.run(loss_bytes, large, dim, way) for way in ways}
+        large = sizes.large_batch
+        weight = two.run(loss_bytes, large, dim)
         gradients = one.run(encoder_bytes, dim)
-    keys = large * dim * 4
     costs = fitted(
         dim,
         steps={batch: found["step", 1, batch] for batch in sizes.rank_batches},
@@ -69,7 +68,7 @@ def measure_distributed(sizes: Sizes, say: Say, *, method: str = "spawn") -> dic
         losses={batch: found["alone", batch] for batch in sizes.rank_batches},
         hops={size: found["hop", size] for size in _HOPS},
         gradients=gradients,
-        copies=(2 * weight["ring"] / keys, weight["gather"] / keys),
+        copies=weight / (large * dim * 4),
     )
     return {
         "dim": dim,
@@ -89,32 +88,24 @@ def measure_distributed(sizes: Sizes, say: Say, *, method: str = "spawn") -> dic
         "losses": [
             {
                 "batch": batch,
-                "none": found["loss", batch, None],
-                "ring": found["loss", batch, "ring"],
-                "gather": found["loss", batch, "gather"],
-                "added": {
-                    way: found.ratio(("loss", batch, way), ("loss", batch, None)) - 1
-                    for way in ("ring", "gather")
-                },
+                "at_hand": found["loss", batch, False],
+                "gathered": found["loss", batch, True],
+                "added": found.ratio(("loss", batch, True), ("loss", batch, False)) - 1,
             }
             for batch in sizes.rank_batches
         ],
         "hops": [{"bytes": size, "seconds": found["hop", size]} for size in _HOPS],
-        "memory": {"batch": large, **weight},
+        "memory": {"batch": large, "bytes": weight},
         "costs": as_data(costs),
         "predicted": {
-            name: {
-                "rows": [device.predicted(LARGE, ranks) for ranks in DEVICES],
-                "ring_from": {str(ranks): device.ring_from(ranks) for ranks in (2, *DEVICES)},
-            }
+            name: [device.predicted(LARGE, ranks) for ranks in DEVICES]
             for name, device in (("core", costs), ("accelerator", costs.on(**ACCELERATOR)))
         },
     }
 
 
 def _modelled(costs: Costs, batch: int, ranks: int) -> float:
-    way = costs.ring if batch > 1024 * ranks else costs.gather
-    return costs.compute(batch, ranks) + way(batch, ranks) + costs.average(ranks)
+    return costs.compute(batch, ranks) + costs.gather(batch, ranks) + costs.average(ranks)
 
 
 def _call(pool: Pool, task: Callable[..., float], *arguments: Any) -> Callable[[], float]:

@@ -31,14 +31,12 @@ class Costs:
     fixed, draw, encode, pair : float
         Seconds of a step, for each pair that is drawn, that is encoded, and for each query with
         each key, forward and backward.
-    block : float
-        Seconds that it takes to begin with a block of pairs.
     latency, byte : float
         Seconds of a hop, and for each byte of it.
     gradients : int
         Bytes of the encoder's gradients.
-    ring_copies, gather_copies : float
-        Arrays of the size of a rank's keys, and of all keys, that a rank holds at once.
+    copies : float
+        Arrays of the size of all keys that a rank holds at once.
     """
 
     dim: int
@@ -46,34 +44,18 @@ class Costs:
     draw: float
     encode: float
     pair: float
-    block: float
     latency: float
     byte: float
     gradients: int
-    ring_copies: float
-    gather_copies: float
+    copies: float
 
     def compute(self, batch: int, ranks: int) -> float:
         """Return the seconds of a step without any exchange."""
         own = batch / ranks
         return self.fixed + batch * self.draw + own * (self.encode + batch * self.pair)
 
-    def ring(self, batch: int, ranks: int) -> float:
-        """Return the seconds that keys in a ring add to a step.
-
-        Keys go from rank to rank, forward, and again backward with their sums and the gradients of
-        these; sums and gradients go home. Behind the pairs of a block, all but the last
-        way home is out of sight.
-        """
-        if ranks == 1:
-            return 0.0
-        own = batch / ranks
-        way = 4 * self.latency + own * _FLOAT * (3 * self.dim + 3) * self.byte
-        home = 2 * self.latency + own * _FLOAT * (self.dim + 1) * self.byte
-        return (ranks - 1) * (2 * self.block + max(0.0, way - own**2 * self.pair)) + home
-
     def gather(self, batch: int, ranks: int) -> float:
-        """Return the seconds that gathered keys add to a step; none of them is out of sight.
+        """Return the seconds that gathered keys add to a step.
 
         A gather and a scatter of the keys, and three sums of a number per key over ranks.
         """
@@ -93,48 +75,28 @@ class Costs:
         """Return the seconds of a sum over ranks: parts are summed by one each, then spread."""
         return 2 * self._spread(size, ranks)
 
-    def ring_bytes(self, batch: int, ranks: int) -> float:
-        """Return the bytes that the loss takes on a rank with a ring."""
-        return self.ring_copies * batch / ranks * self.dim * _FLOAT
-
     def gather_bytes(self, batch: int) -> float:
-        """Return the bytes that the loss takes on a rank with gathered keys."""
-        return self.gather_copies * batch * self.dim * _FLOAT
+        """Return the bytes that the loss takes on a rank."""
+        return self.copies * batch * self.dim * _FLOAT
 
     def on(self, times_faster: float, latency: float, bandwidth: float) -> Costs:
         """Return the costs on devices that are so much faster, with another network."""
-        names = ("fixed", "draw", "encode", "pair", "block")
+        names = ("fixed", "draw", "encode", "pair")
         faster = {name: getattr(self, name) / times_faster for name in names}
         return replace(self, **faster, latency=latency, byte=1 / bandwidth)
 
     def predicted(self, batch: int, ranks: int) -> dict[str, float]:
         """Return everything about a step on so many ranks, and its share of perfect scaling."""
         compute, average = self.compute(batch, ranks), self.average(ranks)
-        ring, gather = self.ring(batch, ranks), self.gather(batch, ranks)
-        one = self.compute(batch, 1)
+        gather, one = self.gather(batch, ranks), self.compute(batch, 1)
         return {
             "ranks": ranks,
             "compute": compute,
             "average": average,
-            "ring": ring,
             "gather": gather,
-            "ring_efficiency": one / ranks / (compute + average + ring),
-            "gather_efficiency": one / ranks / (compute + average + gather),
-            "ring_bytes": self.ring_bytes(batch, ranks),
-            "gather_bytes": self.gather_bytes(batch),
+            "efficiency": one / ranks / (compute + average + gather),
+            "bytes": self.gather_bytes(batch),
         }
-
-    def ring_from(self, ranks: int) -> int | None:
-        """Return from how many pairs per rank on, a power of two, the ring is the faster way."""
-        slower = [
-            own for own in _OWN if self.ring(own * ranks, ranks) > self.gather(own * ranks, ranks)
-        ]
-        if not slower:
-            return _OWN[0]
-        return None if slower[-1] == _OWN[-1] else 2 * slower[-1]
-
-
-_OWN = [2**k for k in range(4, 21)]
 
 
 def fitted(
@@ -145,7 +107,7 @@ def fitted(
     losses: Mapping[int, float],
     hops: Mapping[int, float],
     gradients: int,
-    copies: tuple[float, float],
+    copies: float,
 ) -> Costs:
     """Return the costs that measurements of one rank, and of a hop, are explained by.
 
@@ -163,8 +125,8 @@ def fitted(
         Seconds of a hop by bytes.
     gradients : int
         Bytes of the encoder's gradients.
-    copies : (float, float)
-        Of the keys in a ring, and gathered.
+    copies : float
+        Arrays of the size of all keys that a rank holds at once.
 
     Examples
     --------
@@ -176,12 +138,12 @@ def fitted(
     ...     losses={b: 1e-4 + 1e-9 * b * b for b in (10, 10_000)},
     ...     hops={m: 1e-4 + 1e-9 * m for m in (100, 10**6)},
     ...     gradients=1000,
-    ...     copies=(6.0, 5.0),
+    ...     copies=5.0,
     ... )
     >>> round(1e6 * costs.encode, 6), round(1e9 * costs.pair, 6), round(1e3 * costs.latency, 6)
     (2.0, 1.0, 0.1)
     """
-    block, pair = _line({batch**2: seconds for batch, seconds in losses.items()})
+    _, pair = _line({batch**2: seconds for batch, seconds in losses.items()})
     fixed, slope = _line({batch: seconds - pair * batch**2 for batch, seconds in steps.items()})
     latency, byte = _line(hops)
     each = draw[1] / draw[0]
@@ -191,12 +153,10 @@ def fitted(
         draw=each,
         encode=max(0.0, slope - each),
         pair=pair,
-        block=block,
         latency=latency,
         byte=byte,
         gradients=gradients,
-        ring_copies=copies[0],
-        gather_copies=copies[1],
+        copies=copies,
     )
 
 

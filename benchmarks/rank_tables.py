@@ -75,17 +75,17 @@ def _exchange(section: dict[str, Any]) -> BenchTable:
     rows = [
         [
             str(entry["batch"]),
-            *(seconds(entry[way]) for way in ("none", "ring", "gather")),
-            *(percent(entry["added"][way]) for way in ("ring", "gather")),
+            seconds(entry["at_hand"]),
+            seconds(entry["gathered"]),
+            percent(entry["added"]),
         ]
         for entry in section["losses"]
     ]
-    header = ["batch", "keys at hand", "ring", "gather", "ring adds", "gather adds"]
+    header = ["batch", "keys at hand", "gathered", "adds"]
     memory, hops = section["memory"], section["hops"]
     told = ", ".join(f"{_size(hop['bytes'])} takes {seconds(hop['seconds'])}" for hop in hops)
     notes = [
-        f"At batch {memory['batch']} the loss adds {mib(memory['ring'])} to a rank with a ring and "
-        f"{mib(memory['gather'])} with gathered keys.",
+        f"At batch {memory['batch']} the loss adds {mib(memory['bytes'])} to a rank.",
         f"A hop of {told}.",
     ]
     return BenchTable("the loss on two ranks, forward and backward", header, rows, notes)
@@ -98,46 +98,28 @@ def _costs(section: dict[str, Any]) -> BenchTable:
         ("drawing a pair, on every rank", seconds(costs["draw"])),
         ("encoding a pair, on its rank", seconds(costs["encode"])),
         ("a query with a key", f"{1e9 * costs['pair']:.2f} ns"),
-        ("beginning with a block of keys", seconds(costs["block"])),
         ("a hop to the next rank", seconds(costs["latency"])),
         ("rate of a hop", f"{1e-9 / costs['byte']:.2f} GB/s"),
         ("gradients of the encoder", f"{costs['gradients'] / 1024:.0f} KiB"),
-        ("arrays of a rank's keys, ring", figure(costs["ring_copies"])),
-        ("arrays of all keys, gathered", figure(costs["gather_copies"])),
+        ("arrays of all keys", figure(costs["copies"])),
     ]
     rows = [[name, value] for name, value in named]
     return BenchTable(f"fitted costs, d = {costs['dim']}", ["what", "costs"], rows, [])
 
 
-def _predicted(device: dict[str, Any], whose: str) -> BenchTable:
+def _predicted(device: list[dict[str, Any]], whose: str) -> BenchTable:
     rows = [
         [
             str(row["ranks"]),
             f"{2**20 // row['ranks']:,}",
-            *(seconds(row[part]) for part in ("compute", "average", "ring", "gather")),
-            *(percent(row[f"{way}_efficiency"]) for way in ("ring", "gather")),
-            *(mib(row[f"{way}_bytes"]) for way in ("ring", "gather")),
+            *(seconds(row[part]) for part in ("compute", "average", "gather")),
+            percent(row["efficiency"]),
+            mib(row["bytes"]),
         ]
-        for row in device["rows"]
+        for row in device
     ]
-    header = [
-        "ranks",
-        "pairs each",
-        "compute",
-        "gradients",
-        "ring",
-        "gather",
-        "efficiency, ring",
-        "efficiency, gather",
-        "memory, ring",
-        "memory, gather",
-    ]
-    told = ", ".join(
-        f"{'never' if first is None else f'{first:,}'} on {ranks}"
-        for ranks, first in device["ring_from"].items()
-    )
-    notes = [f"The ring is the faster way from so many pairs on each rank on: {told} ranks."]
-    return BenchTable(f"a batch of 2^20 on {whose}", header, rows, notes)
+    header = ["ranks", "pairs each", "compute", "gradients", "keys", "efficiency", "memory"]
+    return BenchTable(f"a batch of 2^20 on {whose}", header, rows, [])
 
 
 def _crowded(section: dict[str, Any]) -> str:

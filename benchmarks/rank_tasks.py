@@ -19,7 +19,7 @@ from demix.distributions.von_mises_fisher import VonMisesFisher
 from demix.encoders.encoder import Encoder
 from demix.losses.pairs import InfoNCE
 from demix.losses.similarities import similarity_named
-from demix.losses.streaming import Exchange, pairwise_logsumexp, sharded_logsumexp
+from demix.losses.streaming import pairwise_logsumexp, sharded_logsumexp
 from demix.processes.process import LeakyMixing, Process
 from demix.spaces.kinds import Sphere
 from demix.training.loop import train
@@ -46,18 +46,18 @@ def draw_seconds(batch: int, dim: int, repeats: int) -> float:
     return _seconds(lambda: _process(dim).sample(batch, generator=generator), repeats)
 
 
-def loss_seconds(batch: int, dim: int, exchange: Exchange | None, repeats: int) -> float:
+def loss_seconds(batch: int, dim: int, gathered: bool, repeats: int) -> float:
     """Return the seconds of the two-sided loss and its gradients on a batch that ranks share.
 
-    Without an ``exchange`` each rank has all keys at hand, and the same pairs to go through.
+    Unless keys are ``gathered``, each rank has all at hand, and the same pairs to go through.
     """
-    return _seconds(_loss(batch, dim, exchange), repeats)
+    return _seconds(_loss(batch, dim, gathered), repeats)
 
 
-def loss_bytes(batch: int, dim: int, exchange: Exchange | None) -> int:
+def loss_bytes(batch: int, dim: int) -> int:
     """Return the bytes by which the same raises the memory of a rank, at its peak."""
-    _loss(64, dim, exchange)()
-    call = _loss(batch, dim, exchange)
+    _loss(64, dim, True)()
+    call = _loss(batch, dim, True)
     dist.barrier()
     before = start_counting()
     call()
@@ -80,24 +80,22 @@ def hop_seconds(size: int, repeats: int) -> float:
     return _seconds(hop, repeats)
 
 
-def _loss(batch: int, dim: int, exchange: Exchange | None) -> Callable[[], object]:
+def _loss(batch: int, dim: int, gathered: bool) -> Callable[[], object]:
     similarity = similarity_named("dot")
     split = even_sharding(batch, Ranks.current().group)
     generator = torch.Generator().manual_seed(0)
     both = functional.normalize(torch.randn(2, batch, dim, generator=generator), dim=2)
     queries, keys = both[0, split.own].clone(), both[1].clone()
-    if exchange is not None:
+    if gathered:
         keys = keys[split.own].clone()
     del both
     queries.requires_grad_(), keys.requires_grad_()
 
     def call() -> tuple[Tensor, ...]:
-        if exchange is None:
-            rows, columns = pairwise_logsumexp(queries, keys, similarity, columns=True)
+        if gathered:
+            rows, columns = sharded_logsumexp(queries, keys, similarity, split, columns=True)
         else:
-            rows, columns = sharded_logsumexp(
-                queries, keys, similarity, split, columns=True, exchange=exchange
-            )
+            rows, columns = pairwise_logsumexp(queries, keys, similarity, columns=True)
         assert columns is not None
         return torch.autograd.grad(rows.mean() + columns.mean(), [queries, keys])
 

@@ -246,9 +246,7 @@ def _learns(objective: Any) -> bool:
     return isinstance(objective, nn.Module)
 
 
-def errors_of_all(
-    only: tuple[str, ...], shares: Any, exchanges: tuple[str, ...]
-) -> dict[str, float]:
+def errors_of_all(only: tuple[str, ...], shares: Any) -> dict[str, float]:
     """Return the error of each case; rank 0 computes what is expected."""
     errors, ranks = {}, Ranks.current()
     for name, make, space, batch in objectives():
@@ -256,11 +254,9 @@ def errors_of_all(
             continue
         expected = alone(make, space, batch) if ranks.leads else []
         for sizes in FEW[ranks.count] if space is None else shares:
-            for exchange in exchanges if uses_keys(name) else exchanges[:1]:
-                streaming._FEW = 0 if exchange == "ring" else 1 << 30
-                found = averaged(make, space, batch, sizes)
-                if ranks.leads:
-                    errors[f"{name}, {sizes}, {exchange}"] = error(found, expected)
+            found = averaged(make, space, batch, sizes)
+            if ranks.leads:
+                errors[f"{name}, {sizes}"] = error(found, expected)
     return errors
 
 
@@ -270,22 +266,17 @@ def work(file: Path) -> Callable[[int], None]:
     def run(rank: int) -> None:
         pair_losses._GROUP = 8  # so that a learnt shape has groups across ranks
         uneven, some = SHARES[dist.get_world_size()]
-        errors = errors_of_all(("",), [uneven], ("ring", "gather"))
+        errors = errors_of_all(("",), [uneven])
         few = ("InfoNCE dot", "shape", "classes", "GCL")
-        errors |= errors_of_all(("",) if len(some) == 2 else few, [some], ("ring",))
+        errors |= errors_of_all(("",) if len(some) == 2 else few, [some])
         streaming._engine = lambda *_: tiles
         few = ("InfoNCE dot", "InfoNCE 1", "InfoNCE 3", "classes, sampled")
-        found = errors_of_all(few, [uneven], ("ring",))
+        found = errors_of_all(few, [uneven])
         errors |= {f"{name}, tiles": value for name, value in found.items()}
         if rank == 0:
             file.write_text(json.dumps(errors))
 
     return run
-
-
-def uses_keys(name: str) -> bool:
-    """Tell whether keys are exchanged at all."""
-    return name.startswith(("InfoNCE", "Alignment", "shaped", "potential", "chosen"))
 
 
 def main(count: int, file: str) -> None:
