@@ -19,6 +19,7 @@ from demix.papers.pages.table import table_markdown
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = (
     "README.md",
+    "docs/beyond.md",
     "docs/checkup.md",
     "docs/cross_entropy.md",
     "docs/datasets.md",
