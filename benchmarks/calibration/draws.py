@@ -13,7 +13,7 @@ from demix.diagnostics.paired import uniform
 from demix.distributions.base import NoiseModel
 from demix.distributions.generalized_normal import GeneralizedNormal
 from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
-from demix.estimators.classification import ClassifierDemixer, InstanceDemixer
+from demix.estimators.classification import ClassifierDemixer, InstanceDemixer, Logits
 from demix.estimators.contrastive import ContrastiveDemixer
 from demix.processes.process import LeakyMixing
 from demix.spaces.kinds import Box, Sphere
@@ -109,7 +109,13 @@ def noisy(draw: Draw, share: float) -> Draw:
 
 
 def gaussian_classes(
-    n: int, classes: int, *, unequal: float = 0.0, unseen: int = 0, mixed: Mixed = leaky
+    n: int,
+    classes: int,
+    *,
+    unequal: float = 0.0,
+    unseen: int = 0,
+    logits: Logits = "linear",
+    mixed: Mixed = leaky,
 ) -> Draw:
     """Return normal classes; ``unequal`` makes covariances differ, ``unseen`` factors do not."""
 
@@ -122,7 +128,7 @@ def gaussian_classes(
         if unseen:
             z[:, -unseen:] = random.normal(size=(rows, unseen))
         x = mixed(z, int(random.integers(2**31)))
-        demixer = ClassifierDemixer(n, random_state=int(random.integers(2**31)))
+        demixer = ClassifierDemixer(n, logits=logits, random_state=int(random.integers(2**31)))
         return Sample(x, z, {"y": labels}, demixer)
 
     return draw

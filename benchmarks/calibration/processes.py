@@ -55,6 +55,12 @@ PROCESSES = [
         rows=20_000,
     ),
     Process(
+        "classes of unequal covariance, quadratic logits",
+        (),
+        gaussian_classes(2, 16, unequal=0.8, logits="quadratic"),
+        rows=20_000,
+    ),
+    Process(
         "concentrated marginal",
         ("marginal",),
         pairs(_SPHERE, anchors=concentrated(_SPHERE, 3.0)),

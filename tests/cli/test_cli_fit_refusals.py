@@ -130,6 +130,11 @@ BAD = {
         plain("--instances", "--conditional", "normal"),
         "A conditional describes pairs, but got --instances",
     ),
+    "logits without labels": (plain("--logits", "quadratic"), "leave --logits out"),
+    "logits": (
+        saved("y.npy", lambda walk: np.arange(400) % 2, "--labels", "y.npy", "--logits", "cubic"),
+        'logits must be "linear" or "quadratic", but got .cubic.',
+    ),
     "marginal": (plain("--marginal", "all"), 'marginal must be "uniform" or "any"'),
     "marginal of rows": (
         plain("--instances", "--marginal", "any"),

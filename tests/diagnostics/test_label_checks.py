@@ -51,6 +51,18 @@ def test_classes_of_different_spread_are_not_log_linear(spread):
     assert found.fires == (spread > 1)
 
 
+@pytest.mark.parametrize("bend", [0.0, 0.5])
+def test_classes_that_are_not_normal_are_not_log_quadratic(bend):
+    random = np.random.default_rng(0)
+    z = random.normal(size=(4000, 2))
+    logits = z @ random.normal(size=(2, 6)) + z**2 @ random.normal(size=(2, 6))
+    p = special.softmax(logits + bend * z**3 @ random.normal(size=(2, 6)), axis=1)
+    labels = (p.cumsum(axis=1) < random.random((4000, 1))).sum(axis=1).clip(0, 5)
+    found = log_linear(logits, z, labels, degree=2)
+    assert (found.name, found.fires) == ("log-quadratic", bend > 0)
+    assert log_linear(logits, z, labels).fires == (bend > 0)  # the logits hold squares already
+
+
 def test_balance_is_that_of_the_counts():
     assert balance(np.arange(900) % 9, 9).statistic == pytest.approx(0, abs=1e-12)
     assert balance(np.arange(900) % 9, 9).verdict == "pass"
@@ -74,10 +86,11 @@ def test_the_share_of_false_labels_is_estimated(noise):
 def test_what_two_classes_leave_open_is_that_of_their_fisher_information():
     # One latent and the slope w: a label has the information p (1 - p) w**2.
     z = np.random.default_rng(0).normal(size=(500, 1))
-    logits = 3 * z * np.array([0.0, 1.0])
     p = special.expit(3 * z[:, 0])
     expected = np.mean(1 / (1 + 100 * p * (1 - p) * 9 * z.var(ddof=1)))
-    assert overlap(logits, z, 6000, sphere=False).statistic == pytest.approx(expected)
+    assert overlap(
+        lambda z: 3 * z * np.array([0.0, 1.0]), z, 6000, sphere=False
+    ).statistic == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("sphere", [False, True])
@@ -87,12 +100,13 @@ def test_classes_that_do_not_overlap_leave_latents_open(sphere, width, fires):
     z = random.normal(size=(2000, 3))
     z = z / np.linalg.norm(z, axis=1, keepdims=True) if sphere else z
     prototypes = random.normal(size=(12, 3)) * (3 * width if sphere else width)
-    assert overlap(z @ prototypes.T, z, 6000, sphere=sphere).fires == fires
+    assert overlap(lambda z: z @ prototypes.T, z, 6000, sphere=sphere).fires == fires
 
 
 def test_a_turn_of_the_latents_changes_nothing():
     random = np.random.default_rng(0)
     z, prototypes = random.normal(size=(300, 3)), random.normal(size=(8, 3))
     turn = np.linalg.qr(random.normal(size=(3, 3)))[0]
-    found = [overlap(z @ prototypes.T, z @ a, 6000, sphere=False) for a in (np.eye(3), 2 * turn)]
-    assert found[0].statistic == pytest.approx(found[1].statistic)
+    found = overlap(lambda z: z @ prototypes.T, z, 6000, sphere=False)
+    turned = overlap(lambda z: z @ turn.T / 2 @ prototypes.T, z @ (2 * turn), 6000, sphere=False)
+    assert found.statistic == pytest.approx(turned.statistic)

@@ -14,8 +14,10 @@ import torch
 from demix import (
     ClassifierDemixer,
     ContrastiveDemixer,
+    DemixError,
     DemixWarning,
     InstanceDemixer,
+    LeakyMixing,
     Recipe,
     affine_r2,
 )
@@ -34,6 +36,24 @@ def classes(z: np.ndarray) -> np.ndarray:
     """Draw labels from a softmax over 12 directions, which is what cross-entropy assumes."""
     likely = 5 * z @ sphere_points(12, seed=7).T
     return (likely + np.random.default_rng(3).gumbel(size=likely.shape)).argmax(axis=1)
+
+
+def test_classes_of_unequal_spread_take_quadratic_logits():
+    random = np.random.default_rng(4)
+    labels, centres = random.integers(9, size=3000), 2 * random.normal(size=(9, 2))
+    turns = np.eye(2) + 0.8 * random.normal(size=(9, 2, 2))
+    z = centres[labels] + np.einsum("rij,rj->ri", turns[labels], random.normal(size=(3000, 2)))
+    z /= z.std()
+    mixing, found = LeakyMixing(2, seed=0, draws=100), {}
+    x = mixing(torch.from_numpy(z)).float().numpy()
+    for logits in ("linear", "quadratic"):
+        model = ClassifierDemixer(2, logits=logits, recipe=Recipe(steps=400, batch=512))
+        model.fit(x[:2000], labels[:2000])
+        found[logits] = affine_r2(model.transform(x[2000:]), z[2000:])
+    assert found["quadratic"] > 0.9 > found["linear"]
+    assert model.prototypes_.shape == (9, 5)
+    with pytest.raises(DemixError, match='need space="real"'):
+        ClassifierDemixer(2, logits="quadratic", space="sphere").fit(x, labels)
 
 
 def veiled(z: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:

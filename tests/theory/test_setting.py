@@ -126,6 +126,18 @@ def test_data_that_are_diverse_for_the_paper_only_are_linear():
     assert "rank 10 of 10, holds" in found.reasons[0]
 
 
+def test_classes_with_a_covariance_each_are_affine():
+    found = identified(labels(Real(3), conditional="covariances"))
+    assert (found.name, found.case, found.theorem) == (
+        "affine",
+        None,
+        "the theorem on quadratic logits",
+    )
+    assert "n (n + 3) / 2 + 1 classes" in found.conditions[-1]
+    noisy = identified(labels(Real(3), conditional="covariances", label_noise=0.1))
+    assert (noisy.name, noisy.theorem) == ("none", None)
+
+
 @pytest.mark.parametrize(
     ("setting", "words"),
     [

@@ -109,6 +109,12 @@ class FitOptions:
     marginal: Annotated[
         str | None, typer.Option(help="uniform (default) or any, of the latents in their space.")
     ] = None
+    logits: Annotated[
+        str | None,
+        typer.Option(
+            help="With labels: linear (default), or quadratic if classes differ in spread."
+        ),
+    ] = None
     n_latents: Annotated[int, typer.Option(help="Number of latents.")] = 3
     seed: Annotated[
         int, typer.Option(help="Seed of weights, batches and held-out parts (of the first run).")

@@ -28,7 +28,10 @@ def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bo
     for name, assumed in (("conditional", o.conditional), ("marginal", o.marginal)):
         if (o.labels is not None or o.instances) and assumed is not None:
             raise DemixError(f"A {name} describes pairs, but got {given[0]}; leave it out.")
+    if o.labels is None and o.logits is not None:
+        raise DemixError("Logits are those of labels, but there are none; leave --logits out.")
     if o.labels is not None:
+        common |= {} if o.logits is None else {"logits": o.logits}
         labels = read_labels(o.labels).as_given()
         _check_count(data, o.labels, len(labels), "labels")
         demixer, targets = demix.ClassifierDemixer(**common), {"y": labels}

@@ -255,12 +255,15 @@ def _of_instances(model: Any, source: Any, generator: torch.Generator) -> list[C
 
 
 def _of_labels(model: Any, z: np.ndarray, held: np.ndarray, every: np.ndarray) -> list[Check]:
-    with torch.no_grad():
-        logits = model.objective_.logits(torch.from_numpy(z).float()).double().numpy()
+    @torch.no_grad()
+    def logits(z: np.ndarray) -> np.ndarray:
+        found: np.ndarray = model.objective_.logits(torch.from_numpy(z).float()).double().numpy()
+        return found
+
     return [
         *prototype_checks(model.prototypes_.astype(np.float64), identified(model.setting()).case),
-        log_linear(logits, z, held),
+        log_linear(logits(z), z, held, 1 + model.objective_.quadratic),
         overlap(logits, z, len(every), sphere=model.encoder_.space.spherical),
         balance(every, len(model.classes_)),
-        label_noise(logits, held),
+        label_noise(logits(z), held),
     ]

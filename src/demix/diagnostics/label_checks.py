@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -19,6 +20,8 @@ _MOST = 4000
 # The share of all rows that lie near one, and fix its latents together.
 _NEAR = 1 / 60
 _NUMBERS = 2**22
+# Of the spread of a latent, for slopes.
+_STEP = 0.1
 
 
 def prototype_checks(prototypes: np.ndarray, case: str | None) -> list[Check]:
@@ -128,18 +131,22 @@ def label_noise(logits: np.ndarray, labels: np.ndarray) -> Check:
     )
 
 
-def log_linear(logits: np.ndarray, z: np.ndarray, labels: np.ndarray) -> Check:
+def log_linear(logits: np.ndarray, z: np.ndarray, labels: np.ndarray, degree: int = 1) -> Check:
     """Test the core of the theorem: logits that are linear in the latents ``(M, n)``.
 
     If they are, what is left of the labels has nothing to do with squares and products of latents.
     The statistic is, to second order, how many bits such terms would add for each class to the best
-    linear ones (Rao's score test); its null are labels drawn from the model.
+    linear ones (Rao's score test); its null are labels drawn from the model. For quadratic logits,
+    the ``degree`` 2, it is products of three.
     """
     random = np.random.default_rng(0)
     share, sharpness = _fit(logits, labels)
     p = (1 - share) * special.softmax(sharpness * logits, axis=1) + share / logits.shape[1]
-    linear = 1 + z.shape[1]
-    terms = np.column_stack([np.ones(len(z)), _standard(z), _quadratic(z)])
+    own = np.column_stack([np.ones(len(z)), _standard(z)])
+    if degree > 1:
+        own = np.column_stack([own, _products(z, 2, own)])
+    terms = np.column_stack([own, _products(z, degree + 1, own)])
+    linear = own.shape[1]
     ridge = 1e-3 * np.eye(terms.shape[1])
     information = [
         (w[:, None] * terms).T @ terms / len(z) + w.mean() * ridge for w in (p * (1 - p)).T
@@ -157,9 +164,10 @@ def log_linear(logits: np.ndarray, z: np.ndarray, labels: np.ndarray) -> Check:
 
     null = [bits(_drawn(p, random)) for _ in range(2 * _DRAWS)]
     found = bits(labels)
-    words = f"Squares and products of the latents would add {found:.3f} bits about the labels"
+    what = "Squares and products" if degree == 1 else "Cubes and products of three"
+    words = f"{what} of the latents would add {found:.3f} bits about the labels"
     return judge(
-        "log-linear",
+        "log-linear" if degree == 1 else "log-quadratic",
         found,
         np.array(null),
         unit="bits",
@@ -168,22 +176,27 @@ def log_linear(logits: np.ndarray, z: np.ndarray, labels: np.ndarray) -> Check:
     )
 
 
-def overlap(logits: np.ndarray, z: np.ndarray, rows: int, *, sphere: bool) -> Check:
+def overlap(
+    logits: Callable[[np.ndarray], np.ndarray], z: np.ndarray, rows: int, *, sphere: bool
+) -> Check:
     """Ask how much of the latents ``(M, n)`` the labels of so many ``rows`` leave open.
 
     Where a class is certain, cross-entropy has no slope, and latents may lie anywhere. A label has
-    the Fisher information ``I``, the covariance of the prototypes, about the latents of its row, in
-    units of their spread; with those of the rows nearby it leaves ``1 / (1 + count I)`` open.
+    the Fisher information ``I``, the covariance of the slopes of ``logits(z)``, about the latents
+    of its row, in units of their spread; with the rows nearby it leaves ``1 / (1 + count I)`` open.
     """
-    # Of each sample there is a matrix: with many latents, fewer of them do.
-    some = slice(None, None, max(1, len(z) // min(_SAMPLES, max(100, _NUMBERS // z.shape[1] ** 2))))
-    z, logits = z[some], logits[some]
-    slopes = np.linalg.lstsq(np.column_stack([z, np.ones(len(z))]), logits, rcond=None)[0][:-1].T
-    p = special.softmax(logits, axis=1)
-    squares = np.einsum("ci,cj->cij", slopes, slopes).reshape(len(slopes), -1)
-    mean = p @ slopes
     spread = np.cov(z.T).reshape(2 * z.shape[1:])
-    information = (p @ squares).reshape(-1, *spread.shape) - mean[:, :, None] * mean[:, None]
+    steps = _STEP * np.diag(np.sqrt(np.diag(spread)).clip(1e-12))
+    found = logits(z[:1]).size
+    # Of each sample there are matrices: with many latents or classes, fewer of them do.
+    most = min(_SAMPLES, max(100, _NUMBERS // (z.shape[1] * max(found, z.shape[1]))))
+    z = z[:: max(1, len(z) // most)]
+    p = special.softmax(logits(z), axis=1)
+    # Exact for logits that are linear or quadratic.
+    sides = [(logits(z + step) - logits(z - step)) / (2 * step.max()) for step in steps]
+    slopes = np.stack(sides, axis=2)
+    slopes -= np.einsum("mc,mci->mi", p, slopes)[:, None]
+    information = (p[:, :, None] * slopes).transpose(0, 2, 1) @ slopes
     if sphere:
         outward = z / np.linalg.norm(z, axis=1, keepdims=True)
         tangent = np.eye(z.shape[1]) - outward[:, :, None] * outward[:, None]
@@ -212,13 +225,14 @@ def _standard(z: np.ndarray) -> np.ndarray:
     return np.asarray((z - z.mean(axis=0)) / z.std(axis=0).clip(1e-30))
 
 
-def _quadratic(z: np.ndarray) -> np.ndarray:
-    """Return squares and products ``(M, k)`` of latents that no linear function explains."""
+def _products(z: np.ndarray, degree: int, lower: np.ndarray) -> np.ndarray:
+    """Return products ``(M, k)`` of so many latents that no function of ``lower`` explains."""
     z = _standard(z)
     first, second = np.triu_indices(z.shape[1])
     terms = z[:, first] * z[:, second]
-    linear = np.column_stack([np.ones(len(z)), z])
-    terms = terms - linear @ np.linalg.lstsq(linear, terms, rcond=None)[0]
+    if degree == 3:  # of at most two different ones
+        terms = ((z**2)[:, :, None] * z[:, None]).reshape(len(z), -1)
+    terms = terms - lower @ np.linalg.lstsq(lower, terms, rcond=None)[0]
     spread = terms.std(axis=0)
     return np.asarray(terms[:, spread > 1e-6] / spread[spread > 1e-6])
 

@@ -1,7 +1,7 @@
 """Latents from class labels, and from rows alone: every row as a class of its own."""
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -23,6 +23,8 @@ from demix.spaces.base import Space
 from demix.theory.setting import Setting
 from demix.training.recipe import Recipe
 
+Logits = Literal["linear", "quadratic"]
+
 # With more rows, a step of `InstanceDemixer` uses the prototypes of its batch only.
 _EXACT = 8192
 
@@ -42,6 +44,10 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         Where features lie: ``"real"`` leaves them free, ``"sphere"`` brings them to one length.
     unit_prototypes : bool
         Keep the prototypes of the classes on the unit sphere.
+    logits : "linear" or "quadratic"
+        ``"quadratic"`` is for classes that differ in spread, too: normal with a covariance each,
+        which identifies latents up to an affine map. It takes ``n_latents (n_latents + 3) / 2 + 1``
+        classes.
     noise : float
         Known share of labels that were replaced by random ones.
     encoder, recipe, validation, random_state, device
@@ -51,7 +57,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
     ----------
     classes_ : ndarray
         The labels.
-    prototypes_ : ndarray (classes, n_latents)
+    prototypes_ : ndarray (classes, n_latents), or more columns if logits are quadratic
         The prototype of each class: its vector, up to the map between features and latents.
     encoder_, gain_, history_, best_step_, notes_
         As in :class:`ContrastiveDemixer`.
@@ -75,6 +81,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         *,
         space: str | Space = "real",
         unit_prototypes: bool = False,
+        logits: Logits = "linear",
         noise: float = 0.0,
         validation: float = 0.2,
         encoder: str | dict[str, Any] | None = None,
@@ -83,7 +90,7 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         device: str = "cpu",
     ) -> None:
         self.n_latents, self.space, self.unit_prototypes = n_latents, space, unit_prototypes
-        self.noise = noise
+        self.logits, self.noise = logits, noise
         self.encoder, self.recipe, self.validation = encoder, recipe, validation
         self.random_state, self.device = random_state, device
 
@@ -118,13 +125,23 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
 
     def setting(self) -> Setting:
         """Return what theory needs to know."""
-        return Setting("labels", self._space(), unit_prototypes=self.unit_prototypes)
+        conditional = "covariances" if self.logits == "quadratic" else "vmf"
+        return Setting("labels", self._space(), conditional, unit_prototypes=self.unit_prototypes)
 
     def _new_objective(self, space: Space, rows: int) -> Classification:
+        if self.logits not in get_args(Logits):
+            raise DemixError(
+                f'logits must be "linear" or "quadratic", but got {shortened(repr(self.logits))}.'
+            )
+        if self.logits == "quadratic" and space.spherical:
+            raise DemixError(
+                f'Quadratic logits need space="real", whose features are free, but got {space!r}.'
+            )
         return Classification(
             len(self.classes_),
             space.dim,
             unit_prototypes=self.unit_prototypes,
+            quadratic=self.logits == "quadratic",
             bias=True,
             noise=self.noise,
         )

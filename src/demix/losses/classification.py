@@ -47,7 +47,8 @@ class Classification(PrototypeObjective):
     By Theorem 1 of Reizinger et al. (2024), with classes as instances, :math:`f` recovers latents
     that lie around one vector for each class. The space of the encoder and ``unit_prototypes``
     choose the case: on a sphere, whose learnt radius is the inverse temperature, C1 (unit
-    prototypes) or C2; in :math:`R^d`, C3 (unit prototypes) or C4.
+    prototypes) or C2; in :math:`R^d`, C3 (unit prototypes) or C4. With ``quadratic`` logits,
+    products :math:`f_i f_j` are features, too, and classes may be normal with a covariance each.
 
     Parameters
     ----------
@@ -55,6 +56,8 @@ class Classification(PrototypeObjective):
         Number of prototypes, which should exceed ``dim``, and of latents.
     unit_prototypes : bool
         Keep the prototypes on the unit sphere.
+    quadratic : bool
+        Give each prototype ``dim (dim + 1) / 2`` more numbers, for squares and products.
     bias : bool
         Learn :math:`b_c`; it absorbs the frequencies of unbalanced classes.
     noise : float
@@ -67,7 +70,7 @@ class Classification(PrototypeObjective):
 
     Attributes
     ----------
-    weight : Parameter (classes, dim)
+    weight : Parameter (classes, dim), or more if quadratic
         The prototypes, before they are brought to unit length; on several ranks, this one's part.
 
     Examples
@@ -90,12 +93,21 @@ class Classification(PrototypeObjective):
         dim: int,
         *,
         unit_prototypes: bool = False,
+        quadratic: bool = False,
         bias: bool = False,
         noise: float = 0.0,
         sampled: Sampled = None,
     ) -> None:
-        super().__init__(classes, dim, unit_prototypes=unit_prototypes, bias=bias)
+        if quadratic:
+            self.theorem, self.latents = "The theorem on quadratic logits", "functions of latents"
+        terms = dim * (dim + 3) // 2 if quadratic else dim
+        super().__init__(classes, terms, unit_prototypes=unit_prototypes, bias=bias)
         check_share(noise, "noise")
+        if quadratic and unit_prototypes:
+            raise DemixError(
+                "Prototypes of quadratic logits have no length to keep; leave unit_prototypes out."
+            )
+        self.dim, self.quadratic = dim, quadratic
         if sampled not in (None, "batch") and not (
             isinstance(sampled, int) and 2 <= sampled <= classes
         ):
@@ -141,7 +153,7 @@ class Classification(PrototypeObjective):
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` of features ``(B, dim)``."""
-        check_features(features, self.weight.shape[1], self.group)
+        check_features(features, self.dim, self.group)
         labels = check_labels(labels, len(features), self.classes)
         if self.sampled is None:
             return self.exact_loss(features, labels)
@@ -162,7 +174,7 @@ class Classification(PrototypeObjective):
     def log_probabilities(self, encoder: Encoder, batch: LabelBatch) -> Tensor:
         """Return the log-probability ``(N, classes)`` of each label for each sample."""
         features = full(encoder(batch.x))
-        check_features(features, self.weight.shape[1])
+        check_features(features, self.dim)
         return self._mixed(self.logits(features).log_softmax(dim=1))
 
     def exact_loss(self, features: Tensor, labels: Tensor) -> Tensor:
@@ -217,7 +229,10 @@ class Classification(PrototypeObjective):
         return drawn
 
     def _queries(self, features: Tensor) -> Tensor:
-        """Return features with one more coordinate that is one, if there is a bias."""
+        """Return features with their products, if quadratic, and a one, if there is a bias."""
+        if self.quadratic:
+            first, second = torch.triu_indices(self.dim, self.dim, device=features.device)
+            features = torch.cat([features, features[:, first] * features[:, second]], dim=1)
         if self.bias is None:
             return features
         return torch.cat([features, features.new_ones(len(features), 1)], dim=1)

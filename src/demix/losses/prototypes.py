@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,9 +29,9 @@ class PrototypeObjective(nn.Module, Objective[LabelBatch]):
     ``unit_prototypes``. ``theorem``, ``labelled`` and ``latents`` are words for a warning.
     """
 
-    theorem: ClassVar[str] = "Theorem 1 of Reizinger et al. (2024)"
-    labelled: ClassVar[str] = "classes"
-    latents: ClassVar[str] = "latents"
+    theorem: str = "Theorem 1 of Reizinger et al. (2024)"
+    labelled: str = "classes"
+    latents: str = "latents"
 
     def __init__(
         self, classes: int, dim: int, *, unit_prototypes: bool = False, bias: bool = False

@@ -46,8 +46,9 @@ class Setting:
         How positives differ from their anchors, or the latents of a class from its vector:
         ``"vmf"``, ``"normal"``, ``"laplace"``, the shape ``p`` of a generalised normal,
         ``"anisotropic"`` (normal, with a learnt scale for each dimension), ``"auto"`` (a learnt
-        shape, not known yet), ``"dynamics"`` (normal, around a learnt linear map of the anchor), or
-        the name of another distribution.
+        shape, not known yet), ``"dynamics"`` (normal, around a learnt linear map of the anchor),
+        ``"covariances"`` (normal, with a covariance for each class), or the name of another
+        distribution.
     marginal : str
         ``"uniform"``; ``"any"``, if a potential is learnt that takes it up; or the name of another
         distribution of the latents.
@@ -144,7 +145,8 @@ def identified(setting: Setting, vectors: Tensor | None = None) -> Equivalence:
     - Pairs in a convex body: ``p != 2`` permutation [2]; normal affine [3]. With a potential, which
       takes up any marginal, the same holds in ``R^n``; linear dynamics: affine [6].
     - Labels or instances on a sphere: orthogonal (C1, C2); elsewhere linear (C4), and orthogonal
-      if prototypes are unit and ``vectors`` are known to be diverse (C3) [5].
+      if prototypes are unit and ``vectors`` are known to be diverse (C3) [5]; classes with a
+      covariance each and quadratic logits: affine.
 
     A learnt shape within 0.5 of 2 counts as normal.
 
@@ -228,6 +230,18 @@ def _nothing(*reasons: str) -> Equivalence:
 
 
 def _identified_by_classes(setting: Setting, vectors: Tensor | None) -> Equivalence:
+    broken = []
+    if setting.label_noise:
+        broken.append(
+            f"{setting.label_noise:.0%} of the labels are random and the loss does not correct for "
+            "them; its best logits are not those of the latents, and the theorem promises nothing."
+        )
+    if setting.conditional == "covariances":
+        conditions = (_WORDS["injective"], *_WORDS["covariances"])
+        found = Equivalence(
+            "affine", theorem=_WORDS["theorems"]["Quadratic"], conditions=conditions
+        )
+        return found.without(*broken) if broken else found
     unit_features, unit_prototypes = setting.space.spherical, setting.unit_prototypes
     case: Case
     if unit_features:
@@ -244,16 +258,10 @@ def _identified_by_classes(setting: Setting, vectors: Tensor | None) -> Equivale
     )
     if vectors is not None:
         found = _with_vectors(found, vectors)
-    broken = []
     if setting.conditional != "vmf":
         broken.append(
             f"{setting.conditional} is not vMF, and the best classifier's logits are not linear in "
             "the latents; Theorem 1 promises nothing."
-        )
-    if setting.label_noise:
-        broken.append(
-            f"{setting.label_noise:.0%} of the labels are random and the loss does not correct for "
-            "them; its best logits are not linear in the latents, and Theorem 1 promises nothing."
         )
     return found.without(*broken) if broken else found
 
