@@ -22,7 +22,13 @@ from demix import (
     Space,
     Sphere,
 )
-from demix.papers import AlignmentUniformity, GeneralizedContrastive, Labelled, TimeContrastive
+from demix.papers import (
+    AlignmentUniformity,
+    AnchorInfoNCE,
+    GeneralizedContrastive,
+    Labelled,
+    TimeContrastive,
+)
 from demix.papers.runner.original import LatentMSE
 from dense_objectives import SIMILARITIES, assert_same, dense_contrast, dense_similarity, uniform
 
@@ -51,6 +57,16 @@ def dense_alignment(objective: AlignmentUniformity, encoder: Encoder, pairs: Pai
     pull = dense_similarity(z, z_tilde, objective.similarity).diagonal() / objective.temperature
     push = dense_similarity(z, z, objective.similarity) / objective.temperature
     return push.exp().mean(dim=1).log().mean() - pull.mean()
+
+
+def dense_anchors(objective: AnchorInfoNCE, encoder: Encoder, pairs: Pairs) -> Tensor:
+    """Eqs. 1 and 6: the positive among the other anchors, or among all as in the scripts."""
+    z, z_tilde = encoder(pairs.x), encoder(pairs.x_tilde)
+    near = dense_similarity(z, z_tilde, objective.similarity).diagonal()[:, None]
+    far = dense_similarity(z, z, objective.similarity)
+    if not objective.itself:
+        far = far.masked_fill(torch.eye(len(z), dtype=torch.bool), -torch.inf)
+    return -torch.cat([near, far], dim=1).log_softmax(dim=1)[:, 0].mean()
 
 
 def dense_supervised(_: LatentMSE, encoder: Encoder, pairs: Pairs) -> Tensor:
@@ -134,6 +150,12 @@ CASES = {
     },
     "InfoNCE on a sphere": Case(InfoNCE, Sphere(4), PAIRS, dense_info_nce),
     **{f"AlignmentUniformity {s}": alignment(s) for s in SIMILARITIES},
+    **{
+        f"AnchorInfoNCE {s} {itself}": Case(
+            lambda s=s, itself=itself: AnchorInfoNCE(s, itself), Box(4), PAIRS, dense_anchors
+        )
+        for s, itself in (("dot", True), (1, False), (2, True), (1.5, False))
+    },
     "LatentMSE": Case(LatentMSE, Box(4), PAIRS, dense_supervised),
     "C1": labels(Classification, Sphere(4), unit_prototypes=True),
     "C2": labels(Classification, Sphere(4)),

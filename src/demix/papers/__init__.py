@@ -23,7 +23,7 @@ _MODULES = {
     "scenes.folder": ["Rendered", "open_rendered", "render_folder"],
     "scenes.order": ["Order"],
     "scenes.registry": ["render", "sample_latents", "scene_named"],
-    "zimmermann2021.alignment": ["AlignmentUniformity"],
+    "zimmermann2021.alignment": ["AlignmentUniformity", "AnchorInfoNCE"],
     "zimmermann2021.log_det": ["LogDet"],
     "zimmermann2021.videos": ["SlowVAE"],
 }

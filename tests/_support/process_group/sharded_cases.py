@@ -33,6 +33,7 @@ from demix.losses import streaming, tiles
 from demix.losses.pairs import DynamicsInfoNCE, PotentialInfoNCE
 from demix.papers import (
     AlignmentUniformity,
+    AnchorInfoNCE,
     GeneralizedContrastive,
     Labelled,
     LogDet,
@@ -139,6 +140,9 @@ def objectives() -> Iterator[tuple[str, Callable[[], Any], Any, Any]]:
     for similarity in ("dot", 3):
         made = AlignmentUniformity(similarity, 0.5)
         yield f"AlignmentUniformity {similarity}", lambda made=made: made, Box(4), PAIRS
+    for itself in both:
+        made = AnchorInfoNCE(1, itself)
+        yield f"AnchorInfoNCE {itself}", lambda made=made: made, Box(4), PAIRS
     for within in (2, 5, 100):
         made = InfoNCE(2, within=within)
         yield f"InfoNCE {within=}", lambda made=made: made, Box(4), PAIRS

@@ -18,6 +18,7 @@ FAMILIES = (
     "InfoNCE on a sphere",
     "chosen positives",
     "AlignmentUniformity",
+    "AnchorInfoNCE",
     "LatentMSE",
     "shaped",
     "potential",

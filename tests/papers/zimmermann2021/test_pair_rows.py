@@ -11,7 +11,7 @@ from torch import nn
 from demix import DemixError, InfoNCE
 from demix.losses.contrast import log_probabilities
 from demix.losses.pairs import PotentialInfoNCE
-from demix.papers import AlignmentUniformity, LogDet
+from demix.papers import AlignmentUniformity, AnchorInfoNCE, LogDet
 from demix.papers.experiments import EXPERIMENTS, experiment_named
 from demix.papers.runner.original import LatentMSE
 from demix.papers.runner.scales import SCALES, scale_named
@@ -134,10 +134,10 @@ def test_the_objective_compares_by_the_rows_similarity(experiment, row):
         elif model == ANY:
             assert type(objective) is (PotentialLimit if row.narrow else PotentialInfoNCE)
             assert objective.similarity == row.similarity
+        elif scale.name == "paper":
+            assert objective == AnchorInfoNCE(row.similarity, itself=True)
         else:
-            narrow = AlignmentUniformity
-            if scale.name != "paper" and row.model_space != "sphere":
-                narrow = LogDet
+            narrow = AlignmentUniformity if row.model_space == "sphere" else LogDet
             assert isinstance(objective, narrow if row.narrow else InfoNCE)
             assert objective.similarity == row.similarity
 

@@ -1,4 +1,4 @@
-"""Alignment and uniformity: the limit of InfoNCE for many negatives."""
+"""InfoNCE with anchors as negatives, and its limit for many: alignment and uniformity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,43 @@ from demix.losses.contrast import check_rows, tempered, with_potential
 from demix.losses.objective import PairBatch
 from demix.losses.pairs import PairObjective, PotentialInfoNCE, both_sides
 from demix.losses.similarities import SimilarityName, similarity_named
-from demix.losses.streaming import sharded_logsumexp
+from demix.losses.streaming import pairwise_logsumexp, sharded_logsumexp
+
+
+@dataclass(frozen=True)
+class AnchorInfoNCE(PairObjective[PairBatch]):
+    r"""InfoNCE of Eqs. 1 and 6, whose negatives are the other anchors, drawn from :math:`p(x)`.
+
+    :class:`demix.InfoNCE` takes other positives, at no cost of their own, which have another law
+    where a box has walls. The paper's scripts count the anchor ``itself`` as a negative, too.
+
+    Parameters
+    ----------
+    similarity, group
+        As in :func:`demix.contrast`.
+    itself : bool
+        Count the anchor itself, as the paper's scripts do.
+
+    Examples
+    --------
+    >>> from demix.papers import AnchorInfoNCE
+    >>> AnchorInfoNCE(similarity=1).itself
+    False
+    """
+
+    similarity: SimilarityName = "dot"
+    itself: bool = False
+
+    def __call__(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
+        """Encode both sides in one pass; tell the positive of an anchor from other anchors."""
+        anchors, positives = both_sides(encoder, pairs)
+        check_rows(anchors, positives, self.group)
+        kind, (own,) = similarity_named(self.similarity), shardings(self.group, anchors)
+        near = kind.paired(anchors, positives)
+        place = own.own.start + torch.arange(len(anchors), device=anchors.device)
+        skip = None if self.itself else place
+        far, _ = pairwise_logsumexp(anchors, own.gathered(anchors), kind, skip=skip)
+        return own.mean(torch.logaddexp(near, far) - near)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,11 @@ from demix.papers.runner.original import Distribution, LatentMSE, paper_encoder,
 from demix.papers.runner.run import EVALUATED, UNTRAINED, Run, held_out, trained_facts
 from demix.papers.runner.scales import Scale, scale_named
 from demix.papers.runner.score_rows import ScoreRow
-from demix.papers.zimmermann2021.alignment import AlignmentUniformity, PotentialLimit
+from demix.papers.zimmermann2021.alignment import (
+    AlignmentUniformity,
+    AnchorInfoNCE,
+    PotentialLimit,
+)
 from demix.papers.zimmermann2021.log_det import LogDet
 from demix.processes.process import LeakyMixing, Pairs, Process
 from demix.report.blocks import Figure
@@ -111,15 +115,13 @@ class PairRow(ScoreRow):
         objective: Objective[Pairs]
         if supervised:
             objective = LatentMSE()
+        elif paper and model != ANY:
+            objective = AnchorInfoNCE(self.similarity, itself=True)
         elif model == ANY:
             kind = PotentialLimit if self.narrow else PotentialInfoNCE
             objective = kind(scale.dim, similarity=self.similarity)
-        elif not paper:
-            objective = self.objective()
-        elif self.narrow:
-            objective = AlignmentUniformity(self.similarity)
         else:
-            objective = InfoNCE(self.similarity, two_sided=False)
+            objective = self.objective()
         if paper:
             steps = 100_000 if supervised else 300_000
             recipe = plain_adam(steps=steps, batch=6144, rate=1e-4)
