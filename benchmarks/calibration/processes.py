@@ -23,7 +23,7 @@ from benchmarks.calibration.draws import (
     uneven,
     vmf,
 )
-from benchmarks.calibration.mixings import columns, hearts, spiral, tuning
+from benchmarks.calibration.mixings import columns, hearts, leaky, spiral, tuning
 from benchmarks.calibration.process import Process
 from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
 from demix.spaces.kinds import Sphere
@@ -83,6 +83,11 @@ PROCESSES = [
         pairs(_SPHERE, positives=uneven(_SPHERE, 5.0)),
     ),
     Process("folded mixing", ("injectivity", "marginal"), pairs(_SPHERE, seen=folded)),
+    Process(
+        "a box that is folded",
+        ("steps", "injectivity", "marginal"),
+        pairs(_LAPLACE, seen=partial(folded, at=0.4)),
+    ),
     Process("one latent too few", ("too few latents",), pairs(vmf(4, 20.0), n_latents=3)),
     Process("one latent too many", ("too many latents",), pairs(_SPHERE, n_latents=4)),
     Process("shuffled pairs", ("positives informative",), pairs(_SPHERE, positives=lost(_SPHERE))),
@@ -170,9 +175,19 @@ PROCESSES = [
     Process("half a sphere", ("marginal", "support"), pairs(_SPHERE, anchors=half), kept=True),
     Process("jumps", ("shape",), pairs(_SPHERE, positives=jumps(_SPHERE, 0.2)), kept=True),
     Process(
-        "a box that is folded",
-        ("injectivity", "marginal"),
-        pairs(_LAPLACE, seen=partial(folded, at=0.4)),
+        "a box with two folds",
+        ("steps", "injectivity", "marginal"),
+        pairs(
+            box(3, 3.0, 0.15),
+            conditional=3.0,
+            seen=lambda z: folded(folded(z, at=0.35)[:, ::-1], at=0.3),
+        ),
+        kept=True,
+    ),
+    Process(
+        "a folded walk in a box",
+        ("steps", "injectivity", "marginal"),
+        series(box(2, 1.0, 0.06), mixed=lambda z, seed: leaky(folded(z, at=0.3), seed)),
         kept=True,
     ),
     Process(

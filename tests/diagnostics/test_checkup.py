@@ -181,7 +181,7 @@ def test_a_product_is_checked_part_by_part():
     model = ContrastiveDemixer(4, space=circles, conditional="normal", **QUICK).fit(x)
     found = checkup(model, x, refits=False)
     assert found.supported == found.relied_on == "none"  # no theorem speaks of products
-    for name in ("marginal", "shape", "isotropy", "position", "support", "visits"):
+    for name in ("marginal", "shape", "isotropy", "position", "support", "visits", "steps"):
         assert found[name].sentence.startswith(("Part 1 of 2", "Part 2 of 2"))
 
 

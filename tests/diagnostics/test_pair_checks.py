@@ -125,6 +125,16 @@ def test_the_broken_assumption_is_named(broken, name):
     assert "no claim" in found.sentence
 
 
+def test_a_fold_of_a_box_leaves_a_step():
+    z, z_tilde, _ = drawn(BOX)
+    folded = [np.column_stack([np.abs(side[:, 0] - 0.35), side[:, 1:]]) for side in (z, z_tilde)]
+    found = checkup_pairs(*folded, space="box")
+    assert found["steps"].verdict == "fail"
+    # Values of 0 to 0.35 come twice: at 0.35 of 0.65, 0.7 of them have come.
+    assert found["steps"].statistic == pytest.approx(0.7 - 0.35 / 0.65, abs=0.04)
+    assert found.supported == "none"
+
+
 def test_latents_that_lose_something_do_not_keep_observations_apart():
     z, z_tilde, _ = drawn(SPHERE)
     lost = np.random.default_rng(0).normal(size=(2000, 2))

@@ -35,6 +35,7 @@ def pair_checks(pairs: Paired, random: np.random.Generator) -> list[Check]:
     draws = pairs.simulated(_DRAWS, random)
     return [
         *_marginal(pairs, draws, random),
+        _steps(pairs, draws),
         _shape(pairs, draws[: _DRAWS // 2], own_scale),
         _isotropy(pairs, draws),
         _position(pairs, draws[: _DRAWS // 2]),
@@ -100,6 +101,29 @@ def _marginal(pairs: Paired, draws: list[Paired], random: np.random.Generator) -
 
     check = _compared("marginal", bits, pairs, draws, unit="bits from uniform", words=words)
     return [check] if pairs.walk is None else [check, _visits(check)]
+
+
+def _steps(pairs: Paired, draws: list[Paired]) -> Check:
+    """Compare how often values of a latent come; a mixing that folds it leaves a step."""
+    space = pairs.model.space
+    if not (pairs.uniform and space.bounded and space.separable):
+        return skipped("steps", "No latent has values that come equally often.")
+
+    def share(p: Paired) -> float:
+        z = np.sort((p.z if p.walk is None else p.walk).numpy(), axis=0)
+        even = (np.arange(len(z)) + 0.5)[:, None] / len(z)
+        return float(np.abs(z / p.model.space.high.numpy() - even).max())  # type: ignore[attr-defined]
+
+    def words(value: float) -> tuple[str, str]:
+        found = (
+            f"Some latent has {100 * value:.1f} % of its values elsewhere than if all came alike"
+        )
+        return (
+            f"{found}, no more than chance and learning bring.",
+            f"{found}: the mixing may fold it.",
+        )
+
+    return _compared("steps", share, pairs, draws, unit="share of values", words=words)
 
 
 def _visits(marginal: Check) -> Check:
