@@ -191,7 +191,7 @@ def test_what_was_begun_and_killed_can_be_begun_again(demix, place, tmp_path):
     out.mkdir()
     begun = {"unfinished": True, "provenance": {"command": "demix evaluate --latents x"}}
     (out / "scores.json").write_text(json.dumps(begun))
-    x = place / "x.npy"
+    x = place / "few.npy"
     done = demix.run_briefly("evaluate", "--latents", x, "--factors", x, "--out", out)
     assert done.returncode == 0, done.stderr
     assert "unfinished" not in json.loads((out / "scores.json").read_text())
