@@ -100,9 +100,9 @@ def test_pairs_are_two_samples_of_one_cluster():
 @pytest.mark.parametrize("instances", [None, 12])
 def test_the_posterior_is_calibrated(noise, imbalance, instances):
     process = replace(PLAIN, label_noise=noise, imbalance=imbalance, instances=instances)
-    batch = process.sample(30_000, generator=seeded())
+    batch = process.sample(60_000, generator=seeded())
     posterior = of_all_labels(process, batch.z).exp()
-    torch.testing.assert_close(posterior.sum(dim=1), torch.ones(30_000, dtype=torch.float64))
+    torch.testing.assert_close(posterior.sum(dim=1), torch.ones(60_000, dtype=torch.float64))
     seen = torch.nn.functional.one_hot(batch.labels, posterior.shape[1]).double()
     # Where the posterior says 30 %, three of ten are.
     for low in torch.arange(0, 1, 0.1):
