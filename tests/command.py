@@ -80,6 +80,7 @@ axes.figure.savefig(io.BytesIO(), format="svg")
 # Else the collector would visit in each child, and so copy, all that was imported.
 gc.collect()
 gc.freeze()
+print("ready", flush=True)
 
 for line in sys.stdin:
     code, arguments, out, errors = json.loads(line)
@@ -127,6 +128,20 @@ from demix.estimators.base import Demixer
 from demix.estimators.contrastive import ContrastiveDemixer
 Demixer._most_steps = ContrastiveDemixer._most_steps = 10
 """
+# A tenth of the samples that the demonstration scores.
+FEWER = """
+import demix.cli.demo
+demix.cli.demo._SAMPLES //= 10
+"""
+# And so is one of a row of a table.
+BRIEF_ROWS = """
+from dataclasses import replace
+from demix.papers.runner import run
+train = run.train
+run.train = lambda encoder, sample, objective, recipe, **more: train(
+    encoder, sample, objective, replace(recipe, steps=10), **more
+)
+"""
 MAIN = "import demix.__main__; demix.__main__.main()"
 # Has a child speak to other places than files, which 1 or 2 are to be by then.
 HEARD = """
@@ -173,6 +188,10 @@ class Commands:
             text=True,
             env=kept | {"OMP_NUM_THREADS": "1", "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"},
         )
+
+        # No test whose time is limited is to wait for the imports.
+        assert self._server.stdout is not None
+        assert self._server.stdout.readline() == "ready\n"
 
     def close(self) -> None:
         """End the server, without waiting until it has tidied up."""

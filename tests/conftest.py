@@ -1,7 +1,7 @@
 """Puts this folder on the path, so that all tests find `browser` and `command`."""
 
 import gc
-import os
+import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
@@ -48,13 +48,19 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def abyss(tmp_path) -> Iterator[Path]:
     """A folder with more folders in each other than Python calls functions."""
-    lowest = tmp_path
+    # By short paths: along the whole of one the system would go through all of it each time.
+    first, next_ = tmp_path / "d", tmp_path / "next"
     for _ in range(1500):
-        lowest /= "d"
-        lowest.mkdir()
+        next_.mkdir()
+        with suppress(FileNotFoundError):
+            first.rename(next_ / "d")
+        next_.rename(first)
     yield tmp_path
-    with suppress(OSError):  # which the first one gives that holds something else, too
-        os.removedirs(lowest)
+    while first.exists():
+        first.rename(next_)
+        with suppress(FileNotFoundError):
+            (next_ / "d").rename(first)
+        shutil.rmtree(next_)
 
 
 @pytest.fixture(scope="session")

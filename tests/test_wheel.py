@@ -16,7 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import demix
-from command import BRIEF, EACH
+from command import BRIEF, BRIEF_ROWS, EACH, FEWER
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -67,7 +67,7 @@ def clean(tmp_path_factory) -> Path:
 
 # An eighth of the steps of the demo: enough for a wheel to show that it learns. Of the fit and of
 # chance nothing is asked.
-SHORT = f"""{BRIEF}
+SHORT = f"""{BRIEF}{BRIEF_ROWS}{FEWER}
 import demix
 whole = demix.Recipe
 demix.Recipe = lambda steps: whole(steps=steps // 8)

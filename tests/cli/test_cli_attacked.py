@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from command import one_sentence
+from command import BRIEF_ROWS, MAIN, one_sentence
 from demix import (
     ContrastiveDemixer,
     DemixError,
@@ -43,7 +43,7 @@ def test_reproduce_leaves_tables_and_folders_of_others_alone(demix, tmp_path):
     for name in ("table.md", "table.html"):
         assert (out / name).read_text() == "precious"
         (out / name).unlink()
-    done = demix.run(*command)
+    done = demix.run_python(BRIEF_ROWS + MAIN, *command)
     assert done.returncode == 0, done.stderr
     assert (kept / "thesis.tex").read_text() == "precious"
 
@@ -221,8 +221,8 @@ def test_folders_notes_and_checkpoints_of_others_in_unfinished_stay(demix, tmp_p
         (tmp_path / "unfinished" / name).write_text("precious")
     (tmp_path / "unfinished" / "sweep-a").write_text("precious")
     (tmp_path / "results.json").write_text("[]")
-    scale = ["--rows", 1, "--scale", "smoke"]
-    done = demix.run("reproduce", "clica-table1", *scale, "--out", tmp_path)
+    command = ["reproduce", "clica-table1", "--rows", 1, "--scale", "smoke", "--out", tmp_path]
+    done = demix.run_python(BRIEF_ROWS + MAIN, *command)
     assert done.returncode == 0, done.stderr
     kept = [file.read_text() for file in (tmp_path / "unfinished").rglob("*") if file.is_file()]
     assert kept == ["precious"] * 6
@@ -250,7 +250,7 @@ def test_a_figure_of_others_is_not_replaced_in_an_unfinished_folder(name, demix,
     assert (out / name).read_bytes() == b"\x89PNG <svg precious"
     (out / name).unlink()
     for more in ([], ["--overwrite"]):  # it goes on, and replaces its own
-        done = demix.run("probe", rows, rows, "--out", out, *more)
+        done = demix.run_briefly("probe", rows, rows, "--out", out, *more)
         assert done.returncode == 0, done.stderr
 
 

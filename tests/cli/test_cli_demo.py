@@ -12,17 +12,12 @@ import pytest
 import torch
 
 from browser import dump_dom
-from command import HEARD, MAIN
+from command import FEWER, HEARD, MAIN
 from demix import Box, load_encoder
 
 ON_A_TERMINAL = """
 import os, sys
 os.dup2(os.open(sys.argv.pop(), os.O_RDWR | os.O_NOCTTY), 2)
-"""
-# A tenth of the samples; test_wheel.py has all of them scored.
-FEWER = """
-import demix.cli.demo
-demix.cli.demo._SAMPLES //= 10
 """
 
 

@@ -9,8 +9,6 @@ import re
 import numpy as np
 import pytest
 
-from browser import dump_dom
-
 SCORES = {"affine_r2", "orthogonal_r2", "mean_correlation", "mean_correlation_spearman"}
 OTHERS = {"dci_completeness", "mutual_information_gap", "infomec_modularity", "factor_vae_score"}
 
@@ -71,16 +69,11 @@ def test_a_table_is_shown_and_where_the_report_is(evaluated):
     assert done.stderr == ""
 
 
-@pytest.mark.browser
-def test_the_report_draws_its_figures_in_a_browser(evaluated):
-    dom = dump_dom(evaluated[0] / "report.html")
-    text = re.sub(r"<script\b.*?</script>", "", dom, flags=re.DOTALL)
-    plots = re.split(r'<div class="plot(?=[ "])', text)[1:]
-    assert len(plots) == 3  # factors, correlation before and after; there was no training
-    assert all('class="main-svg"' in plot for plot in plots)
-    assert plots[0].count('class="point"') == 3 * 300
-    assert all(plot.count("<image") == 1 for plot in plots[1:])
-    assert "100.00 %" in text
+def test_the_report_has_its_figures(evaluated):
+    page = (evaluated[0] / "report.html").read_text(encoding="utf-8")
+    # Factors, correlation before and after; there was no training.
+    assert len(re.findall(r'<div class="plot(?=[ "])', page)) == 3
+    assert "100.00 %" in page
 
 
 def test_without_out_nothing_is_written_and_json_is_all_that_is_said(demix, tmp_path):

@@ -230,14 +230,6 @@ def test_other_data_of_as_many_rows_are_not_taken_for_the_same(demix, data, fitt
     assert "Agreement of the latents" not in (tmp_path / "both" / "report.html").read_text()
 
 
-def test_the_real_command_says_the_same(fitted, data, tmp_path):
-    from command import run_demix
-
-    done = run_demix("transform", fitted, data / "walk.npy", "--out", tmp_path / "z.npy")
-    assert done.returncode == 0, done.stderr
-    assert np.load(tmp_path / "z.npy").tobytes() == np.load(fitted / "latents.npy").tobytes()
-
-
 def test_any_marginal_can_be_asked_for(demix, walk, tmp_path):
     np.save(tmp_path / "x.npy", walk)
     options = ("--n-latents", 2, "--marginal", "any", "--out", tmp_path / "model")

@@ -30,6 +30,7 @@ def place(tmp_path_factory, walk) -> Path:
     """A folder with a walk as `x.npy`, long enough for a check-up."""
     folder = tmp_path_factory.mktemp("walks")
     np.save(folder / "x.npy", np.concatenate([walk, walk[::-1]]))
+    np.save(folder / "few.npy", walk[:100])
     return folder
 
 
@@ -49,8 +50,8 @@ RESULTS = {
     "export": (["export", "model", "--onnx"], "m.onnx"),
     "report": (["report", "model", "--out"], "out"),
     "compare": (["compare", "model", "copy", "--out"], "out"),
-    "evaluate": (["evaluate", "--latents", "x.npy", "--factors", "x.npy", "--out"], "out"),
-    "probe": (["probe", "x.npy", "x.npy", "--out"], "out"),
+    "evaluate": (["evaluate", "--latents", "few.npy", "--factors", "few.npy", "--out"], "out"),
+    "probe": (["probe", "few.npy", "few.npy", "--out"], "out"),
     "checkup": (["checkup", "model", "x.npy", "--no-refits", "--out"], "out"),
     "preview": (["render", "sprites", "--preview"], "sheet.png"),
 }
@@ -61,7 +62,7 @@ RESULTS = {
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_is_replaced_only_if_that_is_asked_for(name, demix, place, tmp_path):
     arguments, out = RESULTS[name]
-    given = [place / a if a in ("x.npy", "model", "copy") else a for a in arguments]
+    given = [place / a if a in ("x.npy", "few.npy", "model", "copy") else a for a in arguments]
     command = [*given, tmp_path / out]
     first = demix.run_briefly(*command)
     assert first.returncode == 0, first.stderr
@@ -190,7 +191,7 @@ def test_what_was_begun_and_killed_can_be_begun_again(demix, place, tmp_path):
     out.mkdir()
     begun = {"unfinished": True, "provenance": {"command": "demix evaluate --latents x"}}
     (out / "scores.json").write_text(json.dumps(begun))
-    x = place / "x.npy"
+    x = place / "few.npy"
     done = demix.run_briefly("evaluate", "--latents", x, "--factors", x, "--out", out)
     assert done.returncode == 0, done.stderr
     assert "unfinished" not in json.loads((out / "scores.json").read_text())

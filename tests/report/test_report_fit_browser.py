@@ -105,8 +105,7 @@ def test_hostile_names_are_shown_as_they_are_and_do_nothing(walked, compared_dom
     assert not any("<img src=x" in plot for plot in plots(walked))
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("name", ["fitted", "compared"])
+@pytest.mark.parametrize(("name", "dark"), [("fitted", True), ("compared", False)])
 def test_the_page_is_seen_in_the_colours_of_its_mode(name, dark, request, tmp_path):
     from PIL import Image
 

@@ -98,7 +98,7 @@ def test_what_holds_no_images_is_refused(tmp_path):
 def test_members_without_content_take_no_memory(tmp_path):
     path = tmp_path / "i.tar.gz"
     with tarfile.open(path, "w:gz", compresslevel=1) as archive:
-        for number in range(20_000):
+        for number in range(5_000):
             archive.addfile(tarfile.TarInfo(f"{number}"))
             archive.members.clear()
         archive.addfile(tarfile.TarInfo("1.png"))

@@ -47,7 +47,7 @@ def test_the_same_panels_give_the_same_bytes_whatever_the_user_has_set(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["figure.png", "figure.svg"]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(names=NAMES, words=st.booleans())
 def test_every_name_is_shown_letter_by_letter(names, words):
     x = ["a", "b"] if words else [1, 2]
@@ -67,7 +67,7 @@ def test_only_colours_of_the_palette_are_used():
     assert used <= set(palette_variables()), "the page knows no dark partner of the others"
 
 
-@pytest.mark.parametrize(("count", "shape"), [(1, 1), (2, 2), (3, 3), (4, 2), (5, 3), (7, 3)])
+@pytest.mark.parametrize(("count", "shape"), [(1, 1), (3, 3), (4, 2), (7, 3)])
 def test_at_most_three_panels_stand_in_a_row(count, shape):
     panels = [Subplot(f"Panel {index}", "x", "y", {"ours": OURS}) for index in range(count)]
     titles = re.findall(r'x="([\d.]+)" y="[\d.]+"[^>]*>Panel \d', panels_svg(panels))

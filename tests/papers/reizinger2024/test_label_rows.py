@@ -13,13 +13,11 @@ from demix.papers.experiments import EXPERIMENTS, experiment_named
 from demix.papers.reizinger2024.labels import LabelRow
 from demix.papers.runner.scales import SCALES, scale_named
 
-CASES = [
-    pytest.param(row, id=f"{experiment.name}-{row.number}")
-    for experiment in EXPERIMENTS.values()
-    for row in experiment.rows
-    if isinstance(row, LabelRow)
-]
-every_row = pytest.mark.parametrize("row", CASES)
+TABLES = {
+    name: [row for row in experiment.rows if isinstance(row, LabelRow)]
+    for name, experiment in EXPERIMENTS.items()
+}
+every_table = pytest.mark.parametrize("name", [name for name, rows in TABLES.items() if rows])
 # Fewer draws of the mixing change nothing that is tested here.
 SMOKE, LAPTOP, PAPER = (
     replace(scale_named(name), draws=10) for name in ("smoke", "laptop", "paper")
@@ -62,57 +60,61 @@ def test_the_supervised_rows_are_in_the_papers_order():
     assert [row.conditional.kind for row in rows[10:]] == ["laplace", "normal"]
 
 
-@every_row
-def test_every_row_is_the_papers_process_at_laptop_scale(row):
-    for model in row.models:
-        process = row.process(LAPTOP, model, seed=0)
-        assert process.space == Sphere(row.dim)
-        assert len(process.mixing.matrices) == 4
-        assert process.vectors.shape == (row.clusters, row.dim)
-        instances = model in ("free", "normalised", "diet")
-        assert len(process.prior) == (row.instances if instances else row.clusters)
-        batch = process.sample(20, generator=torch.Generator().manual_seed(0))
-        assert process.space.contains(batch.z).all()
+@every_table
+def test_every_row_is_the_papers_process_at_laptop_scale(name):
+    for row in TABLES[name]:
+        for model in row.models:
+            process = row.process(LAPTOP, model, seed=0)
+            assert process.space == Sphere(row.dim)
+            assert len(process.mixing.matrices) == 4
+            assert process.vectors.shape == (row.clusters, row.dim)
+            instances = model in ("free", "normalised", "diet")
+            assert len(process.prior) == (row.instances if instances else row.clusters)
+            batch = process.sample(20, generator=torch.Generator().manual_seed(0))
+            assert process.space.contains(batch.z).all()
 
 
-@every_row
-@pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
-def test_every_row_plans_a_model_that_a_loss_can_be_taken_of(row, scale):
-    for model in row.models:
-        process = row.process(SMOKE, model, seed=0)
-        encoder, objective, recipe = row.at(SMOKE).plan(scale, model)
-        sample = process.sample_pairs if model == "infonce" else process.sample
-        assert objective(encoder, sample(20)).isfinite()
-        assert encoder.space == (Sphere if model == "infonce" else Real)(row.at(SMOKE).dim)
-        assert recipe.batch > 20
+@every_table
+def test_every_row_plans_a_model_that_a_loss_can_be_taken_of(name):
+    for row in TABLES[name]:
+        for model in row.models:
+            process = row.process(SMOKE, model, seed=0)
+            sample = (process.sample_pairs if model == "infonce" else process.sample)(20)
+            for scale in SCALES.values():
+                encoder, objective, recipe = row.at(SMOKE).plan(scale, model)
+                assert objective(encoder, sample).isfinite()
+                assert encoder.space == (Sphere if model == "infonce" else Real)(row.at(SMOKE).dim)
+                assert recipe.batch > 20
 
 
-@every_row
-def test_the_rows_are_as_many_as_labels_and_unit_where_they_should(row):
-    for model in row.models:
-        _, objective, _ = row.plan(LAPTOP, model)
-        if model == "infonce":
-            assert objective == InfoNCE()
-            continue
-        labels = len(row.process(LAPTOP, model, seed=0).prior)
-        assert objective.weight.shape == (labels, row.dim)
-        if isinstance(objective, Classification):
-            assert objective.unit_prototypes == (model == "normalised")
-            assert objective.noise == (row.label_noise if model == "corrected" else 0)
+@every_table
+def test_the_rows_are_as_many_as_labels_and_unit_where_they_should(name):
+    for row in TABLES[name]:
+        for model in row.models:
+            _, objective, _ = row.plan(LAPTOP, model)
+            if model == "infonce":
+                assert objective == InfoNCE()
+                continue
+            labels = len(row.process(LAPTOP, model, seed=0).prior)
+            assert objective.weight.shape == (labels, row.dim)
+            if isinstance(objective, Classification):
+                assert objective.unit_prototypes == (model == "normalised")
+                assert objective.noise == (row.label_noise if model == "corrected" else 0)
 
 
-@every_row
-def test_paper_scale_is_the_papers(row):
-    for model in row.models:
-        encoder, objective, recipe = row.plan(PAPER, model)
-        linear = [layer for layer in encoder.body if isinstance(layer, nn.Linear)]
-        d = row.dim
-        assert [layer.out_features for layer in linear] == [10 * d, *4 * [50 * d], 10 * d, d]
-        assert sum(isinstance(layer, nn.BatchNorm1d) for layer in encoder.body) == 6
-        batch = row.batch or 1024
-        assert (recipe.optimizer, recipe.rate, recipe.batch) == ("adam", 1e-3, batch)
-        assert recipe.steps == 50_000 * max(1, row.instances // batch)
-        assert getattr(objective, "sampled", None) is None
+@every_table
+def test_paper_scale_is_the_papers(name):
+    for row in TABLES[name]:
+        for model in row.models:
+            encoder, objective, recipe = row.plan(PAPER, model)
+            linear = [layer for layer in encoder.body if isinstance(layer, nn.Linear)]
+            d = row.dim
+            assert [layer.out_features for layer in linear] == [10 * d, *4 * [50 * d], 10 * d, d]
+            assert sum(isinstance(layer, nn.BatchNorm1d) for layer in encoder.body) == 6
+            batch = row.batch or 1024
+            assert (recipe.optimizer, recipe.rate, recipe.batch) == ("adam", 1e-3, batch)
+            assert recipe.steps == 50_000 * max(1, row.instances // batch)
+            assert getattr(objective, "sampled", None) is None
 
 
 def test_theory_warns_where_it_forbids_and_only_there():
@@ -154,15 +156,7 @@ def test_each_seed_has_its_own_vectors_and_all_models_of_a_row_share_them():
     assert not torch.equal(one, other)
 
 
-@every_row
-def test_every_point_has_a_panel_and_every_panel_points(row):
-    for experiment in EXPERIMENTS.values():
-        if row in experiment.rows:
-            titles = {panel.title for panel in experiment.panels}
-            assert {point.panel for point in row.points} <= titles
-            used = {point.panel for other in experiment.rows for point in _points(other)}
-            assert used == titles
-
-
-def _points(row):
-    return row.points if isinstance(row, LabelRow) else ()
+@every_table
+def test_every_point_has_a_panel_and_every_panel_points(name):
+    used = {point.panel for row in TABLES[name] for point in row.points}
+    assert used == {panel.title for panel in EXPERIMENTS[name].panels}

@@ -44,8 +44,8 @@ def run(folder: Path, *command: object) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "command",
     [
-        "reproduce clica-table1 --rows 1 --scale smoke --executor local:2",
-        "render sprites --n 512 --size 64 --jobs 2",
+        "reproduce ce-supervised --rows 8 --scale smoke --executor local:2",
+        "render sprites --n 512 --size 16 --jobs 2",
     ],
 )
 def test_a_command_runs_none_of_them(folder, tmp_path, command):
