@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.estimators import CEBRA, OURS
-from benchmarks.losses import PEER
 from benchmarks.sizes import Sizes
 from demix.losses.similarities import SimilarityName
 
@@ -36,7 +35,7 @@ def judge(sections: dict[str, Any], sizes: Sizes) -> list[dict[str, Any]]:
             _speed(contrast, 1, sizes.power_batch, 20.0),
             _speed(contrast, 3, sizes.power_batch, 20.0),
             _large(contrast, sizes.large_batch),
-            *_peer(contrast, sizes.power_batch),
+            *_ladder(contrast, sizes),
         ]
     if "convergence" in sections:
         bars += _scores(sections["convergence"])
@@ -108,22 +107,36 @@ def _large(contrast: dict[str, Any], batch: int) -> dict[str, Any]:
     return _bar(name, "at most", 128.0, heaviest / _MIB, "MiB")
 
 
-def _peer(contrast: dict[str, Any], batch: int) -> list[dict[str, Any]]:
-    """Compare with the peer at ``batch``, or at the largest batch below that it can run."""
-    entry = _entry(contrast, "dot", batch)
-    note = entry["left_out"].get(PEER, "")
-    runs = [
-        other
-        for other in contrast["entries"]
-        if other["similarity"] == "dot" and other["batch"] <= batch and PEER in other["speedup"]
-    ]
-    largest = max(runs, key=lambda other: int(other["batch"]), default=entry)
-    if note:
-        note = f"At B = {batch} {PEER} cannot run: {note}"
-    name = f"contrast against {PEER}, dot product, B = {largest['batch']}"
+def _ladder(contrast: dict[str, Any], sizes: Sizes) -> list[dict[str, Any]]:
+    """Judge where products are the limit, against all peers, and what a potential adds."""
+    dim, batch = sizes.product_dim, sizes.power_batch
+    ladder = contrast["ladder"]
+    rung = next(entry for entry in ladder if (entry["dim"], entry["batch"]) == (dim, batch))
+    where = f"dot product, d = {dim}, B = {batch}"
+    closest = min(
+        ((ratio, form, entry) for entry in ladder for form, ratio in entry["speedup"].items()),
+        key=lambda found: found[0],
+    )
+    ratio, form, entry = closest
+    note = f"The closest peer is {form} at d = {entry['dim']}, B = {entry['batch']}"
+    dense = rung["speedup"].get("dense")
+    reason = "" if dense else f"The dense form cannot run: {rung['left_out'].get('dense')}"
+    added = 100 * contrast["potential"]["added"]
     return [
-        _bar(f"{name}, time", "at least", 5.0, largest["speedup"].get(PEER), "times faster", note),
-        _bar(f"{name}, memory", "at least", 20.0, largest["saving"].get(PEER), "times less", note),
+        _bar(
+            f"contrast against the dense form, {where}",
+            "at least",
+            2.5,
+            dense,
+            "times faster",
+            reason,
+        ),
+        _bar(f"share of the float32 peak, {where}", "at least", 60.0, 100 * rung["share"], "%"),
+        _bar(
+            "contrast against the closest peer, any d, from B = 1024 on",
+            *("at least", 1.0, ratio, "times faster", note),
+        ),
+        _bar("what a potential adds to a training step", "at most", 35.0, added, "%"),
     ]
 
 

@@ -23,7 +23,9 @@ _PAIR_ARRAYS = 3
 _DIFFERENCE_ARRAYS = 5
 
 
-def dense_contrast(queries: Tensor, keys: Tensor, similarity: SimilarityName) -> Tensor:
+def dense_contrast(
+    queries: Tensor, keys: Tensor, similarity: SimilarityName, *, two_sided: bool = False
+) -> Tensor:
     r"""Return Eq. 1 (dot product) or Eq. 6 (L^p) with all pairs in memory at once.
 
     .. math:: -\frac{1}{B} \sum_i \log \frac{e^{s(q_i, k_i)}}{\sum_j e^{s(q_i, k_j)}}
@@ -34,6 +36,8 @@ def dense_contrast(queries: Tensor, keys: Tensor, similarity: SimilarityName) ->
         Row ``i`` of one belongs to row ``i`` of the other.
     similarity : "dot" or float
         The dot product, by a ``B x B`` array, or ``p`` for ``-|q - k|_p^p``, by ``B x B x d``.
+    two_sided : bool
+        Average with the loss of telling each key's query, from the same array.
 
     Examples
     --------
@@ -49,7 +53,9 @@ def dense_contrast(queries: Tensor, keys: Tensor, similarity: SimilarityName) ->
     else:
         gaps = (queries[:, None, :] - keys[None, :, :]).abs()
         logits = -(gaps if similarity == 1 else gaps.pow(similarity)).sum(dim=2)
-    return functional.cross_entropy(logits, torch.arange(len(queries)))
+    own = torch.arange(len(queries))
+    loss = functional.cross_entropy(logits, own)
+    return (loss + functional.cross_entropy(logits.T, own)) / 2 if two_sided else loss
 
 
 def dense_bytes(batch: int, dim: int, similarity: SimilarityName) -> int:

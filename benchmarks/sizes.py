@@ -24,6 +24,10 @@ class Sizes:
         Latents.
     batches : tuple of int
         Queries and keys of the losses.
+    ladder, ladder_batches : tuple of int
+        Latents and batches of the dot product beside other losses that spare memory.
+    product_dim : int
+        Latents from which on matrix products are the limit, where that bar is measured.
     weighed : tuple of SimilarityName
         Similarities whose memory is measured.
     power_batch, paper_batch, large_batch : int
@@ -63,6 +67,9 @@ class Sizes:
     rounds: int
     dim: int
     batches: tuple[int, ...]
+    ladder: tuple[int, ...]
+    ladder_batches: tuple[int, ...]
+    product_dim: int
     weighed: tuple[SimilarityName, ...]
     power_batch: int
     paper_batch: int
@@ -92,6 +99,9 @@ FULL = Sizes(
     rounds=4,
     dim=10,
     batches=(512, 1024, 4096, 6144, 16384),
+    ladder=(2, 10, 32, 128, 512),
+    ladder_batches=(1024, 4096, 6144),
+    product_dim=128,
     weighed=SIMILARITIES,
     power_batch=4096,
     paper_batch=6144,
@@ -121,6 +131,9 @@ QUICK = Sizes(
     rounds=2,
     dim=3,
     batches=(64,),
+    ladder=(2, 16),
+    ladder_batches=(64,),
+    product_dim=16,
     weighed=("dot",),
     power_batch=64,
     paper_batch=64,

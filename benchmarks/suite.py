@@ -103,7 +103,7 @@ def run_suite(sizes: Sizes, watcher: Watcher, sections: Sequence[str] = SECTIONS
 
 def _peer_versions() -> dict[str, str]:
     found = {}
-    for name in ("pytorch-metric-learning", "cebra"):
+    for name in ("pytorch-metric-learning", "cebra", "cut-cross-entropy"):
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     return found

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks import words
+from benchmarks.losses import CHUNKED, CUT
 from benchmarks.rank_tables import rank_tables
 from benchmarks.words import BenchTable
 
@@ -16,6 +17,7 @@ def tables_of(data: dict[str, Any]) -> dict[str, BenchTable]:
     """Return tables of all sections of what :func:`benchmarks.suite.run_suite` measured."""
     makers: dict[str, Callable[[dict[str, Any]], BenchTable]] = {
         "contrast": _contrast,
+        "ladder": _ladder,
         "memory": _memory,
         "step": _step,
         "convergence": _convergence,
@@ -26,11 +28,11 @@ def tables_of(data: dict[str, Any]) -> dict[str, BenchTable]:
         "sweep": _sweep,
         "bars": _bars,
     }
-    # Memory is a part of the section of losses.
+    # Memory and the ladder are parts of the section of losses.
     found = {
         name: make(data)
         for name, make in makers.items()
-        if ("contrast" if name == "memory" else name) in data
+        if ("contrast" if name in ("memory", "ladder") else name) in data
     }
     return found | (rank_tables(data["distributed"]) if "distributed" in data else {})
 
@@ -51,6 +53,30 @@ def _contrast(data: dict[str, Any]) -> BenchTable:
     header = ["similarity", "B", "demix", "dense", "NTXentLoss", "dense / demix", "NTXent / demix"]
     title = f"contrast, forward and backward, d = {data['contrast']['dim']}"
     return BenchTable(title, header, rows, _reasons(data))
+
+
+def _ladder(data: dict[str, Any]) -> BenchTable:
+    peers = ("dense", "dense, two-sided", CHUNKED, CUT)
+    rows, notes = [], ["Peers as times of demix, which is two-sided where they are."]
+    for entry in data["contrast"].get("ladder", []):
+        seconds = entry["seconds"]
+        rows.append(
+            [
+                *(str(entry[key]) for key in ("dim", "batch")),
+                *(words.seconds(seconds[form]) for form in ("demix", "demix, two-sided")),
+                *(words.figure(entry["speedup"].get(form)) for form in peers),
+                f"{100 * entry['share']:.0f} %",
+            ]
+        )
+        notes += [f"{form} {reason}." for form, reason in entry["left_out"].items()]
+    if "potential" in data["contrast"]:
+        seconds = data["contrast"]["potential"]["seconds"]
+        plain, more = (words.seconds(seconds[name]) for name in ("plain", "potential"))
+        notes.append(f"A step of the encoder takes {plain}, and with a potential {more}.")
+    else:
+        notes.append("The record is older than this table.")
+    header = ["d", "B", "demix", "two-sided", *peers, "of peak"]
+    return BenchTable("contrast, dot product", header, rows, list(dict.fromkeys(notes)))
 
 
 def _memory(data: dict[str, Any]) -> BenchTable:

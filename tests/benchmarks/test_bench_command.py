@@ -60,7 +60,7 @@ def test_a_quick_run_has_every_section_and_bar(demix, tmp_path):
     assert [entry["target"] for entry in data["convergence"]["entries"]] == [99.0, 99.86, 98.62]
     assert [entry["batch"] for entry in data["contrast"]["large"]] == [256]
     assert set(data["scaling"]["curves"]) == {"batch", "latents", "width"}
-    assert len(data["bars"]) == 12
+    assert len(data["bars"]) == 14
     assert {bar["met"] for bar in data["bars"]} == {None}
 
     for table in tables_of(data).values():

@@ -33,10 +33,18 @@ def test_the_dense_definition_equals_contrast(similarity):
         assert float((expected - found).abs().max()) < 1e-10
 
 
-def test_the_peer_computes_the_same_number():
-    pytest.importorskip("pytorch_metric_learning")
+@pytest.mark.parametrize(
+    ("form", "package"),
+    [
+        ("NTXentLoss", "pytorch_metric_learning"),
+        ("linear_cross_entropy", "torch"),
+        ("cut-cross-entropy", "cut_cross_entropy"),
+    ],
+)
+def test_a_peer_computes_the_same_number(form, package):
+    pytest.importorskip(package)
     ours = forward_backward("demix", "dot", batch=32, dim=4)()
-    peer = forward_backward("NTXentLoss", "dot", batch=32, dim=4)()
+    peer = forward_backward(form, "dot", batch=32, dim=4)()
     assert abs(ours - peer) < 1e-4
 
 
@@ -64,7 +72,9 @@ def test_a_score_is_reached_at_the_first_look_that_has_it():
     assert first_reaching(looks, 99.9) is None
 
 
-SIZES = SimpleNamespace(name="full", paper_batch=6144, power_batch=4096, large_batch=65_536)
+SIZES = SimpleNamespace(
+    name="full", paper_batch=6144, power_batch=4096, large_batch=65_536, product_dim=128
+)
 EMPTY = {"speedup": {}, "saving": {}, "left_out": {}}
 SECTIONS = {
     "contrast": {
@@ -83,6 +93,11 @@ SECTIONS = {
             | {"left_out": {"dense": "needs 1000 GiB"}},
         ],
         "large": [{"bytes": 2**20}, {"bytes": 127 * 2**20}],
+        "ladder": [
+            {"dim": 128, "batch": 4096, "speedup": {"dense": 2.6}, "share": 0.5, "left_out": {}},
+            {"dim": 512, "batch": 1024, "speedup": {"cut-cross-entropy": 0.9}},
+        ],
+        "potential": {"added": 0.2},
     },
     "convergence": {
         "entries": [
@@ -108,8 +123,10 @@ def test_bars_are_judged_by_what_was_measured():
         (19.0, False),
         (None, None),  # the dense form does not fit, which is no fault of ours
         (127.0, True),
-        (30.0, True),
-        (10.0, False),
+        (2.6, True),
+        (50.0, False),
+        (0.9, False),
+        (20.0, True),
         (30.0, True),
         (None, False),  # never reached
         (61.0, True),
@@ -117,10 +134,9 @@ def test_bars_are_judged_by_what_was_measured():
     ]
 
 
-def test_a_peer_that_does_not_fit_is_judged_where_it_does_and_says_so():
-    bar = judge(SECTIONS, SIZES)[4]
-    assert "B = 512" in bar["name"]
-    assert "At B = 4096 NTXentLoss cannot run: needs 1000 GiB" in bar["note"]
+def test_the_closest_peer_is_named():
+    bar = judge(SECTIONS, SIZES)[6]
+    assert bar["note"] == "The closest peer is cut-cross-entropy at d = 512, B = 1024"
     assert peer_bytes(4096) > 2**38
 
 

@@ -59,10 +59,25 @@ def test_kernel_equals_tiles(
         assert_same(found, expected, 1e-10)
 
 
+# Around the coordinates from which on it multiplies matrices, and around the sizes of its tiles.
+@needs_compiler
+@pytest.mark.parametrize("shape", [(97, 193, 15), (96, 192, 16), (2, 700, 300), (700, 1, 40)])
+@pytest.mark.parametrize("skip", [False, True])
+def test_kernel_equals_tiles_in_many_dimensions(
+    shape: tuple[int, int, int], skip: bool, threads: int
+) -> None:
+    n, m, d = shape
+    q, k = uniform(0, n, d), uniform(1, m, d)
+    left_out = torch.arange(n) * 3 % m if skip and m > 1 else None
+    for found, expected in zip(*both(q, k, "dot", left_out), strict=True):
+        assert_same(found, expected, 1e-10)
+
+
 @needs_compiler
 @pytest.mark.parametrize("similarity", COMPILED)
-def test_float32_kernel_is_within_1e_5_of_float64_tiles(similarity: object) -> None:
-    q, k = uniform(0, 700, 10), uniform(1, 900, 10)
+@pytest.mark.parametrize("dim", [10, 130])
+def test_float32_kernel_is_within_1e_5_of_float64_tiles(similarity: object, dim: int) -> None:
+    q, k = uniform(0, 700, dim) / dim**0.5, uniform(1, 900, dim) / dim**0.5
     narrow, _ = both(q.float(), k.float(), similarity, None)
     _, wide = both(q.float().double(), k.float().double(), similarity, None)
     for found, expected in zip(narrow, wide, strict=True):
@@ -72,8 +87,11 @@ def test_float32_kernel_is_within_1e_5_of_float64_tiles(similarity: object) -> N
 @needs_compiler
 @pytest.mark.parametrize("similarity", COMPILED)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_far_away_keys_and_queries_keep_their_sums(similarity: object, dtype: torch.dtype) -> None:
-    q, k = uniform(0, 50, 3).to(dtype), uniform(1, 60, 3).to(dtype)
+@pytest.mark.parametrize("dim", [3, 20])
+def test_far_away_keys_and_queries_keep_their_sums(
+    similarity: object, dtype: torch.dtype, dim: int
+) -> None:
+    q, k = uniform(0, 50, dim).to(dtype), uniform(1, 60, dim).to(dtype)
     q[7], k[11] = 40.0, -30.0  # e^-60 and less from all others
     for found, expected in zip(*both(q, k, similarity, None), strict=True):
         assert_same(found, expected, 1e-5 if dtype is torch.float32 else 1e-10)
@@ -82,16 +100,18 @@ def test_far_away_keys_and_queries_keep_their_sums(similarity: object, dtype: to
 @needs_compiler
 @pytest.mark.parametrize("similarity", COMPILED)
 @pytest.mark.parametrize("broken", [torch.nan, torch.inf])
-def test_broken_numbers_do_not_vanish(similarity: object, broken: float) -> None:
-    q, k = uniform(0, 40, 3).float(), uniform(1, 40, 3).float()
+@pytest.mark.parametrize("dim", [3, 20])
+def test_broken_numbers_do_not_vanish(similarity: object, broken: float, dim: int) -> None:
+    q, k = uniform(0, 40, dim).float(), uniform(1, 40, dim).float()
     q[5, 1] = broken
     assert not contrast(q, k, similarity=similarity, two_sided=True).isfinite()
 
 
 @needs_compiler
-def test_a_repeated_call_gives_the_same_bits(threads: int) -> None:
-    q, k = uniform(0, 999, 10).float(), uniform(1, 999, 10).float()
-    first, second = (both(q, k, 1, None)[0] for _ in range(2))
+@pytest.mark.parametrize(("similarity", "dim"), [(1, 10), ("dot", 40)])
+def test_a_repeated_call_gives_the_same_bits(similarity: object, dim: int, threads: int) -> None:
+    q, k = uniform(0, 999, dim).float(), uniform(1, 999, dim).float()
+    first, second = (both(q, k, similarity, None)[0] for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 

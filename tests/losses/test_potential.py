@@ -35,8 +35,10 @@ def dense(q, k, potential, *, similarity, temperature, two_sided):
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.parametrize("two_sided", [False, True])
-def test_value_and_gradients_equal_the_dense_definition(similarity, two_sided):
-    inputs = [uniform(0, 40, 3), uniform(1, 40, 3), 4 * uniform(2, 40, 1), 9 * uniform(3, 40, 1)]
+@pytest.mark.parametrize("dim", [3, 14])  # with a potential 16, where the kernel changes its ways
+def test_value_and_gradients_equal_the_dense_definition(similarity, two_sided, dim):
+    inputs = [uniform(0, 40, dim), uniform(1, 40, dim)]
+    inputs += [4 * uniform(2, 40, 1), 9 * uniform(3, 40, 1)]
     options = {"similarity": similarity, "temperature": 0.7, "two_sided": two_sided}
     found = []
     for loss in (

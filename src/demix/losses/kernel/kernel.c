@@ -7,6 +7,7 @@
 #include <omp.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -31,10 +32,26 @@
 #define KEEP(v)
 #endif
 
-#define ROWS 4    /* queries of a tile: their sums and coordinates fit into the registers */
-#define COLUMNS 256 /* keys of a tile: their coordinates and gradients fit into the first cache */
+/* Tiles of few queries, whose sums and coordinates fit into the registers, and of so many keys that
+ * their coordinates and gradients fit into the first cache. */
+#define ROWS 4
+#define COLUMNS 256
+/* Tiles of matrix products, which fit into the second cache. Both sides are multiples of STRIP and
+ * of two vectors; rows lie PITCH apart, since powers of two would fight for the same cache lines. */
+#define TALL 96
+#define WIDE 192
+#define PITCH (WIDE + 16)
+#define STRIP 6   /* rows of a product whose sums fit into the registers, two vectors each */
+#define DEPTH 256 /* terms of a product that one strip takes at a time, from the first cache */
+/* Coordinates from which on a dot product is a matrix product. Below, the small tiles are as fast or
+ * faster: exponentials cost most, and they find theirs in the first cache. */
+#define MANY 16
 
-enum { DOT = 0, L1 = 1, L2 = 2, L3 = 3 };
+enum { DOT = 0, L1 = 1, L2 = 2, L3 = 3, PRODUCT = 4 /* a dot product of MANY coordinates */ };
+
+#define QUERIES_OF(kind) ((kind) == PRODUCT ? TALL : ROWS)
+#define KEYS_OF(kind) ((kind) == PRODUCT ? WIDE : COLUMNS)
+#define PITCH_OF(kind) ((kind) == PRODUCT ? PITCH : COLUMNS)
 
 #define REAL float
 #define SUFFIX _ps
