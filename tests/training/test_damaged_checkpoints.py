@@ -79,7 +79,9 @@ def test_every_damage_is_noticed_and_the_one_before_is_taken(cut):
     for spoilt in damages(kept[0]):
         last.write_bytes(spoilt)
         before.write_bytes(kept[1])
-        with pytest.warns(DemixWarning, match=r"is damaged.*; .* previous checkpoint, after 6 steps"):
+        with pytest.warns(
+            DemixWarning, match=r"is damaged.*; .* previous checkpoint, after 6 steps"
+        ):
             assert torch.equal(run(cut, stop_at=7), undisturbed)
 
 
