@@ -77,7 +77,7 @@ def score(clusters: ClusterProcess, *, sampled: int | None) -> float:
     torch.manual_seed(0)
     encoder = Encoder(2, Real(2), hidden=(32,) * 3)
     objective = Classification(100, 2, sampled=sampled)
-    train(encoder, clusters.sample, objective, Recipe(steps=300, batch=512))
+    train(encoder, clusters.sample, objective, Recipe(steps=300, batch=256))
     batch = clusters.sample(8192, generator=torch.Generator().manual_seed(7))
     with torch.no_grad():
         return float(affine_r2(encoder(batch.x), batch.z))
