@@ -158,7 +158,7 @@ def walk(kappa: float, rows: int, lags: tuple[int, int], seed: int = 0):
     return z[first], z[first + random.integers(lags[0], lags[1] + 1, size=rows)], z
 
 
-@pytest.mark.parametrize(("kappa", "lags"), [(100, (1, 1)), (200, (10, 10)), (100, (1, 5))])
+@pytest.mark.parametrize(("kappa", "lags"), [(100, (1, 1)), (100, (1, 5))])
 def test_a_slow_walk_at_any_lags_is_no_violation(kappa, lags):
     z, z_tilde, every = walk(kappa, 3000, lags)
     told = {"walk": every[::2], "blocks": np.arange(3000) // 100, "lags": lags}

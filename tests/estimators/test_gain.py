@@ -244,7 +244,7 @@ def test_shuffled_rows_carry_nothing():
     # After 60 steps, a sharpness that is never fitted is not noticed; after 24 it is.
     quick = {"recipe": Recipe(steps=24, batch=64), "encoder": {"hidden": (16, 16)}}
     hits = 0
-    for seed in range(20):
+    for seed in range(12):
         labels = ClassifierDemixer(2, random_state=seed, **quick)
         pairs = ContrastiveDemixer(2, random_state=seed, **quick)
         for demixer, given in ((labels, (x, random.permutation(y))), (pairs, (x,))):
@@ -254,7 +254,7 @@ def test_shuffled_rows_carry_nothing():
                 gain = demixer.fit(given[0][rows], *given[1:]).gain_
             assert gain.bits <= gain.ceiling
             hits += gain.low <= 0 <= gain.high
-    assert hits >= 34  # of 38 expected
+    assert hits >= 20  # of 23 expected
 
 
 def test_a_gain_is_told_in_bits_and_a_missing_one_is_warned_of():

@@ -39,7 +39,6 @@ def with_column(s: np.ndarray, column: np.ndarray) -> np.ndarray:
 
 # What each score is, in the order of NAMES; None where it follows from no simple argument.
 CASES: dict[str, tuple[Any, list[float | None]]] = {
-    "perfect": (lambda s: s, [1] * 12),
     "permuted": (lambda s: -3 * s[:, ::-1] + 1, [1] * 12),
     "monotone": (
         lambda s: -np.arctan(2 * s[:, ::-1]),

@@ -41,8 +41,8 @@ def few_nulls(monkeypatch) -> None:
 
 
 def covered(score: Any, sample: Any, truth: float, samples: int = 400) -> int:
-    """How many of 100 intervals hold the truth."""
-    found = [score(*sample(seed, samples), seed=seed) for seed in range(100)]
+    """How many of 40 intervals hold the truth."""
+    found = [score(*sample(seed, samples), seed=seed) for seed in range(40)]
     return sum(one.low <= truth <= one.high for one in found)
 
 
@@ -58,8 +58,8 @@ def covered(score: Any, sample: Any, truth: float, samples: int = 400) -> int:
     ],
 )
 def test_intervals_cover(score: Any, sample: Any, truth: float) -> None:
-    # 95 of 100, give or take three standard deviations and what 200 samples cost.
-    assert covered(score, sample, truth) >= 86
+    # 38 of 40, give or take three standard deviations.
+    assert covered(score, sample, truth) >= 34
 
 
 def test_the_interval_of_the_gap_covers_what_more_samples_find() -> None:
@@ -103,7 +103,7 @@ def test_pairs_of_samples_vary_as_often_as_samples_are_drawn() -> None:
     assert width == pytest.approx(2 * 1.96 * scatter, rel=0.4)
 
 
-def test_intervals_shrink_with_the_root_of_the_samples() -> None:
+def test_intervals_shrink_with_the_root_of_the_samples(few_draws: None) -> None:
     names = ["affine_r2", "mean_correlation", "isometry_error", "explicitness", "modularity"]
     names += ["mutual_information_gap", "separated_predictability", "infomec_explicitness"]
     mixing = [[1.0, 0.4, 0.0], [0.0, 1.0, 0.4], [0.4, 0.0, 1.0]]

@@ -65,6 +65,7 @@ def rough() -> tuple[np.ndarray, np.ndarray]:
     return s @ mixing + 0.4 * random.normal(size=(SAMPLES, 4)), s
 
 
+@pytest.mark.usefixtures("few_draws")
 @cases(MONOTONE)
 def test_monotone_maps_of_each_latent_change_nothing(score: Any, rough: Any) -> None:
     z, s = rough
@@ -121,6 +122,7 @@ def test_what_is_not_linear_costs(score: Any) -> None:
     assert score(z, s) < score(s, s) - 0.2
 
 
+@pytest.mark.usefixtures("few_draws")
 @cases(MONOTONE, SCALES, AFFINE)
 def test_neither_names_of_categories_nor_runs_matter(score: Any, rough: Any) -> None:
     z, s = rough

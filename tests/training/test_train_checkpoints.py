@@ -67,7 +67,7 @@ def same(first, second) -> bool:
 
 
 @every_case
-@pytest.mark.parametrize("stop_at", [5, 20, 39])
+@pytest.mark.parametrize("stop_at", [5, 20])
 def test_it_goes_on_to_the_same_bits(name, stop_at, tmp_path):
     undisturbed, whole = undisturbed_run(name)
     case = CASES[name]

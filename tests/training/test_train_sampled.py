@@ -77,7 +77,7 @@ def score(clusters: ClusterProcess, *, sampled: int | None) -> float:
     torch.manual_seed(0)
     encoder = Encoder(2, Real(2), hidden=(32,) * 3)
     objective = Classification(100, 2, sampled=sampled)
-    train(encoder, clusters.sample, objective, Recipe(steps=300, batch=512))
+    train(encoder, clusters.sample, objective, Recipe(steps=300, batch=256))
     batch = clusters.sample(8192, generator=torch.Generator().manual_seed(7))
     with torch.no_grad():
         return float(affine_r2(encoder(batch.x), batch.z))
@@ -89,12 +89,12 @@ def test_half_of_the_prototypes_invert_the_process_about_as_well_as_all(clusters
     assert score(clusters, sampled=50) > exact - 0.01
 
 
-_MILLION = """
+_MANY = """
 import resource, sys, torch
 from demix import Encoder, InstanceDiscrimination, Real, Recipe, train
 from demix.papers import Labelled
 
-rows = 1_000_000
+rows = 250_000
 
 def sample(size, *, generator):
     x = torch.randn(size, 32, generator=generator)
@@ -105,7 +105,7 @@ training = train(
     Encoder(32, Real(32), hidden=(64, 64)),
     sample,
     InstanceDiscrimination(rows, 32),
-    Recipe(steps=2, batch=256),
+    Recipe(steps=2, batch=1024),
 )
 unit = 1 if sys.platform == "darwin" else 1024
 print(training.steps, unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -113,11 +113,11 @@ print(training.steps, unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 @pytest.mark.slow
-def test_a_million_prototypes_train_exactly_in_less_than_2_gb(demix):
+def test_many_prototypes_train_exactly_in_little_memory(demix):
     # The second step has everything in memory: the moments come with the first. The logits of all
-    # prototypes and their gradients alone would be 2 GB.
-    done = demix.run_python(_MILLION)
+    # prototypes alone would be 1 GB, as their gradients; all together it takes 0.6.
+    done = demix.run_python(_MANY)
     assert done.returncode == 0, done.stderr
     steps, peak = map(int, done.stdout.split())
     assert steps == 2
-    assert peak < 2e9
+    assert peak < 1e9

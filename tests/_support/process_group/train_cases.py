@@ -120,7 +120,7 @@ def work(folder: Path) -> Callable[[int], None]:
             found[name] = {"history": told(training), "best": training.best_step, "same": same}
             if rank == 0:
                 torch.save(weights, folder / f"{name}.pt")
-        found["refused"] = refusals() if Ranks.current().count == 2 else []
+        found["refused"] = refusals()
         (folder / f"found-{rank}.json").write_text(json.dumps(found))
 
     return together
@@ -162,8 +162,6 @@ def main(count: int, place: str) -> None:
     """Train together and alone, lose a rank, and go on."""
     folder = Path(place)
     streaming._FEW = 0  # else such small batches would be gathered
-    for name in ("shaped", "labels", "batch") if count > 2 else ("fewer than ranks",):
-        del CASES[name]
     codes = fork_ranks(count, work(folder))
     assert codes == [0] * count, codes
     found = json.loads((folder / "found-0.json").read_text())
@@ -174,7 +172,7 @@ def main(count: int, place: str) -> None:
             "alone": told(training),
             "best alone": training.best_step,
         }
-    name = "labels" if count == 2 else "pairs"
+    name = "labels"
     found["codes"] = fork_ranks(count, killed(folder, name))
     assert fork_ranks(count, resumed(folder, name)) == [0] * count
     found["resumed"] = json.loads((folder / "resumed.json").read_text())

@@ -31,11 +31,11 @@ def test_there_are_processes_of_every_kind():
 
 @pytest.mark.parametrize("process", PROCESSES, ids=lambda process: process.name)
 def test_a_process_draws_rows_factors_and_what_goes_beside(process):
-    sample = process.draw(300, np.random.default_rng(0))
-    assert len(sample.x) == len(sample.factors) == 300
+    sample = process.draw(100, np.random.default_rng(0))
+    assert len(sample.x) == len(sample.factors) == 100
     assert np.isfinite(sample.x).all()
-    assert all(len(values) == 300 for values in sample.targets.values())
-    again = process.draw(300, np.random.default_rng(0))
+    assert all(len(values) == 100 for values in sample.targets.values())
+    again = process.draw(100, np.random.default_rng(0))
     assert np.array_equal(sample.x, again.x)
 
 

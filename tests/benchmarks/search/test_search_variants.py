@@ -37,17 +37,19 @@ def small(plan):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_variant_changes_weights_and_gives_finite_losses_on_every_row(name):
-    for place in ROWS:
-        plan, process = tiny(*place)
-        trainer = Trainer(VARIANTS[name].patch(plan), process, steps=2, seed=100)
-        before = torch.nn.utils.parameters_to_vector(trainer.encoder.parameters()).clone()
-        assert math.isfinite(trainer.step())
-        assert math.isfinite(trainer.step())
-        encoder = trainer.finish()
-        after = torch.nn.utils.parameters_to_vector(encoder.parameters())
-        assert not torch.equal(before.float(), after)
-        assert encoder(process.sample(8).x).isfinite().all()
+def test_a_variant_changes_weights_and_gives_finite_losses(name):
+    """On the first row that it changes."""
+    patch = VARIANTS[name].patch
+    places = [place for place in ROWS if patch(tiny(*place)[0]) != tiny(*place)[0]]
+    plan, process = tiny(*(places or ROWS)[0])
+    trainer = Trainer(patch(plan), process, steps=2, seed=100)
+    before = torch.nn.utils.parameters_to_vector(trainer.encoder.parameters()).clone()
+    assert math.isfinite(trainer.step())
+    assert math.isfinite(trainer.step())
+    encoder = trainer.finish()
+    after = torch.nn.utils.parameters_to_vector(encoder.parameters())
+    assert not torch.equal(before.float(), after)
+    assert encoder(process.sample(8).x).isfinite().all()
 
 
 @every_row
