@@ -35,19 +35,17 @@ def test_unknown_similarities(loss: Any, similarity: Any) -> None:
         loss(Z, Z, similarity=similarity)
 
 
-@pytest.mark.parametrize("loss", [contrast, alignment, uniformity])
 @pytest.mark.parametrize("as_tensor", [False, True])
 @pytest.mark.parametrize("temperature", [0.0, -1.0, math.inf, math.nan])
-def test_temperatures_that_are_not_positive(loss: Any, temperature: float, as_tensor: bool) -> None:
+def test_temperatures_that_are_not_positive(temperature: float, as_tensor: bool) -> None:
     value = torch.tensor(temperature) if as_tensor else temperature
     with pytest.raises(DemixError, match=f"temperature must be .* but got .*{temperature}"):
-        loss(Z, Z, temperature=value)
+        contrast(Z, Z, temperature=value)
 
 
-@pytest.mark.parametrize("loss", [contrast, alignment, uniformity])
-def test_a_temperature_per_row_or_dimension(loss: Any) -> None:
+def test_a_temperature_per_row_or_dimension() -> None:
     with pytest.raises(DemixError, match="temperature must be one"):
-        loss(Z, Z, temperature=torch.ones(3))
+        contrast(Z, Z, temperature=torch.ones(3))
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ def dense_info_nce(objective: InfoNCE, encoder: Encoder, pairs: Pairs) -> Tensor
 def dense_alignment(objective: AlignmentUniformity, encoder: Encoder, pairs: Pairs) -> Tensor:
     """Eqs. 12 and 56 of the same, with the inner mean over the anchors."""
     z, z_tilde = encoder(pairs.x), encoder(pairs.x_tilde)
-    pull = dense_similarity(z, z_tilde, objective.similarity).diagonal() / objective.temperature
-    push = dense_similarity(z, z, objective.similarity) / objective.temperature
+    pull = dense_similarity(z, z_tilde, objective.similarity).diagonal()
+    push = dense_similarity(z, z, objective.similarity)
     return push.exp().mean(dim=1).log().mean() - pull.mean()
 
 
@@ -135,7 +135,7 @@ def info_nce(similarity: Any, two_sided: bool) -> Case:
 
 
 def alignment(similarity: Any) -> Case:
-    return Case(lambda: AlignmentUniformity(similarity, 0.5), Box(4), PAIRS, dense_alignment)
+    return Case(lambda: AlignmentUniformity(similarity), Box(4), PAIRS, dense_alignment)
 
 
 def labels(kind: Callable[..., Any], space: Space, **options: Any) -> Case:

@@ -137,7 +137,7 @@ def objectives() -> Iterator[tuple[str, Callable[[], Any], Any, Any]]:
             made = InfoNCE(similarity, 0.5, two_sided)
             yield f"InfoNCE {similarity} {two_sided=}", lambda made=made: made, Box(4), PAIRS
     for similarity in ("dot", 3):
-        made = AlignmentUniformity(similarity, 0.5)
+        made = AlignmentUniformity(similarity)
         yield f"AlignmentUniformity {similarity}", lambda made=made: made, Box(4), PAIRS
     for itself in both:
         made = AnchorInfoNCE(1, itself)

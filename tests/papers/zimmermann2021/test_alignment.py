@@ -16,35 +16,29 @@ from demix.papers.zimmermann2021.alignment import PotentialLimit, alignment, uni
 from dense_objectives import SIMILARITIES, assert_same, dense_similarity, lawful, uniform
 
 
-def dense_alignment(q: Tensor, k: Tensor, similarity: Any, temperature: Any) -> Tensor:
-    return -dense_similarity(q, k, similarity).diagonal().mean() / temperature
+def dense_alignment(q: Tensor, k: Tensor, similarity: Any) -> Tensor:
+    return -dense_similarity(q, k, similarity).diagonal().mean()
 
 
-def dense_uniformity(q: Tensor, k: Tensor, similarity: Any, temperature: Any) -> Tensor:
-    return (dense_similarity(q, k, similarity) / temperature).exp().mean(dim=1).log().mean()
+def dense_uniformity(q: Tensor, k: Tensor, similarity: Any) -> Tensor:
+    return dense_similarity(q, k, similarity).exp().mean(dim=1).log().mean()
 
 
 @given(
     seed=st.integers(0, 2**32 - 1),
     shape=st.tuples(st.integers(1, 9), st.integers(1, 9), st.integers(1, 4)),
     similarity=st.sampled_from(SIMILARITIES),
-    temperature=st.floats(0.2, 5.0),
 )
 @lawful
 def test_both_equal_their_dense_definitions(
-    seed: int, shape: tuple[int, int, int], similarity: Any, temperature: float
+    seed: int, shape: tuple[int, int, int], similarity: Any
 ) -> None:
     rows, columns, width = shape
     q, k = uniform(seed, rows, width), uniform(seed + 1, columns, width)
     pairs = [(alignment, dense_alignment, k[[0] * rows]), (uniformity, dense_uniformity, k)]
     for streamed, dense, keys in pairs:
-        inputs = (
-            q.clone().requires_grad_(),
-            keys.clone().requires_grad_(),
-            torch.tensor(temperature, dtype=torch.float64, requires_grad=True),
-        )
-        found = streamed(inputs[0], inputs[1], similarity=similarity, temperature=inputs[2])
-        expected = dense(inputs[0], inputs[1], similarity, inputs[2])
+        inputs = (q.clone().requires_grad_(), keys.clone().requires_grad_())
+        found, expected = streamed(*inputs, similarity), dense(*inputs, similarity)
         assert_same(found.detach(), expected.detach(), 1e-10)
         gradients = (torch.autograd.grad(loss, inputs) for loss in (found, expected))
         for gradient, exact in zip(*gradients, strict=True):
@@ -57,7 +51,7 @@ def test_half_precision_is_computed_in_float32(similarity: Any, dtype: torch.dty
     q, k = uniform(0, 300, 3).to(dtype), uniform(1, 300, 3).to(dtype)
     wide = (q.double(), k.double())
     found = alignment(q, k, similarity=similarity), uniformity(q, k, similarity=similarity)
-    exact = dense_alignment(*wide, similarity, 1.0), dense_uniformity(*wide, similarity, 1.0)
+    exact = dense_alignment(*wide, similarity), dense_uniformity(*wide, similarity)
     for loss, expected in zip(found, exact, strict=True):
         assert loss.dtype == torch.float32
         assert_same(loss, expected, 1e-5)
@@ -119,7 +113,7 @@ def test_a_potential_is_added_to_every_key(similarity: Any) -> None:
     near = objective.network(z_tilde.detach())[:, 0]
     far = dense_similarity(z, z, similarity) + objective.network(z.detach())[:, 0]
     expected = far.exp().mean(dim=1).log().mean() - near.mean()
-    expected = expected + dense_alignment(z, z_tilde, similarity, 1.0)
+    expected = expected + dense_alignment(z, z_tilde, similarity)
     found = objective(encoder, pairs)
     assert_same(found.detach(), expected.detach(), 1e-9)
     weights = [*encoder.parameters(), *objective.parameters()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +11,7 @@ from torch import distributed as dist
 
 from demix._support.process_group.sharding import shardings
 from demix.encoders.encoder import Encoder
-from demix.losses.contrast import check_rows, tempered, with_potential
+from demix.losses.contrast import check_rows, full, with_potential
 from demix.losses.objective import PairBatch
 from demix.losses.pairs import PairObjective, PotentialInfoNCE, both_sides
 from demix.losses.similarities import SimilarityName, similarity_named
@@ -66,7 +65,7 @@ class AlignmentUniformity(PairObjective[PairBatch]):
 
     Parameters
     ----------
-    similarity, temperature, group
+    similarity, group
         As in :func:`demix.contrast`.
 
     References
@@ -82,13 +81,12 @@ class AlignmentUniformity(PairObjective[PairBatch]):
     """
 
     similarity: SimilarityName = "dot"
-    temperature: float = 1.0
 
     def __call__(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
         """Encode both sides in one pass; pull pairs together, push the anchors apart."""
         anchors, positives = both_sides(encoder, pairs)
-        options = {name: getattr(self, name) for name in ("similarity", "temperature", "group")}
-        return alignment(anchors, positives, **options) + uniformity(anchors, anchors, **options)
+        pull = alignment(anchors, positives, self.similarity, self.group)
+        return pull + uniformity(anchors, anchors, self.similarity, self.group)
 
 
 class PotentialLimit(PotentialInfoNCE):
@@ -123,43 +121,34 @@ class PotentialLimit(PotentialInfoNCE):
         kind = similarity_named(self.similarity)
         queries, keys = with_potential(anchors, keys, kind, potential, *ranks)
         far, near = keys.chunk(2)
-        options: dict[str, Any] = {"similarity": self.similarity, "group": self.group}
-        return alignment(queries, near, **options) + uniformity(queries, far, **options)
+        pull = alignment(queries, near, self.similarity, self.group)
+        return pull + uniformity(queries, far, self.similarity, self.group)
 
 
 def alignment(
     queries: Tensor,
     keys: Tensor,
-    *,
     similarity: SimilarityName = "dot",
-    temperature: float | Tensor = 1.0,
     group: dist.ProcessGroup | None = None,
 ) -> Tensor:
-    r"""Return :math:`-E[s(h(z~), h(z))] / \tau` over positive pairs (Prop. A, Prop. 3).
-
-    Queries and keys ``(B, d)`` are the pairs, row by row; options as in :func:`demix.contrast`.
-    """
+    """Return :math:`-E[s(h(z~), h(z))]` over positive pairs ``(B, d)`` (Prop. A, Prop. 3)."""
     check_rows(queries, keys, group)
-    pairs = similarity_named(similarity)
     (own,) = shardings(group, queries)
-    return -own.mean(pairs.paired(*tempered(queries, keys, pairs, temperature)))
+    return -own.mean(similarity_named(similarity).paired(full(queries), full(keys)))
 
 
 def uniformity(
     queries: Tensor,
     keys: Tensor,
-    *,
     similarity: SimilarityName = "dot",
-    temperature: float | Tensor = 1.0,
     group: dist.ProcessGroup | None = None,
 ) -> Tensor:
-    r"""Return :math:`E_z \log E_{z~} e^{s(h(z~), h(z)) / \tau}`, ``z~`` independent of ``z``.
+    r"""Return :math:`E_z \log E_{z~} e^{s(h(z~), h(z))}`, ``z~`` independent of ``z``.
 
     The sum of :func:`alignment` and this is the limit of ``contrast - log M`` (Eqs. 12, 56).
-    Queries ``(B, d)`` and keys ``(K, d)`` are independent; options as in :func:`demix.contrast`.
+    Queries ``(B, d)`` and keys ``(K, d)`` are independent.
     """
     check_rows(queries, keys, group)
-    pairs = similarity_named(similarity)
     own, every = shardings(group, queries, keys)
-    rows, _ = sharded_logsumexp(*tempered(queries, keys, pairs, temperature), pairs, every)
+    rows, _ = sharded_logsumexp(full(queries), full(keys), similarity_named(similarity), every)
     return own.mean(rows) - math.log(every.total)
