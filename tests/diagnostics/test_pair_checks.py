@@ -126,7 +126,7 @@ def test_the_broken_assumption_is_named(broken, name):
 
 
 def test_a_fold_of_a_box_leaves_a_step():
-    z, z_tilde, _ = drawn(BOX)
+    z, z_tilde, _ = drawn(BOX, 800)
     folded = [np.column_stack([np.abs(side[:, 0] - 0.35), side[:, 1:]]) for side in (z, z_tilde)]
     found = checkup_pairs(*folded, space="box")
     assert found["steps"].verdict == "fail"

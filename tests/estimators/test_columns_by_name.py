@@ -88,7 +88,7 @@ def test_a_checkup_goes_by_names(demix, tables, model, tmp_path):
         done = demix.run("checkup", model, tables / f"{name}.csv", "--no-refits", "--out", out)
         assert done.returncode == 0, done.stderr
         checks = json.loads((out / "checkup.json").read_text())["checks"]
-        found.append({check["name"]: check["statistic"] for check in checks})
+        found.append({check["name"]: check["statistic"] or 0.0 for check in checks})
     assert found[0].keys() == found[1].keys()
     for name, value in found[0].items():
         assert value == pytest.approx(found[1][name], rel=1e-4, abs=1e-6), name
