@@ -13,9 +13,10 @@ import torch
 from sklearn.base import clone
 
 from demix._support.errors import DemixError, DemixWarning
-from demix._support.validation import check_seed
+from demix._support.validation import as_numpy, check_seed
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
+from demix.data.rows import shares
 from demix.diagnostics.consensus_result import Consensus, verdict, write_consensus
 from demix.diagnostics.maps import common_maps, mean_stability, stability
 from demix.diagnostics.parts import divided
@@ -106,8 +107,13 @@ def consensus(
     if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != np.float32:
         got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
         raise DemixError(f"out must be an array of float32 of shape {shape}, but got {got}.")
-    if isinstance(data, np.ndarray) and np.may_share_memory(out, data):
-        raise DemixError("out must be an array of its own, but it holds the data.")
+    if not out.flags.writeable:
+        raise DemixError("out must be an array to write to, but it is read-only; give another.")
+    if any(shares(out, held) for x in (rows, data, y, positives) for held in _read_from(x)):
+        raise DemixError(
+            "out must be an array of its own, but it holds the data, y or positives, or is a map "
+            "of their file; give another."
+        )
     folder = None if checkpoint is None else Path(checkpoint)
     for number, model in enumerate(runs):
         _fit(model, number, fit_data, targets, callback, folder)
@@ -135,6 +141,15 @@ def consensus(
         maps=tuple(maps),
         held_out=parts.test.numpy(),
     )
+
+
+def _read_from(x: Any) -> list[Any]:
+    """Return the arrays, or the open file, that something given is read from."""
+    if isinstance(x, Data):
+        return [x.rows.held]
+    if hasattr(x, "columns"):  # a frame, whose columns may lie in several arrays
+        return [column.to_numpy() for _, column in x.items()]
+    return [x.to_numpy() if hasattr(x, "to_numpy") else as_numpy(x, "rows")]
 
 
 def _chosen(name: str, space: Space) -> Equivalence:
