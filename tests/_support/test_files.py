@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -160,6 +161,26 @@ def test_a_file_whose_writer_was_killed_between_two_names_is_replaced(tmp_path):
 def test_a_folder_with_nothing_but_half_of_a_file_can_be_claimed(tmp_path):
     torn(tmp_path, NOBODY)
     assert claim_folder(tmp_path, "fit.json", command="demix fit") == tmp_path
+
+
+MOUNTED = """
+mkdir mounted && mount --bind real mounted && exec "$@"
+"""
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None or subprocess.call(["unshare", "-rm", "true"], stderr=-3) != 0,
+    reason="this machine lets nobody mount",
+)
+def test_an_input_in_a_folder_with_two_names_is_known(tmp_path):
+    place = tmp_path / "real" / "run"
+    place.mkdir(parents=True)
+    (place / "fit.json").touch()
+    code = "from pathlib import Path\nfrom demix._support.outputs import claim_folder\n"
+    code += "claim_folder('mounted/run', 'fit.json', inputs=[Path('real/run/fit.json')])\n"
+    command = ["unshare", "-rm", "sh", "-ec", MOUNTED, "sh", sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "The output must not replace what is read" in done.stderr, done.stderr
 
 
 def test_temporary_files_cannot_be_guessed_nor_led_elsewhere(tmp_path, monkeypatch):

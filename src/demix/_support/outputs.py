@@ -148,5 +148,6 @@ def _lies_in(file: Path, place: Path) -> bool:
     """Whether a file is a place, or lies somewhere in it."""
     if not file.exists() or not place.exists():
         return False
-    inner, outer = file.resolve(), place.resolve()
-    return inner.is_relative_to(outer) or os.path.samefile(inner, outer)
+    # Not by their names: one folder may have several, as where it is mounted twice.
+    inner = file.resolve()
+    return any(os.path.samefile(place, found) for found in (inner, *inner.parents))
