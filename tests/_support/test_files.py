@@ -286,6 +286,27 @@ def test_what_comes_to_a_claimed_place_stays(tmp_path):
     assert write_atomic(new, "ours").read_text() == "ours"
 
 
+def test_a_link_to_a_folder_that_comes_to_a_claimed_place_is_not_followed(tmp_path):
+    out, victim = tmp_path / "out", tmp_path / "victim"
+    for folder in (out / "seed-1", victim):
+        folder.mkdir(parents=True)
+
+    def plant():
+        (out / "seed-1").rename(tmp_path / "away")
+        (out / "seed-1").symlink_to(victim)
+
+    with claiming(out):
+        with (
+            pytest.raises(DemixError, match=r"seed-1 to be free .* a link; remove it"),
+            new_array(out / "seed-1" / "z.npy", (1, 1)),
+        ):
+            plant()
+        for place in ("z.npy", "deeper/z.npy"):
+            with pytest.raises(DemixError, match=r"seed-1 to be free .* a link; remove it"):
+                write_atomic(out / "seed-1" / place, "ours")
+    assert list(victim.iterdir()) == []
+
+
 @pytest.mark.parametrize("links", [True, False])
 def test_a_name_that_is_taken_at_the_last_moment_is_not_given(links, tmp_path, monkeypatch):
     def none(*_: object) -> None:

@@ -168,6 +168,22 @@ def test_no_model_is_written_through_a_linked_folder(demix, x, tmp_path):
     assert {file.name: file.read_bytes() for file in victim.iterdir()} == before
 
 
+@pytest.mark.parametrize("name", ["seed-1", "model"])
+def test_a_linked_folder_that_comes_during_training_is_refused(name, tmp_path):
+    out, victim = tmp_path / "out", tmp_path / "victim"
+    victim.mkdir()
+
+    def command():
+        with claimed("consensus", out, "consensus.json", [], overwrite=False) as claim:
+            (out / name).symlink_to(victim)
+            claim.begin()
+            save_encoder(Encoder(3, Sphere(2)), out / name)
+
+    with pytest.raises(DemixError, match=f"{name} to be free .* but it is a link"):
+        command()
+    assert list(victim.iterdir()) == []
+
+
 def test_what_was_ended_while_it_replaced_a_fit_is_not_used(demix, x, tmp_path):
     model = tmp_path / "model"
     command = ["fit", x, "--n-latents", 2, "--out", model]

@@ -182,7 +182,11 @@ def claiming(*places: Path) -> Iterator[None]:
 
 
 def refuse_new(path: Path) -> None:
-    """Raise if somebody else has put a file where this process has claimed the place."""
+    """Raise if somebody else has put a file, or a link to a folder, into a claimed place."""
+    claimed = {place for places, _ in _CLAIMS for place in places}
+    for folder in Path(os.path.abspath(path)).parents:
+        if os.path.islink(folder) and not claimed.isdisjoint(folder.parents):
+            raise _in_the_way(folder, "a link")
     if is_new(path):
         raise _came_meanwhile(path)
 
@@ -257,11 +261,11 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
     # Not made of the name, which may be as long as names can be.
     temporary = path.with_name(f".demix-{_HOST}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         places = [place for place in (path, before) if place is not None]
         for place in places:
             check_free(place)
             refuse_new(place)
+        path.parent.mkdir(parents=True, exist_ok=True)
         known = [(place, _identity(place)) for place in places]
         opened = open_own(temporary, os.O_CREAT | os.O_EXCL)
         try:
@@ -270,6 +274,7 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
                 file.flush()
                 os.fsync(file.fileno())
             for place, found in known:
+                refuse_new(place)
                 if _identity(place) != found:
                     raise _came_meanwhile(place)
             there = known[0][1]
