@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 import struct
 import time
@@ -61,12 +62,14 @@ class Checkpoints:
         advice = "take a machine with more, or remove it to start anew"
         # Its bytes, and tensors made of them.
         check_memory(2 * max(sizes, default=0), f"Reading {self.path}", advice)
-        tensors, facts = _newest(self.path)
+        (tensors, facts), damaged = _newest(self.path)
         if facts["schema"] != _SCHEMA or facts["about"] != self.about:
             raise DemixError(
                 f"{self.path} is the checkpoint of another training; remove it to start anew, or "
                 "give the settings, data and seed that it was started with."
             )
+        if damaged:
+            _put_back(self.path, facts["state"]["step"])
         self._refuse_others()
         with _damaged(self.path):
             if facts["state"]["step"] > steps:
@@ -123,34 +126,38 @@ def is_checkpoint(path: Path) -> bool:
         return False
 
 
-def _newest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read the last checkpoint, or the previous one if it is damaged, with a warning."""
+def _newest(path: Path) -> tuple[tuple[dict[str, Tensor], dict[str, Any]], bool]:
+    """Read the last checkpoint, or the previous one if it is damaged, and tell whether it is."""
     last, before = checkpoint_files(path)
-    if not last.exists():  # killed between two renamings
-        return _read(before)
+    if not os.path.exists(last):  # killed between two renamings
+        return _read(before), False
     try:
-        return _read(last)
+        return _read(last), False
     except DemixError as error:
         try:
-            found = _read(before)
+            return _read(before), True
         except DemixError:
             raise error from None
-        for file in (last, before):
-            check_free(file)
-        # Else the next one would make the damaged one the previous one.
-        aside = ""
-        try:
-            if not is_checkpoint(last):  # perhaps somebody else's
-                place = last.rename(last.with_name(f"{last.stem}.damaged-{secrets.token_hex(4)}"))
-                aside = f" and now {place.name}"
-            before.replace(last)
-        except OSError as problem:
-            raise refused(last, problem) from problem
-        warn(
-            f"{last} is damaged{aside}; training continues from the previous checkpoint, after "
-            f"{found[1]['state']['step']} steps."
-        )
-        return found
+
+
+def _put_back(path: Path, step: int) -> None:
+    """Give the previous checkpoint the name of the damaged last one, with a warning."""
+    # Else the next one would make the damaged one the previous one.
+    last, before = checkpoint_files(path)
+    for file in (last, before):
+        check_free(file)
+    aside = ""
+    try:
+        if not is_checkpoint(last):  # perhaps somebody else's
+            place = last.rename(last.with_name(f"{last.stem}.damaged-{secrets.token_hex(4)}"))
+            aside = f" and now {place.name}"
+        before.replace(last)
+    except OSError as problem:
+        raise refused(last, problem) from problem
+    warn(
+        f"{last} is damaged{aside}; training continues from the previous checkpoint, after {step} "
+        "steps."
+    )
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
