@@ -179,7 +179,9 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _damaged(path: Path) -> AbstractContextManager[None]:
-    return demix_errors(f"{path} is damaged or no checkpoint of demix", "remove it to start anew")
+    own = is_checkpoint(path)  # else perhaps the only copy of something
+    advice = "remove it to start anew" if own else "choose another file, or move this one away"
+    return demix_errors(f"{path} is damaged or no checkpoint of demix", advice)
 
 
 def _sealed(tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> bytes:
