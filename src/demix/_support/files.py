@@ -66,6 +66,11 @@ def check_name(path: Path) -> None:
     if not path.name or "\0" in str(path):
         wrong = "has a null byte" if path.name else "names none"
         raise DemixError(f"Expected the name of a file, but {str(path)!r} {wrong}.")
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise refused(path, error) from error
 
 
 def is_there(path: Path) -> bool:
@@ -221,6 +226,8 @@ def refused(path: Path, error: OSError) -> DemixError:
     advice = "choose a folder you may write to"
     if error.errno in FULL:
         advice = "make room or choose another disk, then give the same command again"
+    if error.errno == errno.ENAMETOOLONG:
+        advice = "choose a shorter name"
     return DemixError(f"Cannot write {path}: {error.strerror or error}; {advice}.")
 
 

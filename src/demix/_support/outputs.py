@@ -106,7 +106,7 @@ def claim_file(
 def refuse_other(file: Path, start: bytes) -> None:
     """Raise if there is anything but a file that begins like ``start``, as those of demix do."""
     check_free(file)
-    if not file.is_file():
+    if not os.path.isfile(file):
         return
     with open_regular(file) as old:
         if not re.match(start, old.read(_HEAD), re.DOTALL):

@@ -6,6 +6,7 @@ Everything is checked before memory is taken for the weights.
 import hashlib
 import json
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -214,7 +215,7 @@ def _refuse_pickles(folder: Path) -> None:
     """Raise a DemixError for a pickle, which could run code, or a folder with one as its model."""
     named = [folder] if folder.suffix in _PICKLES else []
     for path in [*named, *(folder / f"model{suffix}" for suffix in _PICKLES)]:
-        if path.is_file():
+        if os.path.isfile(path):  # which no name is too long for
             raise DemixError(
                 f"Expected a folder with model.json and model.safetensors, but got {path}; demix "
                 "never opens pickles: save the model with save_encoder."

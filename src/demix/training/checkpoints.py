@@ -49,7 +49,7 @@ class Checkpoints:
     @property
     def found(self) -> bool:
         """Whether there is a checkpoint to continue from."""
-        return self.path is not None and any(file.exists() for file in checkpoint_files(self.path))
+        return self.path is not None and any(map(os.path.exists, checkpoint_files(self.path)))
 
     def restore(self, state: State, steps: int) -> None:
         """Restore the newest intact checkpoint, of at most ``steps`` steps, if there is any."""
@@ -106,7 +106,9 @@ def checkpoint_files(path: str | Path) -> tuple[Path, Path]:
     """Return the files that a training with a checkpoint may leave, the last one first."""
     path = Path(path)
     check_name(path)
-    return path, path.with_name(f"{path.stem}.previous{path.suffix}")
+    before = path.with_name(f"{path.stem}.previous{path.suffix}")
+    check_name(before)
+    return path, before
 
 
 def remove_checkpoint(path: str | Path) -> None:
