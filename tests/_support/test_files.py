@@ -145,6 +145,13 @@ def test_what_the_dead_left_is_removed_and_what_others_write_is_not(tmp_path):
     assert all(file.exists() for file in kept)
 
 
+def test_what_the_dead_left_beside_an_output_is_removed(tmp_path):
+    dead, kept = torn(tmp_path, NOBODY), torn(tmp_path, os.getpid())
+    with claim_file(tmp_path / "z.npy", "--out", suffix=".npy", start=b""):
+        assert list(tmp_path.iterdir()) == [kept]
+    assert not dead.exists()
+
+
 def test_a_file_whose_writer_was_killed_between_two_names_is_replaced(tmp_path):
     file = write_atomic(tmp_path / "z.npy", b"old")
     second = torn(tmp_path, os.getpid())

@@ -178,6 +178,9 @@ def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
 def claiming(*places: Path) -> Iterator[None]:
     """Claim files, and all in folders: what others put there meanwhile is never replaced."""
     files = (file for place in places for file in (place, *inside(place, OSError)))
+    for place in places:
+        if not place.is_dir():  # else it is locked, which does the same
+            remove_stale(place.parent)
     claim = [Path(os.path.abspath(place)) for place in places], {None, *map(_identity, files)}
     _CLAIMS.append(claim)
     try:
@@ -248,7 +251,7 @@ def file_digest(path: Path) -> str:
 
 def remove_stale(folder: Path) -> None:
     """Remove temporary files of processes of this machine that have ended."""
-    for file in folder.iterdir():
+    for file in folder.glob(".demix-*"):  # nothing in a folder that may not be listed
         found = _TORN.fullmatch(file.name)
         if found and found["host"] == _HOST and not _runs(found["process"]):
             with suppress(OSError):  # it is gone, or another user's
