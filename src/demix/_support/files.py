@@ -25,6 +25,7 @@ _HOST = platform.node().replace("/", "_")
 _TORN = re.compile(r"\.demix-(?P<host>.*)-(?P<process>\d+)-[0-9a-f]{16}\.tmp")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a full disk and a limit on the size of files give."""
+_NEW = "a file that was written meanwhile"
 # What tells each file that this process has written from others.
 _WRITTEN: set[tuple[int, ...] | None] = set()
 # Claimed places, and what stood there then.
@@ -61,16 +62,16 @@ def check_regular(path: str | Path, found: os.stat_result | None = None) -> None
         raise DemixError(f"Expected a file, but {path} is {kind}; {advice}.")
 
 
-def check_name(path: Path) -> None:
-    """Raise :class:`DemixError` over a path that can be the name of no file."""
+def check_name(path: Path) -> Path:
+    """Return a path; raise :class:`DemixError` if it can be the name of no file."""
     if not path.name or "\0" in str(path):
         wrong = "has a null byte" if path.name else "names none"
         raise DemixError(f"Expected the name of a file, but {str(path)!r} {wrong}.")
     try:
-        os.lstat(path)
+        _identity(path)
     except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            raise refused(path, error) from error
+        raise refused(path, error) from error
+    return path
 
 
 def is_there(path: Path) -> bool:
@@ -196,7 +197,7 @@ def refuse_new(path: Path) -> None:
         if os.path.islink(folder) and not claimed.isdisjoint(folder.parents):
             raise _in_the_way(folder, "a link")
     if is_new(path):
-        raise _came_meanwhile(path)
+        raise _in_the_way(path, _NEW)
 
 
 def is_new(path: Path) -> bool:
@@ -218,7 +219,7 @@ def put_new(file: Path, path: Path) -> None:
     try:
         os.link(file, path)
     except FileExistsError as error:
-        raise _came_meanwhile(path) from error
+        raise _in_the_way(path, _NEW) from error
     except OSError:  # a disk without links
         os.close(open_own(path, os.O_CREAT | os.O_EXCL))
         file.replace(path)
@@ -286,7 +287,7 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
             for place, found in known:
                 refuse_new(place)
                 if _identity(place) != found:
-                    raise _came_meanwhile(place)
+                    raise _in_the_way(place, _NEW)
             there = known[0][1]
             if before is not None and there is not None:
                 path.replace(before)
@@ -307,10 +308,6 @@ def _identity(path: os.PathLike[str]) -> tuple[int, ...] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _came_meanwhile(path: Path) -> DemixError:
-    return _in_the_way(path, "a file that was written meanwhile")
 
 
 def _sync_folder(folder: Path) -> None:

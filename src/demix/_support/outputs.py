@@ -149,5 +149,4 @@ def _lies_in(file: Path, place: Path) -> bool:
     if not file.exists() or not place.exists():
         return False
     # Not by their names: one folder may have several, as where it is mounted twice.
-    inner = file.resolve()
-    return any(os.path.samefile(place, found) for found in (inner, *inner.parents))
+    return any(os.path.samefile(place, found) for found in (file, *file.resolve().parents))

@@ -186,13 +186,11 @@ def array_rows(array: np.ndarray) -> Rows:
 
 def shares(array: np.ndarray, held: Any) -> bool:
     """Whether an array lies in the memory or file of another one, or in an open file."""
-    if isinstance(held, np.ndarray):
-        if np.may_share_memory(array, held):
-            return True
-        held = (_file_below(held) or [None])[0]
-    own = (_file_below(array) or [None])[0]
-    with suppress(OSError, TypeError):  # one of them has no file, or it was removed
-        return os.path.samefile(own, held)  # type: ignore[arg-type]
+    if isinstance(held, np.ndarray) and np.may_share_memory(array, held):
+        return True
+    own, file = ((x if isinstance(x, int) else (_file_below(x) or [""])[0]) for x in (array, held))
+    with suppress(OSError):  # one of them has no file, or it was removed
+        return os.path.samefile(own, file)
     return False
 
 

@@ -110,10 +110,7 @@ def consensus(
     if not out.flags.writeable:
         raise DemixError("out must be an array to write to, but it is read-only; give another.")
     if any(shares(out, held) for x in (rows, data, y, positives) for held in _read_from(x)):
-        raise DemixError(
-            "out must be an array of its own, but it holds the data, y or positives, or is a map "
-            "of their file; give another."
-        )
+        raise DemixError("out must be an array of its own, but it holds the data or targets.")
     folder = None if checkpoint is None else Path(checkpoint)
     for number, model in enumerate(runs):
         _fit(model, number, fit_data, targets, callback, folder)

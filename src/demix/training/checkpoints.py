@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
 import struct
 import time
@@ -49,7 +48,7 @@ class Checkpoints:
     @property
     def found(self) -> bool:
         """Whether there is a checkpoint to continue from."""
-        return self.path is not None and any(map(os.path.exists, checkpoint_files(self.path)))
+        return self.path is not None and any(file.exists() for file in checkpoint_files(self.path))
 
     def restore(self, state: State, steps: int) -> None:
         """Restore the newest intact checkpoint, of at most ``steps`` steps, if there is any."""
@@ -62,14 +61,12 @@ class Checkpoints:
         advice = "take a machine with more, or remove it to start anew"
         # Its bytes, and tensors made of them.
         check_memory(2 * max(sizes, default=0), f"Reading {self.path}", advice)
-        (tensors, facts), damaged = _newest(self.path)
+        tensors, facts = _newest(self.path, self.about)
         if facts["schema"] != _SCHEMA or facts["about"] != self.about:
             raise DemixError(
                 f"{self.path} is the checkpoint of another training; remove it to start anew, or "
                 "give the settings, data and seed that it was started with."
             )
-        if damaged:
-            _put_back(self.path, facts["state"]["step"])
         self._refuse_others()
         with _damaged(self.path):
             if facts["state"]["step"] > steps:
@@ -104,11 +101,8 @@ class Checkpoints:
 
 def checkpoint_files(path: str | Path) -> tuple[Path, Path]:
     """Return the files that a training with a checkpoint may leave, the last one first."""
-    path = Path(path)
-    check_name(path)
-    before = path.with_name(f"{path.stem}.previous{path.suffix}")
-    check_name(before)
-    return path, before
+    path = check_name(Path(path))
+    return path, check_name(path.with_name(f"{path.stem}.previous{path.suffix}"))
 
 
 def remove_checkpoint(path: str | Path) -> None:
@@ -128,38 +122,36 @@ def is_checkpoint(path: Path) -> bool:
         return False
 
 
-def _newest(path: Path) -> tuple[tuple[dict[str, Tensor], dict[str, Any]], bool]:
-    """Read the last checkpoint, or the previous one if it is damaged, and tell whether it is."""
+def _newest(path: Path, about: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read the last checkpoint, or the previous one if it is damaged, with a warning."""
     last, before = checkpoint_files(path)
-    if not os.path.exists(last):  # killed between two renamings
-        return _read(before), False
+    if not last.exists():  # killed between two renamings
+        return _read(before)
     try:
-        return _read(last), False
+        return _read(last)
     except DemixError as error:
         try:
-            return _read(before), True
+            found = _read(before)
         except DemixError:
             raise error from None
-
-
-def _put_back(path: Path, step: int) -> None:
-    """Give the previous checkpoint the name of the damaged last one, with a warning."""
-    # Else the next one would make the damaged one the previous one.
-    last, before = checkpoint_files(path)
-    for file in (last, before):
-        check_free(file)
-    aside = ""
-    try:
-        if not is_checkpoint(last):  # perhaps somebody else's
-            place = last.rename(last.with_name(f"{last.stem}.damaged-{secrets.token_hex(4)}"))
-            aside = f" and now {place.name}"
-        before.replace(last)
-    except OSError as problem:
-        raise refused(last, problem) from problem
-    warn(
-        f"{last} is damaged{aside}; training continues from the previous checkpoint, after {step} "
-        "steps."
-    )
+        if found[1]["about"] != about:  # which is refused; both files stay
+            return found
+        for file in (last, before):
+            check_free(file)
+        # Else the next one would make the damaged one the previous one.
+        aside = ""
+        try:
+            if not is_checkpoint(last):  # perhaps somebody else's
+                place = last.rename(last.with_name(f"{last.stem}.damaged-{secrets.token_hex(4)}"))
+                aside = f" and now {place.name}"
+            before.replace(last)
+        except OSError as problem:
+            raise refused(last, problem) from problem
+        warn(
+            f"{last} is damaged{aside}; training continues from the previous checkpoint, after "
+            f"{found[1]['state']['step']} steps."
+        )
+        return found
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -181,8 +173,7 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _damaged(path: Path) -> AbstractContextManager[None]:
-    own = is_checkpoint(path)  # else perhaps the only copy of something
-    advice = "remove it to start anew" if own else "choose another file, or move this one away"
+    advice = "remove it to start anew" if is_checkpoint(path) else "choose another file"
     return demix_errors(f"{path} is damaged or no checkpoint of demix", advice)
 
 
