@@ -23,7 +23,6 @@ from demix.diagnostics.parts import divided
 from demix.encoders.encoder import Encoder
 from demix.estimators.base import Demixer
 from demix.estimators.encoding import encoded
-from demix.spaces.base import Space
 from demix.theory.setting import Equivalence, identified, weakest
 from demix.training.loop import Record
 
@@ -97,7 +96,11 @@ def consensus(
     runs = _models(estimator, n_seeds)
     seeds = tuple(int(model.random_state) for model in runs)
     space = estimator._space()
-    chosen = None if equivalence is None else _chosen(equivalence, space)
+    if equivalence == "none":
+        raise DemixError('An equivalence to align runs by is needed, but got "none".')
+    sphere, chosen = equivalence == "orthogonal" and space.spherical, None
+    if equivalence is not None:
+        chosen = Equivalence(equivalence, sphere=sphere)  # type: ignore[arg-type]
     rows = as_data(data)
     check_data(rows)
     parts, fit_data, targets = divided(estimator, rows, y, positives, held_out, seeds[0])
@@ -111,9 +114,8 @@ def consensus(
         raise DemixError("out must be an array to write to, but it is read-only; give another.")
     if any(shares(out, held) for x in (rows, data, y, positives) for held in _read_from(x)):
         raise DemixError("out must be an array of its own, but it holds the data or targets.")
-    folder = None if checkpoint is None else Path(checkpoint)
     for number, model in enumerate(runs):
-        _fit(model, number, fit_data, targets, callback, folder)
+        _fit(model, number, fit_data, targets, callback, checkpoint)
     allowed = chosen or weakest([identified(model.setting()) for model in runs])
     align, test = (rows.only(part) for part in (parts.align, parts.test))
     encoders = [model.encoder_ for model in runs]
@@ -149,14 +151,6 @@ def _read_from(x: Any) -> list[Any]:
     return [x.to_numpy() if hasattr(x, "to_numpy") else as_numpy(x, "rows")]
 
 
-def _chosen(name: str, space: Space) -> Equivalence:
-    """Return the equivalence that a user names in place of the theorem's."""
-    if name == "none":
-        raise DemixError('An equivalence to align runs by is needed, but got "none".')
-    sphere = name == "orthogonal" and space.spherical
-    return Equivalence(name, sphere=sphere)  # type: ignore[arg-type]
-
-
 def _models(estimator: Any, n_seeds: int) -> list[Demixer]:
     """Return an estimator for each run."""
     if not isinstance(estimator, Demixer):
@@ -180,13 +174,13 @@ def _fit(
     data: Data,
     targets: dict[str, Any],
     callback: Callback | None,
-    folder: Path | None,
+    folder: str | Path | None,
 ) -> None:
     def step(step: int, steps: int, record: Record) -> None:
         if callback is not None:
             callback(number, step, steps, record)
 
-    file = None if folder is None else folder / f"seed-{model.random_state}.safetensors"
+    file = None if folder is None else Path(folder) / f"seed-{model.random_state}.safetensors"
     with warnings.catch_warnings():
         if number:
             # All runs see the same data, whose oddities the first run reports; the verdict counts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 import struct
 import time
@@ -18,6 +19,7 @@ from torch import Tensor, uint8
 from demix._support.errors import DemixError, demix_errors, warn
 from demix._support.files import check_free, check_name, is_new, open_regular, refused, write_atomic
 from demix._support.memory import check_memory
+from demix._support.outputs import refuse_other
 
 if TYPE_CHECKING:
     from demix.training.state import State
@@ -91,12 +93,7 @@ class Checkpoints:
 
     def _refuse_others(self) -> None:
         for file in checkpoint_files(self.path) if self.path is not None else ():
-            check_free(file)
-            if file.is_file() and not is_checkpoint(file):
-                raise DemixError(
-                    f"Expected a checkpoint of demix in the place of {file}, but it is something "
-                    "else; move it, or choose another folder."
-                )
+            refuse_other(file, rb".{8}" + re.escape(_MARK))
 
 
 def checkpoint_files(path: str | Path) -> tuple[Path, Path]:
