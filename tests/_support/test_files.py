@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -144,6 +145,13 @@ def test_what_the_dead_left_is_removed_and_what_others_write_is_not(tmp_path):
     assert all(file.exists() for file in kept)
 
 
+def test_what_the_dead_left_beside_an_output_is_removed(tmp_path):
+    dead, kept = torn(tmp_path, NOBODY), torn(tmp_path, os.getpid())
+    with claim_file(tmp_path / "z.npy", "--out", suffix=".npy", start=b""):
+        assert list(tmp_path.iterdir()) == [kept]
+    assert not dead.exists()
+
+
 def test_a_file_whose_writer_was_killed_between_two_names_is_replaced(tmp_path):
     file = write_atomic(tmp_path / "z.npy", b"old")
     second = torn(tmp_path, os.getpid())
@@ -160,6 +168,26 @@ def test_a_file_whose_writer_was_killed_between_two_names_is_replaced(tmp_path):
 def test_a_folder_with_nothing_but_half_of_a_file_can_be_claimed(tmp_path):
     torn(tmp_path, NOBODY)
     assert claim_folder(tmp_path, "fit.json", command="demix fit") == tmp_path
+
+
+MOUNTED = """
+mkdir mounted && mount --bind real mounted && exec "$@"
+"""
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None or subprocess.call(["unshare", "-rm", "true"], stderr=-3) != 0,
+    reason="this machine lets nobody mount",
+)
+def test_an_input_in_a_folder_with_two_names_is_known(tmp_path):
+    place = tmp_path / "real" / "run"
+    place.mkdir(parents=True)
+    (place / "fit.json").touch()
+    code = "from pathlib import Path\nfrom demix._support.outputs import claim_folder\n"
+    code += "claim_folder('mounted/run', 'fit.json', inputs=[Path('real/run/fit.json')])\n"
+    command = ["unshare", "-rm", "sh", "-ec", MOUNTED, "sh", sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "The output must not replace what is read" in done.stderr, done.stderr
 
 
 def test_temporary_files_cannot_be_guessed_nor_led_elsewhere(tmp_path, monkeypatch):
@@ -263,6 +291,27 @@ def test_what_comes_to_a_claimed_place_stays(tmp_path):
                 write_atomic(place, "ours")
             assert place.read_text() == "of others"
     assert write_atomic(new, "ours").read_text() == "ours"
+
+
+def test_a_link_to_a_folder_that_comes_to_a_claimed_place_is_not_followed(tmp_path):
+    out, victim = tmp_path / "out", tmp_path / "victim"
+    for folder in (out / "seed-1", victim):
+        folder.mkdir(parents=True)
+
+    def plant():
+        (out / "seed-1").rename(tmp_path / "away")
+        (out / "seed-1").symlink_to(victim)
+
+    with claiming(out):
+        with (
+            pytest.raises(DemixError, match=r"seed-1 to be free .* a link; remove it"),
+            new_array(out / "seed-1" / "z.npy", (1, 1)),
+        ):
+            plant()
+        for place in ("z.npy", "deeper/z.npy"):
+            with pytest.raises(DemixError, match=r"seed-1 to be free .* a link; remove it"):
+                write_atomic(out / "seed-1" / place, "ours")
+    assert list(victim.iterdir()) == []
 
 
 @pytest.mark.parametrize("links", [True, False])

@@ -54,7 +54,7 @@ def test_a_model_is_not_saved_over_files_of_others(tmp_path):
         folder = tmp_path / name.replace(".", "-")
         folder.mkdir()
         (folder / name).write_text("precious")
-        with pytest.raises(DemixError, match=f"holds a {name} that demix did not write"):
+        with pytest.raises(DemixError, match=f"{name} holds something else"):
             save_encoder(encoder, folder)
         assert [file.read_text() for file in folder.iterdir()] == ["precious"]
     save_encoder(encoder, tmp_path / "own")
@@ -166,6 +166,22 @@ def test_no_model_is_written_through_a_linked_folder(demix, x, tmp_path):
     told = demix.refusal("consensus", x, "--n-latents", 2, "--seeds", 2, "--out", out)
     assert "seed-0 to be a folder of demix, but it is a link" in told
     assert {file.name: file.read_bytes() for file in victim.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["seed-1", "model"])
+def test_a_linked_folder_that_comes_during_training_is_refused(name, tmp_path):
+    out, victim = tmp_path / "out", tmp_path / "victim"
+    victim.mkdir()
+
+    def command():
+        with claimed("consensus", out, "consensus.json", [], overwrite=False) as claim:
+            (out / name).symlink_to(victim)
+            claim.begin()
+            save_encoder(Encoder(3, Sphere(2)), out / name)
+
+    with pytest.raises(DemixError, match=f"{name} to be free .* but it is a link"):
+        command()
+    assert list(victim.iterdir()) == []
 
 
 def test_what_was_ended_while_it_replaced_a_fit_is_not_used(demix, x, tmp_path):

@@ -70,7 +70,9 @@ OTHERS = {
     "figure.svg, title": svg(Title="demix"),
     "figure.svg, creator": svg(Creator="demix and me"),
     "latents.npy": npy(np.zeros((20, 2), dtype=np.float32)),
+    "model.json": json.dumps({"schema": 1, "sha256": "", "encoder": {}}, indent=2).encode(),
     "model.safetensors": save({"body.weight": torch.zeros(2), "log_scale": torch.zeros(2)}),
+    "model.safetensors, note": b"precious",
     "report.html": b'<html><!-- as in <meta name="generator" content="demix"> --></html>',
 }
 
@@ -107,6 +109,18 @@ def test_a_file_beside_a_result_stays(kind, tmp_path):
     ):
         pass
     assert (tmp_path / name).read_bytes() == OTHERS[kind]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OTHERS if kind.startswith("model")])
+def test_a_model_is_not_saved_over_a_file_beside_one(kind, tmp_path):
+    own(tmp_path)
+    (tmp_path / "fit.json").unlink()
+    name = kind.partition(",")[0]
+    (tmp_path / name).write_bytes(OTHERS[kind])
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    with pytest.raises(DemixError, match=f"{name} holds something else"):
+        save_encoder(Encoder(3, Sphere(2)), tmp_path)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
 @pytest.mark.parametrize("kind", PICTURES)

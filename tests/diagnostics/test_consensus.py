@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -17,6 +18,7 @@ from demix import (
     Recipe,
     consensus,
     orthogonal_r2,
+    read_data,
 )
 from demix.data.data import as_data
 from walks import QUICK, TINY, mixed, sphere_points, sphere_walk
@@ -154,10 +156,58 @@ def test_what_cannot_be_agreed_on_is_refused(demixer, given, words):
         consensus(demixer, X, **given)
 
 
-def test_latents_do_not_replace_the_data():
-    data = X.astype(np.float32)
+# Each makes what is given and where the latents are to go, of rows that must stay.
+SHARED = {
+    "array": lambda x, file: ({"data": x}, x),
+    "tensor": lambda x, file: ({"data": torch.from_numpy(x)}, x),
+    "frame": lambda x, file: ({"data": pd.DataFrame(x, copy=False)}, x),
+    "Data": lambda x, file: ({"data": as_data(x)}, x),
+    "rows of Data": lambda x, file: ({"data": as_data(x).only(torch.arange(3000))}, x),
+    "positives": lambda x, file: ({"data": X, "positives": torch.from_numpy(x)}, x),
+    "y": lambda x, file: ({"data": X, "y": pd.Series(x[:, 0], copy=False)}, x),
+    "file": lambda x, file: ({"data": read_data(file)}, np.load(file, mmap_mode="r+")),
+    "map": lambda x, file: (
+        {"data": np.load(file, mmap_mode="r")[:, ::-1]},
+        np.load(file, mmap_mode="r+"),
+    ),
+    "second name": lambda x, file: (
+        {"data": read_data(file)},
+        np.load(file.with_name("second.npy"), mmap_mode="r+"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SHARED)
+def test_latents_do_not_replace_what_is_read(kind, tmp_path):
+    x, file = X.astype(np.float32), tmp_path / "x.npy"
+    np.save(file, x)
+    (tmp_path / "second.npy").hardlink_to(file)
+    given, out = SHARED[kind](x, file)
     with pytest.raises(DemixError, match="it holds the data"):
-        consensus(ContrastiveDemixer(3, **TINY), data, 2, out=data)
+        consensus(ContrastiveDemixer(3, **TINY), n_seeds=2, out=out, **given)
+    assert np.array_equal(np.load(file), X.astype(np.float32))
+    assert np.array_equal(x, X.astype(np.float32))
+
+
+def test_latents_that_cannot_be_written_are_refused_before_training():
+    out = np.zeros((3000, 3), dtype=np.float32)
+    out.flags.writeable = False
+
+    def callback(*_):
+        raise AssertionError("it was trained")
+
+    with pytest.raises(DemixError, match="read-only; give another"):
+        consensus(ContrastiveDemixer(3, **TINY), X, 2, out=out, callback=callback)
+
+
+@pytest.mark.filterwarnings("ignore::demix.DemixWarning")
+def test_latents_go_into_a_map_of_another_file(tmp_path):
+    np.save(tmp_path / "x.npy", X.astype(np.float32))
+    np.save(tmp_path / "z.npy", np.zeros((3000, 3), dtype=np.float32))
+    out = np.load(tmp_path / "z.npy", mmap_mode="r+")
+    found = consensus(ContrastiveDemixer(3, **TINY), read_data(tmp_path / "x.npy"), 2, out=out)
+    assert found.latents is out
+    assert np.abs(np.load(tmp_path / "z.npy")).max() > 0
 
 
 @pytest.mark.filterwarnings("ignore::demix.DemixWarning")

@@ -24,6 +24,8 @@ from demix import (
     Recipe,
     Sphere,
     checkup,
+    consensus,
+    export_onnx,
     load_encoder,
     load_model,
     save_encoder,
@@ -289,6 +291,30 @@ def test_a_null_byte_in_a_name_is_told(tmp_path):
     for write, name in ((model.save, "a\0b"), (model.report, "a\0.html")):
         with pytest.raises(DemixError, match=r"the name of a file, but .* has a null byte"):
             write(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+LONG = "a" * 300
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda model: model.save(LONG),
+        lambda model: save_encoder(model.encoder_, LONG),
+        lambda model: model.report(LONG),
+        lambda model: export_onnx(model.encoder_, LONG),
+        lambda model: model.fit(X, checkpoint=LONG),
+        lambda model: model.fit(X, checkpoint="a" * 250),  # the previous one has a longer name
+        lambda model: consensus(model, np.tile(X, (4, 1)), 2, checkpoint=LONG),
+        lambda model: load_model(LONG),
+        lambda model: load_encoder(LONG),
+    ],
+)
+def test_a_name_that_is_too_long_is_told(use, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DemixError, match=r"^(Cannot write )?a{200}.*: .*too long.*\.$"):
+        use(FITS["time"]())
     assert list(tmp_path.iterdir()) == []
 
 

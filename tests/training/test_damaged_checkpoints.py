@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("all_checkpoints")
 REGIONS = 24
 
 
-def run(path=None, *, stop_at: int | None = None, eval_every: int = 3) -> torch.Tensor:
+def run(path=None, *, stop_at=None, eval_every=3, steps=12, seed=0) -> torch.Tensor:
     """Train for 12 steps, or for some of them, and return all weights."""
 
     def cut(step, record):
@@ -25,12 +25,13 @@ def run(path=None, *, stop_at: int | None = None, eval_every: int = 3) -> torch.
             raise KeyboardInterrupt
 
     encoder = Encoder(2, SPHERE, hidden=(4, 4))
-    recipe = Recipe(steps=12, batch=8)
+    recipe = Recipe(steps=steps, batch=8)
     train(
         encoder,
         PROCESS.sample,
         InfoNCE(),
         recipe,
+        seed=seed,
         eval_every=eval_every,
         callback=cut,
         checkpoint=path,
@@ -107,6 +108,17 @@ def test_with_both_damaged_it_says_so_and_leaves_them(cut):
     with pytest.raises(DemixError, match=r"damaged or no checkpoint of demix .* start anew"):
         run(cut)
     assert all(file.exists() for file in checkpoint_files(cut))
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"steps": 5}])
+def test_a_refused_training_does_not_use_up_the_one_before(cut, change):
+    last, before = checkpoint_files(cut)
+    last.write_bytes(b"torn")
+    kept = before.read_bytes()
+    with pytest.raises(DemixError, match="of another training"):
+        run(cut, **change)
+    assert (last.read_bytes(), before.read_bytes()) == (b"torn", kept)
+    assert len(list(cut.parent.iterdir())) == 2
 
 
 def test_checkpoints_cost_little(tmp_path, monkeypatch):

@@ -132,11 +132,11 @@ def test_the_checkpoint_of_another_training_is_refused(change, tmp_path):
         run(CASES["labels"], checkpoint=path, **change)
 
 
-@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"\x00" * 100])
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"\x00" * 100, b"a,b\n1,2\n"])
 def test_what_is_no_checkpoint_is_refused(content, tmp_path):
     path = tmp_path / "checkpoint.safetensors"
     path.write_bytes(content)
-    with pytest.raises(DemixError, match="is damaged or no checkpoint of demix"):
+    with pytest.raises(DemixError, match=r"no checkpoint of demix .*; choose another file"):
         run(CASES["labels"], checkpoint=path)
     assert path.read_bytes() == content
 

@@ -25,6 +25,7 @@ _HOST = platform.node().replace("/", "_")
 _TORN = re.compile(r"\.demix-(?P<host>.*)-(?P<process>\d+)-[0-9a-f]{16}\.tmp")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a full disk and a limit on the size of files give."""
+_NEW = "a file that was written meanwhile"
 # What tells each file that this process has written from others.
 _WRITTEN: set[tuple[int, ...] | None] = set()
 # Claimed places, and what stood there then.
@@ -61,11 +62,16 @@ def check_regular(path: str | Path, found: os.stat_result | None = None) -> None
         raise DemixError(f"Expected a file, but {path} is {kind}; {advice}.")
 
 
-def check_name(path: Path) -> None:
-    """Raise :class:`DemixError` over a path that can be the name of no file."""
+def check_name(path: Path) -> Path:
+    """Return a path; raise :class:`DemixError` if it can be the name of no file."""
     if not path.name or "\0" in str(path):
         wrong = "has a null byte" if path.name else "names none"
         raise DemixError(f"Expected the name of a file, but {str(path)!r} {wrong}.")
+    try:
+        _identity(path)
+    except OSError as error:
+        raise refused(path, error) from error
+    return path
 
 
 def is_there(path: Path) -> bool:
@@ -173,6 +179,9 @@ def new_array(path: str | Path, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
 def claiming(*places: Path) -> Iterator[None]:
     """Claim files, and all in folders: what others put there meanwhile is never replaced."""
     files = (file for place in places for file in (place, *inside(place, OSError)))
+    for place in places:
+        if not place.is_dir():  # else it is locked, which does the same
+            remove_stale(place.parent)
     claim = [Path(os.path.abspath(place)) for place in places], {None, *map(_identity, files)}
     _CLAIMS.append(claim)
     try:
@@ -182,9 +191,13 @@ def claiming(*places: Path) -> Iterator[None]:
 
 
 def refuse_new(path: Path) -> None:
-    """Raise if somebody else has put a file where this process has claimed the place."""
+    """Raise if somebody else has put a file, or a link to a folder, into a claimed place."""
+    claimed = {place for places, _ in _CLAIMS for place in places}
+    for folder in Path(os.path.abspath(path)).parents:
+        if os.path.islink(folder) and not claimed.isdisjoint(folder.parents):
+            raise _in_the_way(folder, "a link")
     if is_new(path):
-        raise _came_meanwhile(path)
+        raise _in_the_way(path, _NEW)
 
 
 def is_new(path: Path) -> bool:
@@ -206,7 +219,7 @@ def put_new(file: Path, path: Path) -> None:
     try:
         os.link(file, path)
     except FileExistsError as error:
-        raise _came_meanwhile(path) from error
+        raise _in_the_way(path, _NEW) from error
     except OSError:  # a disk without links
         os.close(open_own(path, os.O_CREAT | os.O_EXCL))
         file.replace(path)
@@ -217,6 +230,8 @@ def refused(path: Path, error: OSError) -> DemixError:
     advice = "choose a folder you may write to"
     if error.errno in FULL:
         advice = "make room or choose another disk, then give the same command again"
+    if error.errno == errno.ENAMETOOLONG:
+        advice = "choose a shorter name"
     return DemixError(f"Cannot write {path}: {error.strerror or error}; {advice}.")
 
 
@@ -237,7 +252,7 @@ def file_digest(path: Path) -> str:
 
 def remove_stale(folder: Path) -> None:
     """Remove temporary files of processes of this machine that have ended."""
-    for file in folder.iterdir():
+    for file in folder.glob(".demix-*"):  # nothing in a folder that may not be listed
         found = _TORN.fullmatch(file.name)
         if found and found["host"] == _HOST and not _runs(found["process"]):
             with suppress(OSError):  # it is gone, or another user's
@@ -257,11 +272,11 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
     # Not made of the name, which may be as long as names can be.
     temporary = path.with_name(f".demix-{_HOST}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         places = [place for place in (path, before) if place is not None]
         for place in places:
             check_free(place)
             refuse_new(place)
+        path.parent.mkdir(parents=True, exist_ok=True)
         known = [(place, _identity(place)) for place in places]
         opened = open_own(temporary, os.O_CREAT | os.O_EXCL)
         try:
@@ -270,8 +285,9 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
                 file.flush()
                 os.fsync(file.fileno())
             for place, found in known:
+                refuse_new(place)
                 if _identity(place) != found:
-                    raise _came_meanwhile(place)
+                    raise _in_the_way(place, _NEW)
             there = known[0][1]
             if before is not None and there is not None:
                 path.replace(before)
@@ -292,10 +308,6 @@ def _identity(path: os.PathLike[str]) -> tuple[int, ...] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _came_meanwhile(path: Path) -> DemixError:
-    return _in_the_way(path, "a file that was written meanwhile")
 
 
 def _sync_folder(folder: Path) -> None:

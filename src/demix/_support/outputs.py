@@ -106,7 +106,7 @@ def claim_file(
 def refuse_other(file: Path, start: bytes) -> None:
     """Raise if there is anything but a file that begins like ``start``, as those of demix do."""
     check_free(file)
-    if not file.is_file():
+    if not os.path.isfile(file):
         return
     with open_regular(file) as old:
         if not re.match(start, old.read(_HEAD), re.DOTALL):
@@ -148,5 +148,5 @@ def _lies_in(file: Path, place: Path) -> bool:
     """Whether a file is a place, or lies somewhere in it."""
     if not file.exists() or not place.exists():
         return False
-    inner, outer = file.resolve(), place.resolve()
-    return inner.is_relative_to(outer) or os.path.samefile(inner, outer)
+    # Not by their names: one folder may have several, as where it is mounted twice.
+    return any(os.path.samefile(place, found) for found in (file, *file.resolve().parents))

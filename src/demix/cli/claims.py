@@ -29,14 +29,14 @@ from demix._support.process_group.group import LostRank
 from demix._support.provenance import provenance
 from demix.cli import ignore_interrupts
 from demix.cli.console import console
-from demix.encoders.files import refuse_other_model
+from demix.encoders.files import MODEL_MARKS
 from demix.report.static import FIGURE_MARKS
 
 _UNFINISHED = "unfinished"
 # Files that several commands write, and patterns of how they begin.
 _MARKS = {
+    **MODEL_MARKS,
     "latents.npy": ARRAY,
-    "model.safetensors": rb'.{8}{.*"whitening\.mean":{"dtype":',
     "report.html": PAGE,
     "checkup.html": PAGE,
     **FIGURE_MARKS,
@@ -62,7 +62,7 @@ class Claim:
         What somebody else has put in the place of a result since it was claimed is refused.
         """
         for place in _places(self.folder):
-            for name in (self.marker, "model.json", *_MARKS):
+            for name in (self.marker, *_MARKS):
                 refuse_new(place / name)
         before = read_marker(self.folder / self.marker)
         self.finish({"provenance": self.origin, **(before or {}), _UNFINISHED: True})
@@ -99,7 +99,6 @@ def claimed(
             for place in _places(folder):
                 for name, mark in {marker: b"{", **_MARKS}.items():
                     refuse_other(place / name, mark)
-                refuse_other_model(place)
             new = [name for name in (marker, *leftovers) if not os.path.lexists(folder / name)]
             claim = Claim(folder, marker, origin_of(about or {}))
             stamp = _stamp(folder, marker, *new)

@@ -5,6 +5,7 @@ import mmap
 import os
 import weakref
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ class Rows(ABC):
     """What :meth:`now` returned when the rows were opened."""
     doubt: str | None = None
     """Why their order may not be the one in which a user counts them."""
+    held: Any = None
+    """The array or the open file that they are read from, if there is only one."""
 
     @abstractmethod
     def __getitem__(self, index: slice | np.ndarray) -> np.ndarray:
@@ -52,10 +55,10 @@ class ArrayRows(Rows):
     """Rows of an array in memory."""
 
     def __init__(self, array: np.ndarray) -> None:
-        self._array, self.shape, self.dtype = array, array.shape, array.dtype
+        self.held, self.shape, self.dtype = array, array.shape, array.dtype
 
     def __getitem__(self, index: slice | np.ndarray) -> np.ndarray:
-        return self._array[index]
+        return self.held[index]
 
 
 class PickedRows(Rows):
@@ -67,7 +70,8 @@ class PickedRows(Rows):
         self._rows, self._index, self._columns = rows, index, columns
         length = rows.shape[0] if index is None else len(index)
         width = rows.shape[1:] if columns is None else (len(columns),)
-        self.shape, self.dtype, self.doubt = (length, *width), rows.dtype, rows.doubt
+        self.shape, self.dtype = (length, *width), rows.dtype
+        self.doubt, self.held = rows.doubt, rows.held
 
     def __getitem__(self, index: slice | np.ndarray) -> np.ndarray:
         picked = self._rows[index if self._index is None else self._index[index]]
@@ -105,13 +109,13 @@ class FileRows(StoredRows):
         self.source, self.shape, self.dtype = path, array.shape, array.dtype
         self._start, self._by_rows = start, array.flags.c_contiguous
         with open_regular(path) as file:
-            self._file = os.dup(file.fileno())
-        weakref.finalize(self, os.close, self._file)
+            self.held = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self.held)
         self.stamp = self.now()
 
     def now(self) -> object:
         """Return size and time of the last change."""
-        found = os.fstat(self._file)
+        found = os.fstat(self.held)
         return found.st_size, found.st_mtime_ns
 
     def _read(self, index: slice | np.ndarray) -> np.ndarray:
@@ -150,10 +154,10 @@ class FileRows(StoredRows):
             view = whole[place * size : (place + 1) * size]
             while view:
                 if hasattr(os, "preadv"):
-                    got = os.preadv(self._file, [view], offset)
+                    got = os.preadv(self.held, [view], offset)
                 else:  # pragma: no cover  not on this system
-                    os.lseek(self._file, offset, os.SEEK_SET)
-                    part = os.read(self._file, len(view))
+                    os.lseek(self.held, offset, os.SEEK_SET)
+                    part = os.read(self.held, len(view))
                     got = len(part)
                     view[:got] = part
                 if got == 0:
@@ -178,6 +182,16 @@ def array_rows(array: np.ndarray) -> Rows:
         return ArrayRows(plain)
     # Another file may have taken its name meanwhile.
     return rows if same else ArrayRows(plain)
+
+
+def shares(array: np.ndarray, held: Any) -> bool:
+    """Whether an array lies in the memory or file of another one, or in an open file."""
+    if isinstance(held, np.ndarray) and np.may_share_memory(array, held):
+        return True
+    own, file = ((x if isinstance(x, int) else (_file_below(x) or [""])[0]) for x in (array, held))
+    with suppress(OSError):  # one of them has no file, or it was removed
+        return os.path.samefile(own, file)
+    return False
 
 
 def _file_below(array: Any) -> tuple[Path, int, mmap.mmap] | None:

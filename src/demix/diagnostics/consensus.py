@@ -13,16 +13,16 @@ import torch
 from sklearn.base import clone
 
 from demix._support.errors import DemixError, DemixWarning
-from demix._support.validation import check_seed
+from demix._support.validation import as_numpy, check_seed
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
+from demix.data.rows import shares
 from demix.diagnostics.consensus_result import Consensus, verdict, write_consensus
 from demix.diagnostics.maps import common_maps, mean_stability, stability
 from demix.diagnostics.parts import divided
 from demix.encoders.encoder import Encoder
 from demix.estimators.base import Demixer
 from demix.estimators.encoding import encoded
-from demix.spaces.base import Space
 from demix.theory.setting import Equivalence, identified, weakest
 from demix.training.loop import Record
 
@@ -96,7 +96,11 @@ def consensus(
     runs = _models(estimator, n_seeds)
     seeds = tuple(int(model.random_state) for model in runs)
     space = estimator._space()
-    chosen = None if equivalence is None else _chosen(equivalence, space)
+    if equivalence == "none":
+        raise DemixError('An equivalence to align runs by is needed, but got "none".')
+    sphere, chosen = equivalence == "orthogonal" and space.spherical, None
+    if equivalence is not None:
+        chosen = Equivalence(equivalence, sphere=sphere)  # type: ignore[arg-type]
     rows = as_data(data)
     check_data(rows)
     parts, fit_data, targets = divided(estimator, rows, y, positives, held_out, seeds[0])
@@ -106,11 +110,12 @@ def consensus(
     if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != np.float32:
         got = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
         raise DemixError(f"out must be an array of float32 of shape {shape}, but got {got}.")
-    if isinstance(data, np.ndarray) and np.may_share_memory(out, data):
-        raise DemixError("out must be an array of its own, but it holds the data.")
-    folder = None if checkpoint is None else Path(checkpoint)
+    if not out.flags.writeable:
+        raise DemixError("out must be an array to write to, but it is read-only; give another.")
+    if any(shares(out, held) for x in (rows, data, y, positives) for held in _read_from(x)):
+        raise DemixError("out must be an array of its own, but it holds the data or targets.")
     for number, model in enumerate(runs):
-        _fit(model, number, fit_data, targets, callback, folder)
+        _fit(model, number, fit_data, targets, callback, checkpoint)
     allowed = chosen or weakest([identified(model.setting()) for model in runs])
     align, test = (rows.only(part) for part in (parts.align, parts.test))
     encoders = [model.encoder_ for model in runs]
@@ -137,12 +142,13 @@ def consensus(
     )
 
 
-def _chosen(name: str, space: Space) -> Equivalence:
-    """Return the equivalence that a user names in place of the theorem's."""
-    if name == "none":
-        raise DemixError('An equivalence to align runs by is needed, but got "none".')
-    sphere = name == "orthogonal" and space.spherical
-    return Equivalence(name, sphere=sphere)  # type: ignore[arg-type]
+def _read_from(x: Any) -> list[Any]:
+    """Return the arrays, or the open file, that something given is read from."""
+    if isinstance(x, Data):
+        return [x.rows.held]
+    if hasattr(x, "columns"):  # a frame, whose columns may lie in several arrays
+        return [column.to_numpy() for _, column in x.items()]
+    return [x.to_numpy() if hasattr(x, "to_numpy") else as_numpy(x, "rows")]
 
 
 def _models(estimator: Any, n_seeds: int) -> list[Demixer]:
@@ -168,13 +174,13 @@ def _fit(
     data: Data,
     targets: dict[str, Any],
     callback: Callback | None,
-    folder: Path | None,
+    folder: str | Path | None,
 ) -> None:
     def step(step: int, steps: int, record: Record) -> None:
         if callback is not None:
             callback(number, step, steps, record)
 
-    file = None if folder is None else folder / f"seed-{model.random_state}.safetensors"
+    file = None if folder is None else Path(folder) / f"seed-{model.random_state}.safetensors"
     with warnings.catch_warnings():
         if number:
             # All runs see the same data, whose oddities the first run reports; the verdict counts

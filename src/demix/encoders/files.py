@@ -6,6 +6,7 @@ Everything is checked before memory is taken for the weights.
 import hashlib
 import json
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,10 +19,16 @@ from torch import Tensor
 from demix import __version__
 from demix._support.errors import DemixError, reason, shortened
 from demix._support.files import open_regular, write_atomic
-from demix._support.outputs import read_marker
+from demix._support.outputs import read_marker, refuse_other
 from demix.encoders.bodies import BODIES, channels_last
 from demix.encoders.encoder import Encoder
 from demix.spaces.base import Space
+
+MODEL_MARKS = {
+    "model.json": rb'{\n  "schema": \d+,\n  "demix": "[^"]+",\n  "space": {\n',
+    "model.safetensors": rb'.{8}{.*"whitening\.mean":{"dtype":',
+}
+"""Patterns of how the files of a model begin."""
 
 _SCHEMA = 1
 _MOST_TEXT = 2**24  # bytes of model.json
@@ -118,7 +125,8 @@ def save_encoder(
             f"model.json of a model may have {_MOST_TEXT} bytes, but about makes it {len(text)}; "
             "keep long records in a file of their own."
         )
-    refuse_other_model(folder)
+    for name, mark in MODEL_MARKS.items():
+        refuse_other(folder / name, mark)
     marker = read_marker(folder / "fit.json")
     if isinstance(marker, dict) and not marker.get("unfinished"):
         raise DemixError(
@@ -128,16 +136,6 @@ def save_encoder(
     # In this order: what a crash leaves in between is recognised as a model of demix.
     write_atomic(folder / "model.json", text)
     write_atomic(folder / "model.safetensors", weights)
-
-
-def refuse_other_model(folder: Path) -> None:
-    """Raise a DemixError if a folder holds files of a model that demix did not write."""
-    there = [name for name in ("model.json", "model.safetensors") if (folder / name).exists()]
-    known = read_marker(folder / "model.json")
-    if there and not (isinstance(known, dict) and {"schema", "sha256", "encoder"} <= set(known)):
-        raise DemixError(
-            f"{folder} holds a {there[0]} that demix did not write; choose another folder."
-        )
 
 
 def load_encoder(folder: str | Path) -> Encoder:
@@ -217,7 +215,7 @@ def _refuse_pickles(folder: Path) -> None:
     """Raise a DemixError for a pickle, which could run code, or a folder with one as its model."""
     named = [folder] if folder.suffix in _PICKLES else []
     for path in [*named, *(folder / f"model{suffix}" for suffix in _PICKLES)]:
-        if path.is_file():
+        if os.path.isfile(path):  # which no name is too long for
             raise DemixError(
                 f"Expected a folder with model.json and model.safetensors, but got {path}; demix "
                 "never opens pickles: save the model with save_encoder."

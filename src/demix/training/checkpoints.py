@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 import struct
 import time
@@ -18,6 +19,7 @@ from torch import Tensor, uint8
 from demix._support.errors import DemixError, demix_errors, warn
 from demix._support.files import check_free, check_name, is_new, open_regular, refused, write_atomic
 from demix._support.memory import check_memory
+from demix._support.outputs import refuse_other
 
 if TYPE_CHECKING:
     from demix.training.state import State
@@ -61,7 +63,7 @@ class Checkpoints:
         advice = "take a machine with more, or remove it to start anew"
         # Its bytes, and tensors made of them.
         check_memory(2 * max(sizes, default=0), f"Reading {self.path}", advice)
-        tensors, facts = _newest(self.path)
+        tensors, facts = _newest(self.path, self.about)
         if facts["schema"] != _SCHEMA or facts["about"] != self.about:
             raise DemixError(
                 f"{self.path} is the checkpoint of another training; remove it to start anew, or "
@@ -91,19 +93,13 @@ class Checkpoints:
 
     def _refuse_others(self) -> None:
         for file in checkpoint_files(self.path) if self.path is not None else ():
-            check_free(file)
-            if file.is_file() and not is_checkpoint(file):
-                raise DemixError(
-                    f"Expected a checkpoint of demix in the place of {file}, but it is something "
-                    "else; move it, or choose another folder."
-                )
+            refuse_other(file, rb".{8}" + re.escape(_MARK))
 
 
 def checkpoint_files(path: str | Path) -> tuple[Path, Path]:
     """Return the files that a training with a checkpoint may leave, the last one first."""
-    path = Path(path)
-    check_name(path)
-    return path, path.with_name(f"{path.stem}.previous{path.suffix}")
+    path = check_name(Path(path))
+    return path, check_name(path.with_name(f"{path.stem}.previous{path.suffix}"))
 
 
 def remove_checkpoint(path: str | Path) -> None:
@@ -123,7 +119,7 @@ def is_checkpoint(path: Path) -> bool:
         return False
 
 
-def _newest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def _newest(path: Path, about: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read the last checkpoint, or the previous one if it is damaged, with a warning."""
     last, before = checkpoint_files(path)
     if not last.exists():  # killed between two renamings
@@ -135,6 +131,8 @@ def _newest(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             found = _read(before)
         except DemixError:
             raise error from None
+        if found[1]["about"] != about:  # which is refused; both files stay
+            return found
         for file in (last, before):
             check_free(file)
         # Else the next one would make the damaged one the previous one.
@@ -172,7 +170,8 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def _damaged(path: Path) -> AbstractContextManager[None]:
-    return demix_errors(f"{path} is damaged or no checkpoint of demix", "remove it to start anew")
+    advice = "remove it to start anew" if is_checkpoint(path) else "choose another file"
+    return demix_errors(f"{path} is damaged or no checkpoint of demix", advice)
 
 
 def _sealed(tensors: Mapping[str, Tensor], facts: dict[str, Any]) -> bytes:
