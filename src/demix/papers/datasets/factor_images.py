@@ -19,7 +19,7 @@ import numpy as np
 from demix._support.errors import DemixError, demix_errors, reason
 from demix._support.memory import check_memory
 from demix.data.formats import check_kind, choose_array
-from demix.data.npy_files import DEFLATED, Header, read_header
+from demix.data.npy_files import DEFLATED, Header, open_member, read_header
 from demix.data.rows import array_rows
 from demix.papers.digests import digest_of
 
@@ -269,7 +269,7 @@ def array_names(path: Path) -> list[str]:
 def read_array(path: Path, key: str) -> np.ndarray:
     """Read an array of numbers into memory."""
     name = choose_array(array_names(path), key, path)
-    with _whole(path), ZipFile(path) as archive, archive.open(f"{name}.npy") as file:
+    with _whole(path), ZipFile(path) as archive, open_member(archive, f"{name}.npy") as file:
         # Whole, so that the archive's checksum is compared.
         _check_claim(_header(file, path, key), archive.getinfo(f"{name}.npy"), path)
         file.seek(0)
@@ -281,7 +281,7 @@ def image_array(path: Path, key: str, *, callback: Progress, gain: int = 1) -> P
     name = choose_array(array_names(path), key, path)
     with _whole(path), path.open("rb") as raw, ZipFile(raw) as archive:
         entry = archive.getinfo(f"{name}.npy")
-        with archive.open(entry) as file:
+        with open_member(archive, entry.filename) as file:
             shape, fortran, dtype = header = _header(file, path, key)
             if dtype != np.uint8 or len(shape) not in (3, 4) or fortran or 0 in shape:
                 order = " in column-major order" if fortran else ""
