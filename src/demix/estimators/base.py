@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from demix._support.errors import DemixError, demix_errors, shortened, warn
+from demix._support.memory import check_memory
 from demix._support.validation import check_device, check_seed, check_share, refuse_masked
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
@@ -296,6 +297,10 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
             settings = encoder_settings(self.encoder, space, data.shape[1:])
             # A recipe may keep the weights that torch draws.
             with seeded(seed), demix_errors("Expected settings of Encoder", "correct encoder"):
+                with torch.device("meta"):  # where weights take no memory
+                    outline = Encoder(space=space, **settings).state_dict().values()
+                size = 4 * sum(weights.numel() for weights in outline)
+                check_memory(size, "The encoder", "give it narrower layers")
                 encoder = Encoder(space=space, **settings)
         else:
             encoder = self.encoder_
