@@ -15,7 +15,7 @@ from torch import Tensor
 
 from demix._support.errors import DemixError, demix_errors, listed, warn
 from demix._support.memory import check_memory
-from demix._support.validation import as_numpy, refuse_masked
+from demix._support.validation import as_numpy
 from demix.data.rows import PickedRows, Rows, array_rows
 
 BLOCK = 2**22
@@ -196,10 +196,9 @@ def as_data(x: Any) -> Data:
         return checked_data(ZarrRows(x, "the zarr array"), "the zarr array")
     if torch.is_tensor(x):
         return checked_data(array_rows(as_numpy(x, "rows")), "the tensor")
-    refuse_masked(x, "rows")
+    kind, x = type(x).__name__, as_numpy(x, "rows")
     if isinstance(x, np.ndarray):
         return checked_data(array_rows(x), "the array")
-    kind = type(x).__name__
     problem = f"Expected rows of equally many numbers, but got a {kind} that is no array"
     with demix_errors(problem, "give rows of one length"):
         array = np.asarray(x)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from demix._support.errors import DemixError, demix_errors, shortened, warn
 from demix._support.memory import check_memory
-from demix._support.validation import check_device, check_seed, check_share, refuse_masked
+from demix._support.validation import as_numpy, check_device, check_seed, check_share
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
 from demix.encoders.encoder import Encoder
@@ -235,14 +235,14 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
 
     def _data(self, X: Any, *, reset: bool) -> Data:
         """Return the rows; scikit-learn validates plain matrices and frames first."""
-        refuse_masked(X, "rows")
         zarr = sys.modules.get("zarr")
         streamed = isinstance(X, Data) or (zarr is not None and isinstance(X, zarr.Array))
         images = isinstance(X, np.ndarray) and X.ndim > 2
         plain = not (streamed or images or torch.is_tensor(X))
         if plain:
             least = {"ensure_min_samples": 2 if reset else 1}
-            X = validate_data(self, X, reset=reset, ensure_all_finite=False, **least)
+            rows = as_numpy(X, "rows")
+            X = validate_data(self, rows, reset=reset, ensure_all_finite=False, **least)
         data = as_data(X)
         if not reset:
             data = data if plain else data.matching(self._names)
