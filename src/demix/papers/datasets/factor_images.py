@@ -102,9 +102,8 @@ class BitPixels(Pixels):
 
     def read(self, rows: np.ndarray) -> np.ndarray:
         """Return the images at ``rows``: 0 and 255."""
-        _, height, width, _ = self.shape
-        flat = np.unpackbits(self._bits[rows], axis=1, count=height * width)
-        return (255 * flat).reshape(len(rows), height, width, 1)
+        flat = np.unpackbits(self._bits[rows], axis=1, count=math.prod(self.shape[1:]))
+        return (255 * flat).reshape(len(rows), *self.shape[1:])
 
 
 class H5Pixels(Pixels):
@@ -262,8 +261,7 @@ def array_names(path: Path) -> list[str]:
     """Return the names of the arrays in an archive."""
     check_kind(path, "a zip archive (.npz)")
     with _whole(path), ZipFile(path) as archive:
-        names = archive.namelist()
-    return [name.removesuffix(".npy") for name in names if name.endswith(".npy")]
+        return [name[:-4] for name in archive.namelist() if name.endswith(".npy")]
 
 
 def read_array(path: Path, key: str) -> np.ndarray:
