@@ -73,6 +73,12 @@ def test_lists_of_tensors_with_gradients_are_numbers():
     assert as_data(rows).shape == X.shape
 
 
+@pytest.mark.parametrize("kind", ["datetime64[ns]", "datetime64[D]", "timedelta64[s]"])
+def test_moments_are_no_labels(kind):
+    with pytest.raises(DemixError, match="Expected y as text or numbers, but got"):
+        ClassifierDemixer(2, recipe=TINY).fit(X, (np.arange(300) % 3).astype(kind))
+
+
 @pytest.mark.parametrize("classes", [[], ["a"]])
 def test_fewer_than_two_classes_are_refused(classes):
     with pytest.raises(DemixError, match="at least 2 classes to tell apart, but got"):

@@ -44,10 +44,9 @@ def refuse_masked(array: Any, name: str) -> None:
     """Raise if entries are masked as missing; as numbers they would look like any other."""
     for part in array if isinstance(array, list | tuple) else (array,):
         if isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part):
-            count = int(np.ma.getmaskarray(part).sum())
             raise DemixError(
-                f"Expected {name} without gaps, but {count} of their entries are masked; remove "
-                "the rows or fill them with .filled(...)."
+                f"Expected {name} without gaps, but {np.ma.count_masked(part)} of their entries "
+                "are masked; remove the rows or fill them with .filled(...)."
             )
 
 

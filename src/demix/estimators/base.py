@@ -240,9 +240,8 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         images = isinstance(X, np.ndarray) and X.ndim > 2
         plain = not (streamed or images or torch.is_tensor(X))
         if plain:
-            least = {"ensure_min_samples": 2 if reset else 1}
-            rows = as_numpy(X, "rows")
-            X = validate_data(self, rows, reset=reset, ensure_all_finite=False, **least)
+            least = {"ensure_min_samples": 2 if reset else 1, "ensure_all_finite": False}
+            X = validate_data(self, as_numpy(X, "rows"), reset=reset, **least)
         data = as_data(X)
         if not reset:
             data = data if plain else data.matching(self._names)
@@ -307,9 +306,8 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         if isinstance(objective, torch.nn.Module):
             objective.to(device)
         scales = torch.from_numpy(found.std)
-        digest, aims = data.digest(), None
-        if targets is not None:
-            aims = hashlib.sha256(targets.numpy().tobytes()).hexdigest()
+        digest = data.digest()
+        aims = None if targets is None else hashlib.sha256(targets.numpy().tobytes()).hexdigest()
         training, gain = fit_encoder(
             encoder.to(device),
             objective,

@@ -173,6 +173,8 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
             assert_all_finite(y, input_name="y")
         elif y.dtype.kind in "OU":
             refuse_missing(map(str, given), "a label")
+        elif y.dtype.kind in "mM":  # a saved model could not tell them
+            raise DemixError(f"Expected y as text or numbers, but got {y.dtype}; convert it.")
         check_classification_targets(y)
         check_consistent_length(range(len(data)), y)
         if reset:

@@ -204,8 +204,7 @@ class ContrastiveDemixer(Demixer):
                 f"{data.shape}, but got {array.dtype} of shape {tuple(array.shape)}."
             )
         given = as_data(positives)
-        if given.names is not None:
-            given = given.matching(self._names)
+        given = given if given.names is None else given.matching(self._names)
         both = np.concatenate([x.by_number().rows[:] for x in (data, given)])
         rows = torch.arange(len(data))
         return as_data(both), torch.stack([rows, rows + len(data)], dim=1)
