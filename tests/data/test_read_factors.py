@@ -58,6 +58,25 @@ def test_what_is_neither(tmp_path, text, words):
         read_factors(written(tmp_path / "factors.csv", text))
 
 
+@pytest.mark.parametrize("header", ["size;height;kind\n", "size;height\n", "2,5;0,3;x\n", ""])
+@pytest.mark.parametrize("cell", ["1,9", "-0,8", "2,900", "1,234,567"])
+def test_numbers_with_commas_are_no_categories(tmp_path, header, cell):
+    kind = ";x" if header.count(";") == 2 else ""
+    path = written(tmp_path / "f.csv", header + f"{cell};3{kind}\n1,1;0,4{kind}\n2;0,4{kind}\n")
+    with pytest.raises(DemixError, match=r"in column .*; write a decimal point"):
+        read_factors(path)
+
+
+def test_a_first_line_of_numbers_with_commas_is_no_header(tmp_path):
+    with pytest.raises(DemixError, match=r"line 1 .* holds '1,9' in column 0 .* decimal point"):
+        read_factors(written(tmp_path / "f.csv", "1,9;0,8\n2;3\n4;5\n"))
+
+
+def test_words_with_commas_are_categories(tmp_path):
+    factors = read_factors(written(tmp_path / "f.csv", "a;b\n1,2;1\n1,x;2\n"))
+    assert factors.values.tolist() == [["1,2", 1], ["1,x", 2]]
+
+
 def test_what_has_no_rows(tmp_path):
     np.save(tmp_path / "f.npy", np.empty((0, 2), dtype="U3"))
     pd.DataFrame({"a": [], "b": []}, dtype=float).to_parquet(tmp_path / "f.parquet")

@@ -93,6 +93,19 @@ def test_images_of_16_bits_are_refused(tmp_path, name):
     assert f"{tmp_path / name} cannot be decoded (it has more than 8 bits for each channel)" in told
 
 
+def test_images_of_signed_numbers_are_refused(tmp_path):
+    # The tag takes the place of the layout of planes, and the image that of grey pixels.
+    places = [(256, 4), (257, 4), (258, 8), (259, 1), (262, 1), (273, 122), (277, 1), (278, 4)]
+    for sign, words in ((1, ""), (2, "cannot be decoded (its numbers have signs)")):
+        entries = [struct.pack("<HHII", tag, 3, 1, value) for tag, value in [*places, (339, sign)]]
+        head = b"II*\0" + struct.pack("<IH", 8, len(entries)) + b"".join(entries) + bytes(4)
+        (tmp_path / "x.tif").write_bytes(head + bytes(16))
+        if words:
+            assert words in refusal(read_data, tmp_path)
+        else:
+            assert read_data(tmp_path).shape == (1, 1, 4, 4)
+
+
 def told_of(folder) -> list[str]:
     """What is told of a folder with one image, by all that read images."""
     found = []

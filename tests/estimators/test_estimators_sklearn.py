@@ -228,6 +228,7 @@ def test_positives_are_for_pairs_only(kind):
         ({"lag": 1.5}, {}, "lag must be"),
         ({"validation": 1.5}, {}, "validation must be"),
         ({"encoder": (64, 64)}, {}, "encoder must be None, the name of a body or a dict"),
+        ({"encoder": {"dim_in": 3}}, {}, "settings of Encoder other than dim_in"),
         ({"recipe": Recipe(batch=161)}, {}, "A batch of 161 needs as many rows"),
         ({}, {"positives": np.array([[0, 160]])}, "outside the data"),
         ({}, {"positives": X[:50]}, r"of shape \(160, 3\), but got float32 of shape \(50, 3\)"),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from demix import ClassifierDemixer, ContrastiveDemixer, DemixError, InstanceDemixer
 
 # Half a gigabyte, most of which are zeros that take little space on disk.
 PEAK = """
@@ -55,3 +58,12 @@ def test_half_a_gigabyte_on_disk_is_fitted_and_transformed_in_little_memory(demi
     # In MB, about 50; half a gigabyte in single precision would be 256.
     assert fitted < 200
     assert transformed < 200
+
+
+@pytest.mark.parametrize("kind", [ClassifierDemixer, ContrastiveDemixer, InstanceDemixer])
+def test_an_encoder_that_does_not_fit_into_memory_is_not_built(kind, monkeypatch):
+    monkeypatch.setattr("demix._support.memory._limits", lambda: iter([(2e8, "for this test")]))
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    wide = kind(2, encoder={"hidden": (5_000_000,), "residual": False})  # 120 MB
+    with pytest.raises(DemixError, match=r"The encoder needs about 2.* MB .* narrower layers"):
+        wide.fit(x, np.arange(60) % 3)

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
-from demix import DemixError, DemixWarning, Recipe, affine_r2, checkup_pairs, mean_correlation
+from demix import (
+    DemixError,
+    DemixWarning,
+    Recipe,
+    affine_r2,
+    all_scores,
+    checkup_pairs,
+    mean_correlation,
+    probe,
+)
+from demix.data.data import as_data
 from demix.data.supervision import check_pairs, check_time
 from demix.estimators.classification import ClassifierDemixer, InstanceDemixer
 from demix.estimators.contrastive import ContrastiveDemixer
@@ -25,6 +36,16 @@ TAKEN = {
     "time": lambda: check_time(np.ma.masked_equal([0.0, 1.0, 2.0], 1.0)),
     "latents": lambda: affine_r2(GAP, X),
     "factors": lambda: mean_correlation(X, GAP),
+    "a list of rows": lambda: ContrastiveDemixer(2, recipe=TINY).fit([*GAP]),
+    "a tuple of positives": lambda: ContrastiveDemixer(2, recipe=TINY).fit(X, positives=(*GAP,)),
+    "a list of labels": lambda: ClassifierDemixer(2, recipe=TINY).fit(X, [*LABELS]),
+    "classes": lambda: ClassifierDemixer(2).partial_fit(X, np.arange(300) % 2, classes=LABELS[:3]),
+    "a list of latents": lambda: all_scores([*GAP], X),
+    "a list of factors": lambda: all_scores(X, [*GAP]),
+    "a tuple of features": lambda: probe((*GAP,), X),
+    "a column of factors": lambda: probe(X, {"a": [*GAP[:, 0]]}),
+    "a list of embeddings": lambda: checkup_pairs(X, [*GAP], space="real"),
+    "observations": lambda: checkup_pairs(X, X + 0.1, space="real", x=[*GAP]),
     "embeddings": lambda: checkup_pairs(GAP, X, space="real"),
 }
 
@@ -39,8 +60,29 @@ def test_masked_entries_are_refused(name):
 @pytest.mark.filterwarnings("ignore::demix.DemixWarning")
 def test_new_rows_with_masked_entries_are_refused():
     demixer = ContrastiveDemixer(2, recipe=TINY).fit(X)
-    with pytest.raises(DemixError, match="entries are masked"):
-        demixer.transform(GAP)
+    for gap in (GAP, [*GAP], (*GAP,)):
+        with pytest.raises(DemixError, match="entries are masked"):
+            demixer.transform(gap)
+
+
+@pytest.mark.filterwarnings("ignore::demix.DemixWarning")
+def test_lists_of_tensors_with_gradients_are_numbers():
+    rows = [torch.tensor(row, requires_grad=True) for row in X]
+    demixer = ContrastiveDemixer(2, recipe=TINY).fit(rows, positives=rows)
+    np.testing.assert_array_equal(demixer.transform(rows), demixer.transform(X))
+    assert as_data(rows).shape == X.shape
+
+
+@pytest.mark.parametrize("kind", ["datetime64[ns]", "datetime64[D]", "timedelta64[s]"])
+def test_moments_are_no_labels(kind):
+    with pytest.raises(DemixError, match="Expected y as text or numbers, but got"):
+        ClassifierDemixer(2, recipe=TINY).fit(X, (np.arange(300) % 3).astype(kind))
+
+
+@pytest.mark.parametrize("classes", [[], ["a"]])
+def test_fewer_than_two_classes_are_refused(classes):
+    with pytest.raises(DemixError, match="at least 2 classes to tell apart, but got"):
+        ClassifierDemixer(2).partial_fit(X, ["a"] * 300, classes=classes)
 
 
 def test_a_mask_that_hides_nothing_is_no_trouble():

@@ -42,17 +42,19 @@ def check_device(device: Any) -> None:
 
 def refuse_masked(array: Any, name: str) -> None:
     """Raise if entries are masked as missing; as numbers they would look like any other."""
-    if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
-        count = int(np.ma.getmaskarray(array).sum())
-        raise DemixError(
-            f"Expected {name} without gaps, but {count} of their entries are masked; remove the "
-            "rows or fill them with .filled(...)."
-        )
+    for part in array if isinstance(array, list | tuple) else (array,):
+        if isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part):
+            raise DemixError(
+                f"Expected {name} without gaps, but {np.ma.count_masked(part)} of their entries "
+                "are masked; remove the rows or fill them with .filled(...)."
+            )
 
 
 def as_numpy(array: Any, name: str) -> Any:
-    """Return a tensor as an array of NumPy; anything else as it is, unless it is masked."""
+    """Return tensors, or a list of them, as arrays; anything else as it is, unless masked."""
     refuse_masked(array, name)
+    if isinstance(array, list | tuple):
+        return [as_numpy(x, name) if hasattr(x, "detach") else x for x in array]
     if not hasattr(array, "detach"):
         return array
     try:

@@ -60,7 +60,7 @@ def read_csv(
                 numbers.extend(map(number, found))
             except ValueError:
                 place = next(i for i, cell in enumerate(found) if not reads_as(number, cell))
-                raise _no_number(path, line, found[place], chosen[place], names, whole) from None
+                raise no_number(path, line, found[place], chosen[place], names, whole) from None
     table = np.frombuffer(numbers, np.int64 if whole else np.float64).reshape(-1, len(chosen))
     if names is None and header == "auto":
         _warn_of_header(path, table, *(cells for _, cells in start))
@@ -236,7 +236,7 @@ def _is_header(first: list[str], others: Sequence[Sequence[str]]) -> bool:
 
 def _is_value(cell: str) -> bool:
     whole = reads_as(lambda text: int(text, 0), cell)
-    return whole or reads_as(float, cell) or cell.lower() in _MISSING
+    return whole or reads_as(float, cell.replace(",", "")) or cell.lower() in _MISSING
 
 
 def _all_whole(cells: Sequence[str]) -> bool:
@@ -289,12 +289,12 @@ def _int64(cell: str) -> int:
     return int(cell)
 
 
-def _no_number(
+def no_number(
     path: Path, line: int, cell: str, column: int, names: Sequence[str] | None, whole: bool
 ) -> DemixError:
     """Return the error of a cell that is no number."""
     found = f"holds {shortened(cell)!r}" if cell.strip() else "is empty"
-    comma = reads_as(float, cell.replace(",", ".")) and "," in cell
+    comma = reads_as(float, cell.replace(",", "")) and "," in cell
     named = names is not None and names[column]
     name = repr(shortened(named)) if named else f"{column} (counted from 0)"
     return DemixError(

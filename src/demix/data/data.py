@@ -15,7 +15,7 @@ from torch import Tensor
 
 from demix._support.errors import DemixError, demix_errors, listed, warn
 from demix._support.memory import check_memory
-from demix._support.validation import as_numpy, refuse_masked
+from demix._support.validation import as_numpy
 from demix.data.rows import PickedRows, Rows, array_rows
 
 BLOCK = 2**22
@@ -194,12 +194,10 @@ def as_data(x: Any) -> Data:
         from demix.data.zarr_files import ZarrRows
 
         return checked_data(ZarrRows(x, "the zarr array"), "the zarr array")
-    if torch.is_tensor(x):
-        return checked_data(array_rows(as_numpy(x, "rows")), "the tensor")
-    refuse_masked(x, "rows")
+    kind, source = type(x).__name__, "the tensor" if torch.is_tensor(x) else "the array"
+    x = as_numpy(x, "rows")
     if isinstance(x, np.ndarray):
-        return checked_data(array_rows(x), "the array")
-    kind = type(x).__name__
+        return checked_data(array_rows(x), source)
     problem = f"Expected rows of equally many numbers, but got a {kind} that is no array"
     with demix_errors(problem, "give rows of one length"):
         array = np.asarray(x)

@@ -9,7 +9,7 @@ import numpy as np
 
 from demix._support.errors import DemixError, shortened
 from demix._support.memory import check_memory
-from demix.data.csv_files import check_guess, check_header, csv_lines, read_csv, reads_as
+from demix.data.csv_files import check_guess, check_header, csv_lines, no_number, read_csv, reads_as
 from demix.data.data import Data
 from demix.data.npy_files import read_npy
 from demix.data.reading import read_data
@@ -152,6 +152,9 @@ def _csv_with_text(path: Path, header: str) -> KnownFactors:
     start, values = 1 if named else 0, []
     for place, column in enumerate(columns):
         cells, kinds = column[start:], is_number[place][start:]
+        if not all(kinds) and all(reads_as(float, cell.replace(",", "")) for cell in cells):
+            bad, known = start + kinds.index(False), rows[0] if named else None
+            raise no_number(path, lines[bad], column[bad], place, known, whole=False)
         rarer, mixed = sum(kinds) * 2 < len(kinds), len(set(kinds)) > 1
         for line, cell, kind in zip(lines[start:], cells, kinds, strict=True):
             if not cell or (mixed and kind == rarer):

@@ -60,6 +60,8 @@ def _opened(source: Path | BytesIO) -> Iterator[Image.Image]:
                 bits = tags.get(ExifTags.Base.BitsPerSample, (8,))
                 if max(bits) > 8 or ";16B" in str(image.tile[:1]):
                     raise ValueError("it has more than 8 bits for each channel")
+                if 2 in tags.get(ExifTags.Base.SampleFormat, ()):  # which Pillow does not look at
+                    raise ValueError("its numbers have signs")
                 # Pillow decodes thousands of parts over each other, and leaves black what has none.
                 places = (tile.extents or (0, 0, 0, 0) for tile in image.tile)
                 pixels = sum((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in places)

@@ -76,16 +76,20 @@ def read_npz(path: Path, key: str | None) -> np.ndarray:
         if len(set(arrays)) < len(arrays):
             raise ValueError("two of its arrays have one name")
         name = names[arrays.index(choose_array(arrays, key, path))]
-        if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            # Others inflate before a part can be read.
-            raise ValueError(f"{shortened(name)} is packed in a way that numpy never uses")
-        with archive.open(name) as file:
+        with open_member(archive, name) as file:
             size = read_header(file).size
         if size > min(archive.getinfo(name).file_size, DEFLATED * path.stat().st_size):
             raise ValueError(f"{shortened(name)} claims {size} bytes that are not there")
         check_memory(2 * size, f"Reading {shortened(name)} of {path}", "save it as .npy")
         with archive.open(name) as file:
             return _checked_text(np.lib.format.read_array(file, allow_pickle=False))
+
+
+def open_member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
+    """Open a file of an archive; ``ValueError`` if it inflates before a part can be read."""
+    if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{shortened(name)} is packed in another way than stored or deflated")
+    return archive.open(name)
 
 
 def read_header(file: IO[bytes]) -> Header:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from demix._support.errors import DemixError, DemixWarning
-from demix._support.validation import check_matrix, check_seed
+from demix._support.validation import as_numpy, check_matrix, check_seed
 from demix.data.data import as_data
 from demix.diagnostics.check import Check, Checkup, conclude, worst
 from demix.diagnostics.label_checks import (
@@ -188,7 +188,7 @@ def checkup_pairs(
     random = np.random.default_rng(check_seed(seed))
     checks = [positives_informative(pairs), *pair_checks(pairs, random)]
     if x is not None:
-        flat = np.asarray(x).reshape(len(first), -1)
+        flat = np.asarray(as_numpy(x, "observations")).reshape(len(first), -1)
         checks.append(injectivity(flat, pairs.z.numpy(), assumed))
     return conclude(checks, setting)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, shortened
 from demix.encoders.bodies import BODIES
 from demix.losses.pairs import DynamicsInfoNCE, InfoNCE, PotentialInfoNCE, ShapedInfoNCE
 from demix.losses.similarities import SimilarityName
@@ -89,10 +89,10 @@ def encoder_settings(
     """Return the arguments of an encoder for rows of a shape, with defaults for those not given."""
     if isinstance(settings, str):
         settings = {"body": settings}
-    if settings is not None and not isinstance(settings, dict):
+    if settings is not None and (not isinstance(settings, dict) or "dim_in" in settings):
         raise DemixError(
-            "encoder must be None, the name of a body or a dict of settings of Encoder, e.g. "
-            f"{{'hidden': (64, 64)}}, but got {type(settings).__name__}."
+            "encoder must be None, the name of a body or a dict of settings of Encoder other than "
+            f"dim_in, e.g. {{'hidden': (64, 64)}}, but got {shortened(repr(settings))}."
         )
     own: dict[str, Any] = {"dim_in": tuple(shape), "scale": _START[space.spherical]}
     if settings is None and len(shape) == 3 and min(shape[1:]) >= BODIES["compact"][1]:

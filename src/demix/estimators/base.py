@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from demix._support.errors import DemixError, demix_errors, shortened, warn
-from demix._support.validation import check_device, check_seed, check_share, refuse_masked
+from demix._support.memory import check_memory
+from demix._support.validation import as_numpy, check_device, check_seed, check_share
 from demix.data.checks import check_data
 from demix.data.data import Data, as_data
 from demix.encoders.encoder import Encoder
@@ -234,14 +235,13 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
 
     def _data(self, X: Any, *, reset: bool) -> Data:
         """Return the rows; scikit-learn validates plain matrices and frames first."""
-        refuse_masked(X, "rows")
         zarr = sys.modules.get("zarr")
         streamed = isinstance(X, Data) or (zarr is not None and isinstance(X, zarr.Array))
         images = isinstance(X, np.ndarray) and X.ndim > 2
         plain = not (streamed or images or torch.is_tensor(X))
         if plain:
-            least = {"ensure_min_samples": 2 if reset else 1}
-            X = validate_data(self, X, reset=reset, ensure_all_finite=False, **least)
+            least = {"ensure_min_samples": 2 if reset else 1, "ensure_all_finite": False}
+            X = validate_data(self, as_numpy(X, "rows"), reset=reset, **least)
         data = as_data(X)
         if not reset:
             data = data if plain else data.matching(self._names)
@@ -296,15 +296,18 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
             settings = encoder_settings(self.encoder, space, data.shape[1:])
             # A recipe may keep the weights that torch draws.
             with seeded(seed), demix_errors("Expected settings of Encoder", "correct encoder"):
+                with torch.device("meta"):  # where weights take no memory
+                    outline = Encoder(space=space, **settings).state_dict().values()
+                size = 4 * sum(weights.numel() for weights in outline)
+                check_memory(size, "The encoder", "give it narrower layers")
                 encoder = Encoder(space=space, **settings)
         else:
             encoder = self.encoder_
         if isinstance(objective, torch.nn.Module):
             objective.to(device)
         scales = torch.from_numpy(found.std)
-        digest, aims = data.digest(), None
-        if targets is not None:
-            aims = hashlib.sha256(targets.numpy().tobytes()).hexdigest()
+        digest = data.digest()
+        aims = None if targets is None else hashlib.sha256(targets.numpy().tobytes()).hexdigest()
         training, gain = fit_encoder(
             encoder.to(device),
             objective,

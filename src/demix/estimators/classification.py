@@ -173,14 +173,16 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
             assert_all_finite(y, input_name="y")
         elif y.dtype.kind in "OU":
             refuse_missing(map(str, given), "a label")
+        elif y.dtype.kind in "mM":  # a saved model could not tell them
+            raise DemixError(f"Expected y as text or numbers, but got {y.dtype}; convert it.")
         check_classification_targets(y)
         check_consistent_length(range(len(data)), y)
         if reset:
-            self.classes_ = np.unique(y if classes is None else np.asarray(classes))
+            self.classes_ = np.unique(y if classes is None else as_numpy(classes, "classes"))
         if len(self.classes_) < 2:
             raise DemixError(
-                "Classification needs at least 2 classes to tell apart, but all "
-                f"{len(y)} labels are one class, {self.classes_[0]!r}."
+                "Classification needs at least 2 classes to tell apart, but got "
+                f"{shortened(str(self.classes_.tolist()))}; give rows of more classes."
             )
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):

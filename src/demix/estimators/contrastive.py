@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from demix._support.errors import DemixError, shortened, warn
-from demix._support.validation import refuse_masked
+from demix._support.validation import as_numpy
 from demix.data.data import Data, as_data
 from demix.data.supervision import check_pairs
 from demix.estimators.assumptions import default_conditional, pair_objective
@@ -192,9 +192,9 @@ class ContrastiveDemixer(Demixer):
             return data, None
         if self.augmentation is not None:
             raise DemixError("Pairs are given or made by an augmentation, but got both.")
-        refuse_masked(positives, "positives")
-        array = positives if torch.is_tensor(positives) else np.asarray(positives)
-        if str(array.dtype).replace("torch.", "").startswith(("int", "uint")) and (
+        positives = as_numpy(positives, "positives")
+        array = np.asarray(positives)
+        if array.dtype.kind in "iu" and (
             array.ndim != 2 or array.shape[1] == 2 or tuple(array.shape) != data.shape
         ):
             return data, check_pairs(positives, len(data))
@@ -204,8 +204,7 @@ class ContrastiveDemixer(Demixer):
                 f"{data.shape}, but got {array.dtype} of shape {tuple(array.shape)}."
             )
         given = as_data(positives)
-        if given.names is not None:
-            given = given.matching(self._names)
+        given = given if given.names is None else given.matching(self._names)
         both = np.concatenate([x.by_number().rows[:] for x in (data, given)])
         rows = torch.arange(len(data))
         return as_data(both), torch.stack([rows, rows + len(data)], dim=1)

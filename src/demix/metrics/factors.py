@@ -93,9 +93,11 @@ def column_of(values: Any, called: str) -> np.ndarray:
     elif column.dtype.kind == "O":
         try:
             column = column.astype(float)
+            if (np.abs(column[np.isfinite(column)]) >= 2.0**53).any():
+                raise ValueError("whole numbers from 2^53 on merge; give them as text")
         except (TypeError, ValueError) as error:
             raise DemixError(
-                f"A factor must be numbers or text throughout, but {called} is neither: {error}."
+                f"A factor must be numbers or text throughout, but {called} is neither ({error})."
             ) from error
     if column.dtype.kind not in "biufU":
         raise DemixError(f"A factor must be numbers or text, but {called} is {column.dtype}.")

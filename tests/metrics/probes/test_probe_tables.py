@@ -152,6 +152,7 @@ def test_features_that_tell_nothing_at_all():
         (FEATURES, {"size": np.where(SIZE > 2, np.nan, SIZE)}, {}, r"values of 'size' are NaN"),
         (FEATURES, {"size": SIZE[:, None]}, {}, r"'size' has shape \(120, 1\)"),
         (FEATURES, {"size": np.array([1, "a"] * 60, dtype=object)}, {}, r"'size' is neither"),
+        (FEATURES, {"size": (2**53 + np.arange(120)).astype(object)}, {}, r"2\^53 on merge"),
         (FEATURES, SIZE, {}, r"must be a table .* shape \(120,\)"),
         (FEATURES, TABLE, {"seed": -1}, r"A seed must be"),
     ],

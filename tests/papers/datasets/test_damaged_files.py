@@ -385,6 +385,30 @@ def test_what_nobody_reads_is_not_unpacked_without_end(tmp_path):
                 read(path)
 
 
+@pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("name", ["mpi3d_real.npz", official.DSPRITES, "masks.zip"])
+def test_zip_archives_inflate_to_no_more_than_they_claim(name, packing, tmp_path):
+    image, rows = ((64, 64, 3), 4) if name == "mpi3d_real.npz" else ((64, 64), 4)
+    shape = {"descr": "|u1", "fortran_order": False, "shape": (rows, *image)}
+    header = BytesIO()
+    np.lib.format.write_array_header_1_0(header, shape)
+    start = b"0 2001 2 64 64 PP2PP2\n" if name == "masks.zip" else header.getvalue()
+    members = ["0000.txt"] if name == "masks.zip" else ["images.npy", "imgs.npy"]
+    members += ["latents_values.npy", "latents_classes.npy"] if name == official.DSPRITES else []
+    path, forged = tmp_path / name, struct.pack("<I", 60_000)
+    with zipfile.ZipFile(path, "w", packing) as archive:
+        for member in members:
+            archive.writestr(member, start + bytes(2**25))
+    path.write_bytes(path.read_bytes().replace(struct.pack("<I", len(start) + 2**25), forged))
+    tracemalloc.start()
+    try:
+        words = refusal(read_mots if name == "masks.zip" else read_all, path)
+        assert tracemalloc.get_traced_memory()[1] < 2**23
+    finally:
+        tracemalloc.stop()
+    assert packing == zipfile.ZIP_DEFLATED or "packed in another way" in words
+
+
 @pytest.mark.parametrize("chunks", [(10, 8, 8, 3), None])
 def test_numbers_that_were_never_written_are_no_zeros(tmp_path, chunks):
     path = tmp_path / "3dshapes.h5"

@@ -19,7 +19,7 @@ import numpy as np
 from demix._support.errors import DemixError, demix_errors, reason
 from demix._support.memory import check_memory
 from demix.data.formats import check_kind, choose_array
-from demix.data.npy_files import DEFLATED, Header, read_header
+from demix.data.npy_files import DEFLATED, Header, open_member, read_header
 from demix.data.rows import array_rows
 from demix.papers.digests import digest_of
 
@@ -102,9 +102,8 @@ class BitPixels(Pixels):
 
     def read(self, rows: np.ndarray) -> np.ndarray:
         """Return the images at ``rows``: 0 and 255."""
-        _, height, width, _ = self.shape
-        flat = np.unpackbits(self._bits[rows], axis=1, count=height * width)
-        return (255 * flat).reshape(len(rows), height, width, 1)
+        flat = np.unpackbits(self._bits[rows], axis=1, count=math.prod(self.shape[1:]))
+        return (255 * flat).reshape(len(rows), *self.shape[1:])
 
 
 class H5Pixels(Pixels):
@@ -262,14 +261,13 @@ def array_names(path: Path) -> list[str]:
     """Return the names of the arrays in an archive."""
     check_kind(path, "a zip archive (.npz)")
     with _whole(path), ZipFile(path) as archive:
-        names = archive.namelist()
-    return [name.removesuffix(".npy") for name in names if name.endswith(".npy")]
+        return [name[:-4] for name in archive.namelist() if name.endswith(".npy")]
 
 
 def read_array(path: Path, key: str) -> np.ndarray:
     """Read an array of numbers into memory."""
     name = choose_array(array_names(path), key, path)
-    with _whole(path), ZipFile(path) as archive, archive.open(f"{name}.npy") as file:
+    with _whole(path), ZipFile(path) as archive, open_member(archive, f"{name}.npy") as file:
         # Whole, so that the archive's checksum is compared.
         _check_claim(_header(file, path, key), archive.getinfo(f"{name}.npy"), path)
         file.seek(0)
@@ -281,7 +279,7 @@ def image_array(path: Path, key: str, *, callback: Progress, gain: int = 1) -> P
     name = choose_array(array_names(path), key, path)
     with _whole(path), path.open("rb") as raw, ZipFile(raw) as archive:
         entry = archive.getinfo(f"{name}.npy")
-        with archive.open(entry) as file:
+        with open_member(archive, entry.filename) as file:
             shape, fortran, dtype = header = _header(file, path, key)
             if dtype != np.uint8 or len(shape) not in (3, 4) or fortran or 0 in shape:
                 order = " in column-major order" if fortran else ""

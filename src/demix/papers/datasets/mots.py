@@ -13,6 +13,7 @@ import numpy as np
 from demix._support.errors import DemixError, demix_errors, shortened
 from demix._support.files import inside, is_there, open_regular
 from demix._support.memory import check_memory
+from demix.data.npy_files import open_member
 from demix.papers.datasets.archives import open_tar
 
 _PEDESTRIAN = 2
@@ -54,8 +55,7 @@ def read_mots(path: str | Path) -> list[Video]:
             f"Expected .txt files of MOTS annotations in {path}, but there are none; give the "
             "folder or archive that holds 0000.txt or gt.txt."
         )
-    videos = [_pedestrians(name, text) for name, text in texts]
-    found = [video for video in videos if video is not None]
+    found = [video for name, text in texts if (video := _pedestrians(name, text))]
     if not found:
         raise DemixError(
             f"Expected pedestrians (class {_PEDESTRIAN}) in {path}, but none of its "
@@ -75,8 +75,9 @@ def _texts(path: Path) -> Iterator[tuple[str, bytes]]:
     elif zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             for name in sorted(filter(_is_annotation, archive.namelist())):
-                _check_size(path, archive.getinfo(name).file_size)
-                yield f"{path}:{name}", archive.read(name)
+                _check_size(path, size := archive.getinfo(name).file_size)
+                with open_member(archive, name) as member:  # it may inflate to more than it claims
+                    yield f"{path}:{name}", member.read(size + 1)
     else:
         with open_tar(path) as archive:
             # In the order of the archive, which is unpacked only once; sorted when it is known.
@@ -133,9 +134,7 @@ def _pedestrians(name: str, text: bytes) -> Video | None:
         has = f"has object {identity[again]} in frame {frame[again]} again; remove one of them"
         raise _wrong("each object once in a frame", name, line[again], has)
     size = (int(height[0]), int(width[0]))
-    runs = read_runs(
-        [f[5] for f, kept in zip(fields, objects, strict=True) if kept], size[0] * size[1]
-    )
+    runs = read_runs([fields[place][5] for place in line], size[0] * size[1])
     if not runs.whole.all():
         expected = f"a mask of {size[0]} x {size[1]} pixels as compressed run lengths of COCO"
         has = "does not decode to one; fetch the file again"

@@ -6,6 +6,7 @@ is killed while it waits or sends ends all; and they outlive a parent that is ki
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import re
@@ -79,12 +80,10 @@ def completed(
                 yielded += 1
         while yielded < len(submitted):
             try:
-                finished = done.get(timeout=_PAUSE)
+                yield done.get(timeout=_PAUSE)
+                yielded += 1
             except Empty:
                 meanwhile()
-                continue
-            yield finished
-            yielded += 1
     finally:
         for future in submitted:
             future.cancel()
@@ -130,7 +129,13 @@ def _dask(address: str, patience: float) -> Iterator[Executor]:
 async def _reach(dask: Any, address: str, patience: float) -> None:
     """Connect and close; a client that fails in an odd way takes long to end."""
     settings = dask.Security().get_connection_args("client")
-    (await dask.comm.connect(address, timeout=patience, **settings)).abort()
+    # It prints what it cannot read with a traceback, before it raises.
+    log = logging.getLogger("distributed.protocol.core")
+    log.disabled = True
+    try:
+        (await dask.comm.connect(address, timeout=patience, **settings)).abort()
+    finally:
+        log.disabled = False
 
 
 class Workers(Executor):
@@ -278,16 +283,14 @@ def process_environment(**variables: str) -> Iterator[None]:
     """
     wanted = variables | {"PYTHONSAFEPATH": "1"}
     with _LOCK:
-        before = {name: os.environ.get(name) for name in wanted}
+        before = {name: os.environ[name] for name in wanted if name in os.environ}
         os.environ.update(wanted)
         try:
             yield
         finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
+            for name in wanted:
+                del os.environ[name]
+            os.environ.update(before)
 
 
 def _prepare(preload: Sequence[str]) -> str:
