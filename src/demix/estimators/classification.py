@@ -129,13 +129,11 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         return Setting("labels", self._space(), conditional, unit_prototypes=self.unit_prototypes)
 
     def _new_objective(self, space: Space, rows: int) -> Classification:
-        if self.logits not in get_args(Logits):
+        known = ("linear",) if space.spherical else get_args(Logits)
+        if self.logits not in known:
             raise DemixError(
-                f'logits must be "linear" or "quadratic", but got {shortened(repr(self.logits))}.'
-            )
-        if self.logits == "quadratic" and space.spherical:
-            raise DemixError(
-                f'Quadratic logits need space="real", whose features are free, but got {space!r}.'
+                f'logits must be "linear" or, in space="real", "quadratic", but got {space!r} and '
+                f"{shortened(repr(self.logits))}."
             )
         return Classification(
             len(self.classes_),

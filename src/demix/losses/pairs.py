@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Self
@@ -109,8 +109,6 @@ class PotentialInfoNCE(nn.Module, Objective[PairBatch]):
         Number of latents.
     similarity : "dot" or float
         As in :func:`demix.contrast`.
-    hidden : sequence of int
-        Widths of the hidden layers of the potential.
 
     Examples
     --------
@@ -125,13 +123,11 @@ class PotentialInfoNCE(nn.Module, Objective[PairBatch]):
 
     _sides = 1  # anchors and positives share a potential
 
-    def __init__(
-        self, dim: int, *, similarity: SimilarityName = "dot", hidden: Sequence[int] = (64, 64)
-    ) -> None:
+    def __init__(self, dim: int, *, similarity: SimilarityName = "dot") -> None:
         super().__init__()
         similarity_named(similarity)  # refuses an unknown one
         self.similarity = similarity
-        self.network = mlp(dim, hidden, self._sides, activation="silu", residual=False)
+        self.network = mlp(dim, (64, 64), self._sides, activation="silu", residual=False)
         self.initialise()
 
     @torch.no_grad()
@@ -197,8 +193,8 @@ class DynamicsInfoNCE(PotentialInfoNCE):
 
     _sides = 2
 
-    def __init__(self, dim: int, *, hidden: Sequence[int] = (64, 64)) -> None:
-        super().__init__(dim, similarity=2.0, hidden=hidden)
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim, similarity=2.0)
         self.dynamics = nn.Parameter(torch.eye(dim))
 
     @torch.no_grad()
