@@ -177,12 +177,6 @@ def as_data(x: Any) -> Data:
 
     Names of a frame's columns are kept. What is on disk stays there. Arrays in memory are not
     copied (frames are), so they must not be changed while in use.
-
-    Examples
-    --------
-    >>> from demix.data.data import as_data
-    >>> as_data([[1, 2], [3, 4], [5, 6]]).shape
-    (3, 2)
     """
     if isinstance(x, Data):
         return x

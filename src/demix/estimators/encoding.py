@@ -24,14 +24,6 @@ def encode(
 
     They are written to ``out`` if it is given, e.g. a memory map. After each block,
     ``callback(rows)`` is called with the number of rows that are done.
-
-    Examples
-    --------
-    >>> from demix import Encoder, Sphere
-    >>> from demix.data.data import as_data
-    >>> from demix.estimators.encoding import encode
-    >>> encode(Encoder(2, Sphere(3)), as_data([[1.0, 2.0], [3.0, 4.0]])).shape
-    (2, 3)
     """
     if out is None:
         out = np.empty((len(data), encoder.space.dim), dtype=np.float32)
