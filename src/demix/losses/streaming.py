@@ -31,12 +31,7 @@ def pairwise_logsumexp(
 
 
 def sharded_logsumexp(
-    q: Tensor,
-    k: Tensor,
-    similarity: PairSimilarity,
-    keys: Sharding,
-    *,
-    columns: bool = False,
+    q: Tensor, k: Tensor, similarity: PairSimilarity, keys: Sharding, *, columns: bool = False
 ) -> tuple[Tensor, Tensor | None]:
     """Return the same of own queries over all ranks' keys, and of own keys over all queries."""
     rows, sums = pairwise_logsumexp(q, keys.gathered(k), similarity, columns=columns)

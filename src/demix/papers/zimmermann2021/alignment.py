@@ -97,18 +97,6 @@ class PotentialLimit(PotentialInfoNCE):
 
     As :class:`AlignmentUniformity` it does not saturate, and as
     :class:`~demix.losses.pairs.PotentialInfoNCE` it assumes nothing of the marginal.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from demix import Encoder, Pairs, Sphere
-    >>> from demix.papers.zimmermann2021.alignment import AlignmentUniformity, PotentialLimit
-    >>> x = torch.randn(16, 3)
-    >>> pairs, f = Pairs(x, x, x, x + 0.1), Encoder(3, Sphere(3))
-    >>> bool(
-    ...     torch.isclose(PotentialLimit(3)(f, pairs), AlignmentUniformity()(f, pairs))
-    ... )  # at first
-    True
     """
 
     def forward(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
