@@ -105,7 +105,8 @@ $(PEERS): $(STAMP) constraints-bench.txt
 	@touch $@
 
 bench: $(PEERS)
-	$(BIN)/python -m benchmarks --sections contrast,step,convergence,samplers,scores,scaling \
+	$(BIN)/python -m benchmarks --sections contrast --json results/bench/contrast.json --overwrite
+	$(BIN)/python -m benchmarks --sections step,convergence,samplers,scores,scaling \
 		--json results/bench/bench.json --overwrite
 	$(BIN)/python -m benchmarks --sections estimators --json results/bench/estimators.json --overwrite
 	$(BIN)/python -m benchmarks --sections sweep --json results/bench/sweep.json --overwrite

@@ -58,7 +58,7 @@ def _contrast(data: dict[str, Any]) -> BenchTable:
 def _ladder(data: dict[str, Any]) -> BenchTable:
     peers = ("dense", "dense, two-sided", CHUNKED, CUT)
     rows, notes = [], ["Peers as times of demix, which is two-sided where they are."]
-    for entry in data["contrast"].get("ladder", []):
+    for entry in data["contrast"]["ladder"]:
         seconds = entry["seconds"]
         rows.append(
             [
@@ -69,12 +69,9 @@ def _ladder(data: dict[str, Any]) -> BenchTable:
             ]
         )
         notes += [f"{form} {reason}." for form, reason in entry["left_out"].items()]
-    if "potential" in data["contrast"]:
-        seconds = data["contrast"]["potential"]["seconds"]
-        plain, more = (words.seconds(seconds[name]) for name in ("plain", "potential"))
-        notes.append(f"A step of the encoder takes {plain}, and with a potential {more}.")
-    else:
-        notes.append("The record is older than this table.")
+    seconds = data["contrast"]["potential"]["seconds"]
+    plain, more = (words.seconds(seconds[name]) for name in ("plain", "potential"))
+    notes.append(f"A step of the encoder takes {plain}, and with a potential {more}.")
     header = ["d", "B", "demix", "two-sided", *peers, "of peak"]
     return BenchTable("contrast, dot product", header, rows, list(dict.fromkeys(notes)))
 
