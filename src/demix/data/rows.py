@@ -201,7 +201,8 @@ def _file_below(array: Any) -> tuple[Path, int, mmap.mmap] | None:
         if isinstance(array, np.memmap):
             # What a user wrote to a private map is in no file.
             shared = array.mode in ("r", "r+", "w+") and array.filename is not None
-            start = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY
+            offset = array.offset or 0  # what was computed from a map is none
+            start = offset - offset % mmap.ALLOCATIONGRANULARITY
             file = (Path(str(array.filename)), start) if shared else None
         if isinstance(array, mmap.mmap):
             return None if file is None else (*file, array)
