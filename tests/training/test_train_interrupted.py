@@ -21,7 +21,7 @@ process = Process(Uniform(sphere), VonMisesFisher(sphere, 10.0), mixing)
 encoder = Encoder(2, sphere, hidden=(16, 16))
 training = train(
     encoder, process.sample, InfoNCE(), Recipe(steps=10**6, batch=32), eval_every=10,
-    callback=lambda step, record: print(step, flush=True) if step == 30 else None,
+    callback=lambda step, record: print(f"{step}\\n", end="", flush=True) if step == 30 else None,
 )
 finite = all(torch.isfinite(p).all() for p in encoder.parameters())
 kept = len(training.history) == training.steps // 10 and training.steps >= 30
