@@ -133,7 +133,7 @@ BAD = {
     "logits without labels": (plain("--logits", "quadratic"), "leave --logits out"),
     "logits": (
         saved("y.npy", lambda walk: np.arange(400) % 2, "--labels", "y.npy", "--logits", "cubic"),
-        'logits must be "linear" or, in space="real", "quadratic", but got .* .cubic.',
+        'logits must be "linear" or, in space="real", "quadratic", but got .cubic. in Real',
     ),
     "marginal": (plain("--marginal", "all"), 'marginal must be "uniform" or "any"'),
     "marginal of rows": (

@@ -52,7 +52,7 @@ def test_classes_of_unequal_spread_take_quadratic_logits():
         found[logits] = affine_r2(model.transform(x[2000:]), z[2000:])
     assert found["quadratic"] > 0.9 > found["linear"]
     assert model.prototypes_.shape == (9, 5)
-    with pytest.raises(DemixError, match='in space="real", "quadratic", but got Sphere'):
+    with pytest.raises(DemixError, match=r'"quadratic", but got .quadratic. in Sphere'):
         ClassifierDemixer(2, logits="quadratic", space="sphere").fit(x, labels)
 
 

@@ -132,8 +132,8 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         known = ("linear",) if space.spherical else get_args(Logits)
         if self.logits not in known:
             raise DemixError(
-                f'logits must be "linear" or, in space="real", "quadratic", but got {space!r} and '
-                f"{shortened(repr(self.logits))}."
+                'logits must be "linear" or, in space="real", "quadratic", but got '
+                f"{shortened(repr(self.logits))} in {space!r}."
             )
         return Classification(
             len(self.classes_),
