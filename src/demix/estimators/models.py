@@ -169,14 +169,14 @@ def check_facts(about: Mapping[str, Any], place: Any, *, complete: bool = True) 
 def facts_in_words(encoder: Encoder, about: Mapping[str, Any]) -> dict[str, str]:
     """Return the assumptions and settings of a fit, for a report."""
     parameters, space = about["parameters"], encoder.space
-    conditional = None
-    if "conditional" in parameters:
-        conditional = parameters["conditional"] or default_conditional(space)
+    known = "conditional" in parameters
+    conditional = parameters["conditional"] or default_conditional(space) if known else None
     facts = {
         "estimator": about["estimator"],
         "space": repr(space),
         "conditional": conditional,
         "marginal": parameters.get("marginal"),
+        "logits": parameters.get("logits"),
         "lag": parameters.get("lag") if about.get("time_order") else None,
         "latents": space.dim,
         "rows": about.get("rows"),

@@ -32,7 +32,7 @@ def training_sections(
     measured = {key for key in given if np.isfinite(steps + column(history, key)).any()}
     if not measured & {"loss", "validation"}:
         return []
-    caption = "Contrastive loss over the steps of training"
+    caption = "Loss over the steps of training"
     if "validation" in measured:
         caption += ", on training rows and on held-out rows"
     if "optimum" in measured:
