@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # it waits for torch
 
 WORKERS = 2
 # As `demix reproduce` does.
-_LOADED = ("demix.papers.experiments", "demix.papers.runner.reproduce", "torch._dynamo")
+_LOADED = ("demix.papers.experiments", "demix.papers.runner.reproduce")
 
 
 def measure_sweep(sizes: Sizes, say: Say) -> dict[str, Any]:

@@ -59,7 +59,6 @@ SERVER = """
 import contextlib, gc, io, json, os, sys, traceback
 import filelock, plotly.subplots, sklearn.ensemble
 import matplotlib.backends.backend_agg, matplotlib.backends.backend_svg, matplotlib.figure
-import torch._dynamo  # which torch's optimisers import when they are first used
 import demix.cli.models, demix.cli.progress, demix.cli.sources
 import demix.papers.commands.table_bars
 import demix.diagnostics.consensus, demix.papers.experiments, demix.papers.runner.reproduce

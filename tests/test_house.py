@@ -78,11 +78,13 @@ def test_a_fit_loads_few_modules(demix, tmp_path):
         "import sys\n"
         "for name in [name for name in sys.modules if name.split('.')[0] == 'demix']:\n"
         "    del sys.modules[name]\n"
+        "assert 'torch._dynamo' not in sys.modules\n"
         "import demix.__main__\n"
         "try:\n    demix.__main__.main()\n"
         "except SystemExit as end:\n    assert not end.code\n"
         "names = [name for name in sys.modules if name.split('.')[0] == 'demix']\n"
         "assert not any(name.startswith('demix.papers') for name in names)\n"
+        "assert 'torch._dynamo' not in sys.modules\n"  # a compiler: seconds for nothing
         "print('loaded', len(names))\n"
     )
     done = demix.run_python(code, "fit", tmp_path / "x.npy", "--out", tmp_path / "m")

@@ -72,7 +72,7 @@ def _calibrated(
     cells = [cell for cell in asked if cell not in done]
     with Progress(console=console(errors=True)) as progress:
         task = progress.add_task("calibrate", total=len(cells))
-        with Workers(jobs, preload=[__name__, "torch._dynamo"]) as workers:
+        with Workers(jobs, preload=[__name__]) as workers:
             for _, future in completed(workers, _run, cells):
                 runs.append(future.result())
                 _write(file, runs)

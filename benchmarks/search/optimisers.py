@@ -12,7 +12,7 @@ from torch import Tensor
 from benchmarks.search.bodies import linears
 from benchmarks.search.plan import Plan
 from demix.encoders.encoder import Encoder
-from demix.training.muon import Muon, orthogonalise
+from demix.training.optimizers import Adam, Muon, Optimizer, orthogonalise
 
 _QUINTIC = (3.4445, -4.7750, 2.0315)
 # Amsel et al. (2025), The Polar Express: the best odd polynomials of degree five in this order.
@@ -146,7 +146,7 @@ class Lion(torch.optim.Optimizer):
                 momentum.lerp_(p.grad, 1 - later)
 
 
-def build_optimisers(encoder: Encoder, plan: Plan) -> list[torch.optim.Optimizer]:
+def build_optimisers(encoder: Encoder, plan: Plan) -> list[torch.optim.Optimizer | Optimizer]:
     """Return the rule for the matrices and Adam for the rest."""
     rule, recipe = plan.optimiser, plan.recipe
     layers = linears(encoder)
@@ -165,11 +165,11 @@ def build_optimisers(encoder: Encoder, plan: Plan) -> list[torch.optim.Optimizer
             matrices.append({"params": [end], "lr": rate * factor})
         else:
             rest.append({"params": [end], "lr": rule.ends_by_adam * factor})
-    adam = torch.optim.Adam(rest, lr=recipe.rate, betas=rule.betas)
+    adam = Adam(rest, lr=recipe.rate, betas=rule.betas)
     return [_matrix_rule(matrices, plan), adam]
 
 
-def _matrix_rule(groups: list[dict[str, Any]], plan: Plan) -> torch.optim.Optimizer:
+def _matrix_rule(groups: list[dict[str, Any]], plan: Plan) -> torch.optim.Optimizer | Optimizer:
     rule = plan.optimiser
     decay, momentum = rule.weight_decay, rule.momentum
     if rule.name == "muon" and rule.orthogonal == "quintic":

@@ -95,15 +95,6 @@ class Objective(ABC, Generic[Batch]):
         """Return the generators that the loss draws from, by name."""
         return {} if self.draws is None else {"objective": self.draws}
 
-    def optimizers(self, rate: float) -> list[torch.optim.Optimizer]:
-        """Return the optimisers of the parameters, for a peak rate.
-
-        Always Adam: prototypes are no map between layers, and gain nothing from Muon.
-        """
-        own = list(self.parameters())
-        # Fused, because there may be many: the plain form makes two more copies of them.
-        return [torch.optim.Adam(own, lr=rate, fused=True)] if own else []
-
     def across(self, group: dist.ProcessGroup | None) -> Self:
         """Return this loss for batches that lie on the ranks of a group; None for whole batches.
 

@@ -17,7 +17,15 @@ from safetensors.torch import load, save
 from torch import Tensor, uint8
 
 from demix._support.errors import DemixError, demix_errors, warn
-from demix._support.files import check_free, check_name, is_new, open_regular, refused, write_atomic
+from demix._support.files import (
+    check_free,
+    check_name,
+    is_new,
+    move_own,
+    open_regular,
+    refused,
+    write_atomic,
+)
 from demix._support.memory import check_memory
 from demix._support.outputs import refuse_other
 
@@ -141,7 +149,7 @@ def _newest(path: Path, about: Mapping[str, Any]) -> tuple[dict[str, Tensor], di
             if not is_checkpoint(last):  # perhaps somebody else's
                 place = last.rename(last.with_name(f"{last.stem}.damaged-{secrets.token_hex(4)}"))
                 aside = f" and now {place.name}"
-            before.replace(last)
+            move_own(before, last)
         except OSError as problem:
             raise refused(last, problem) from problem
         warn(

@@ -98,14 +98,14 @@ class DistributedTraining:
         state = self.state
         self._share_weights()
         states = {name: made.get_state() for name, made in state.generators.items()}
-        memories = [optimizer.state_dict()["state"] for optimizer in state.optimizers]
+        memories = [optimizer.memories() for optimizer in state.optimizers]
         state.step, states, memories = self.ranks.broadcast((state.step, states, memories))
         self.sync()
         if not self.ranks.leads:
             for name, made in state.generators.items():
                 made.set_state(states[name])
             for optimizer, memory in zip(state.optimizers, memories, strict=True):
-                optimizer.load_state_dict({**optimizer.state_dict(), "state": memory})
+                optimizer.remember(memory)
 
     @torch.no_grad()
     def _share_weights(self) -> None:
@@ -119,7 +119,7 @@ class DistributedTraining:
             for optimizer in self.state.optimizers:
                 memory = optimizer.state.get(parameter, {})
                 for name, moment in list(memory.items()):
-                    if torch.is_tensor(moment) and moment.ndim:
+                    if moment.ndim:
                         yield memory, name, moment
 
 

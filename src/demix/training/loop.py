@@ -17,7 +17,7 @@ from demix.losses.objective import FunctionObjective, Objective, Observed
 from demix.training.checkpoints import Checkpoints
 from demix.training.distributed import DistributedTraining
 from demix.training.memory import Chunked, check_training_memory
-from demix.training.muon import Muon
+from demix.training.optimizers import Adam, Muon, Optimizer
 from demix.training.recipe import Recipe
 from demix.training.state import Record, State
 
@@ -134,7 +134,7 @@ def train(
         if recipe.whiten:
             first = sample(max(4096, recipe.batch), generator=generator)
             encoder.whitening.fit(first.x.flatten(1))
-    optimizers = _optimizers(encoder, recipe) + objective.optimizers(recipe.rate)
+    optimizers = _optimizers(encoder, objective, recipe)
     state = State(encoder, objective, optimizers, generators)
     if recipe.average:
         state.add_to_mean(0.0)
@@ -219,17 +219,19 @@ def _evaluate(
     state.total = 0.0
 
 
-def _optimizers(encoder: Encoder, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    parameters = list(encoder.parameters())
+def _optimizers(encoder: Encoder, objective: Objective[Any], recipe: Recipe) -> list[Optimizer]:
+    parameters, own = list(encoder.parameters()), list(objective.parameters())
+    # Prototypes are no map between layers, and gain nothing from Muon.
+    others: list[Optimizer] = [Adam(own, recipe.rate)] if own else []
     if recipe.optimizer == "adam":
-        return [torch.optim.Adam(parameters, lr=recipe.rate)]
+        return [Adam(parameters, recipe.rate), *others]
     matrices = [p for p in parameters if p.ndim >= 2]
     if recipe.optimizer == "muon_last":
         matrices = matrices[-1:]
     chosen = {id(p) for p in matrices}
     rest = [p for p in parameters if id(p) not in chosen]
     muon = Muon(matrices, lr=recipe.matrix_rate, weight_decay=recipe.weight_decay)
-    return [muon, torch.optim.Adam(rest, lr=recipe.rate)]
+    return [muon, Adam(rest, recipe.rate), *others]
 
 
 def _has_bf16(device: torch.device) -> bool:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from demix.encoders.encoder import Encoder
 from demix.losses.objective import Objective
+from demix.training.optimizers import Optimizer
 
 Record = dict[str, float | None]
 """What the history holds of one evaluation."""
@@ -29,7 +31,7 @@ class State:
 
     encoder: Encoder
     objective: Objective[Any]
-    optimizers: list[torch.optim.Optimizer]
+    optimizers: list[Optimizer]
     generators: dict[str, torch.Generator]
     step: int = 0
     seconds: float = 0.0
@@ -48,11 +50,16 @@ class State:
     def add_to_mean(self, past: float) -> None:
         """Move the average of the encoder's weights towards the present ones."""
         past = min(past, self.step / (self.step + 10))  # the start is soon forgotten
-        for key, weight in self.encoder.state_dict().items():
-            if weight.is_floating_point() and key in self.mean:
-                self.mean[key].lerp_(weight, 1 - past)
-            else:
-                self.mean[key] = weight.clone()
+        if not self.mean:
+            self.mean = {key: weight.clone() for key, weight in self._live.items()}
+        means = [self.mean[key] for key in self._live]
+        torch._foreach_lerp_(means, list(self._live.values()), 1 - past)
+
+    @cached_property
+    def _live(self) -> dict[str, Tensor]:
+        """The encoder's weights, which steps change in place; all but counts of batches."""
+        weights = self.encoder.state_dict().items()
+        return {key: weight for key, weight in weights if weight.is_floating_point()}
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
@@ -75,7 +82,7 @@ class State:
     def return_to_best(self) -> None:
         """Restore the best weights if there were any, else take the average if there is one."""
         if not self.best_weights and self.mean:
-            self.encoder.load_state_dict(self.mean)
+            _copy(self.mean, self.encoder.state_dict())
         for key, weight in self.weights().items():
             if key in self.best_weights:
                 weight.copy_(self.best_weights[key])
@@ -87,9 +94,9 @@ class State:
         tensors |= {f"mean.{key}": value for key, value in self.mean.items()}
         tensors |= {f"random.{key}": g.get_state() for key, g in self.generators.items()}
         tensors |= {
-            f"moment.{i}.{j}.{name}": torch.as_tensor(value)
+            f"moment.{i}.{j}.{name}": value
             for i, optimizer in enumerate(self.optimizers)
-            for j, memory in optimizer.state_dict()["state"].items()
+            for j, memory in optimizer.memories().items()
             for name, value in memory.items()
         }
         return tensors, {name: getattr(self, name) for name in _FACTS}
@@ -116,7 +123,7 @@ class State:
                 if key.startswith(f"moment.{i}."):
                     _, _, parameter, name = key.split(".")
                     memory.setdefault(int(parameter), {})[name] = value
-            optimizer.load_state_dict({**optimizer.state_dict(), "state": memory})
+            optimizer.remember(memory)
         for name in _FACTS:
             setattr(self, name, facts[name])
 
@@ -126,13 +133,10 @@ class State:
         likes = {f"{time}.{key}": w for time in times for key, w in self.weights().items()}
         likes |= {f"random.{key}": g.get_state() for key, g in self.generators.items()}
         if self.mean:
-            likes |= {f"mean.{key}": w for key, w in self.encoder.state_dict().items()}
+            likes |= {f"mean.{key}": w for key, w in self._live.items()}
         for i, optimizer in enumerate(self.optimizers):
-            parameters = [p for group in optimizer.param_groups for p in group["params"]]
-            for j, parameter in enumerate(parameters):
-                like = {"step": torch.tensor(0.0), "exp_avg": parameter, "exp_avg_sq": parameter}
-                if "momentum" in optimizer.defaults:  # Muon
-                    like = {"momentum_buffer": parameter}
+            for j, parameter in enumerate(optimizer.parameters):
+                like = optimizer.fresh(parameter)
                 own = {f"moment.{i}.{j}.{name}": value for name, value in like.items()}
                 # A parameter that never had a gradient has none.
                 likes |= own if any(name in names for name in own) else {}

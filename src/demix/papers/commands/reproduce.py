@@ -11,7 +11,7 @@ from demix.cli import ignore_interrupts
 from demix.cli.options import AsJson, app
 
 # What the jobs of a sweep import; torch's optimisers would import the second one by themselves.
-PRELOAD = ("demix.papers.experiments", "demix.papers.runner.reproduce", "torch._dynamo")
+PRELOAD = ("demix.papers.experiments", "demix.papers.runner.reproduce")
 # Rows or seeds that may be asked for at once; each takes some seconds at least.
 _MOST = 10_000
 

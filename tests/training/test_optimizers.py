@@ -1,4 +1,4 @@
-"""Muon in float32 is torch's Muon with more digits."""
+"""Muon in float32 is torch's Muon with more digits, and Adam is torch's Adam."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from demix.training.muon import Muon, orthogonalise
+from demix.training.optimizers import Adam, Muon, orthogonalise
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 every_shape = pytest.mark.parametrize("shape", [(24, 24), (48, 12), (12, 48)], ids=str)
@@ -97,3 +97,27 @@ def test_a_convolution_is_the_matrix_of_its_patches():
     [found] = walk(Muon, [weight], [[gradient]], lr=0.1)
     [flat] = walk(Muon, [weight.flatten(1)], [[gradient.flatten(1)]], lr=0.1)
     assert torch.equal(found.flatten(1), flat)
+
+
+def test_adam_is_that_of_torch():
+    weights = [random(6, 4), random(5, seed=1)]
+    gradients = [[random(6, 4, seed=s), random(5, seed=10 + s)] for s in range(2, 7)]
+    ours = walk(Adam, weights, gradients, lr=0.01)
+    torchs = walk(torch.optim.Adam, weights, gradients, lr=0.01)
+    for found, expected in zip(ours, torchs, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer_class", [Adam, Muon])
+def test_what_is_remembered_continues_to_the_same_bits(optimizer_class):
+    weight, gradients = random(6, 4), [[random(6, 4, seed=s)] for s in range(1, 5)]
+    [whole] = walk(optimizer_class, [weight], gradients, lr=0.01)
+    parameter = nn.Parameter(weight.clone())
+    memories = {}
+    for [gradient] in gradients:
+        optimizer = optimizer_class([parameter], lr=0.01)
+        optimizer.remember(memories)
+        parameter.grad = gradient.clone()
+        optimizer.step()
+        memories = optimizer.memories()
+    assert torch.equal(parameter, whole)
