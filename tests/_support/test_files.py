@@ -228,13 +228,15 @@ def test_what_is_no_file_is_refused_at_once(tmp_path):
 def test_a_host_may_have_any_name(tmp_path):
     code = "import os, pathlib, platform, sys\nplatform.node = lambda: 'a/b'\n"
     code += "from demix._support.files import remove_stale, write_atomic\n"
-    code += "folder, sync = pathlib.Path(sys.argv[1]), os.fsync\nos.getpid = lambda: 2**22 + 1\n"
-    # What is there half-way is of a process that has ended.
-    code += "os.fsync = lambda f: (sync(f), remove_stale(folder), print(os.listdir(folder)))\n"
-    code += "try: write_atomic(folder / 'x', 'text')\nexcept Exception as error: print(error)"
+    code += "folder = pathlib.Path(sys.argv[1])\nremove_stale(folder)\nprint(os.listdir(folder))\n"
+    code += "os.getpid, os.fsync = lambda: 2**22 + 1, lambda f: os._exit(0)\n"
+    code += "sys.stdout.flush()\nwrite_atomic(folder / 'x', 'text')"  # and ends half-way
     command = [sys.executable, "-c", code, tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("[]\n"), done.stdout
+    for _ in range(2):
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout == "[]\n"
+        [torn_file] = tmp_path.iterdir()
+        assert torn_file.name.startswith(".demix-a_b-")
 
 
 def test_links_that_look_like_temporary_files_are_left_alone(tmp_path):
@@ -330,3 +332,51 @@ def test_a_name_that_is_taken_at_the_last_moment_is_not_given(links, tmp_path, m
     put_new(mine, tmp_path / "free")
     assert (tmp_path / "free").read_text() == "ours"
     assert write_atomic(tmp_path / "other", "text").stat().st_nlink == 1
+
+
+def test_what_is_moved_within_a_claimed_folder_stays(tmp_path):
+    for name in ("notes.txt", "result.json"):
+        (tmp_path / name).write_text(name)
+    with claiming(tmp_path):
+        (tmp_path / "notes.txt").rename(tmp_path / "result.json")
+        with pytest.raises(DemixError, match=r"result\.json to be free"):
+            write_atomic(tmp_path / "result.json", "new")
+    assert (tmp_path / "result.json").read_text() == "notes.txt"
+
+
+def test_what_was_there_may_be_moved_and_replaced(tmp_path):
+    file, before = tmp_path / "a", tmp_path / "b"
+    file.write_text("one")
+    with claiming(tmp_path):
+        write_atomic(file, "two", before=before)
+        write_atomic(file, "three", before=before)
+    assert (file.read_text(), before.read_text()) == ("three", "two")
+
+
+def test_a_file_that_is_gone_leaves_no_empty_one(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        put_new(tmp_path / "gone.tmp", tmp_path / "result")
+    assert not (tmp_path / "result").exists()
+
+
+def test_what_another_container_writes_is_left_alone(tmp_path):
+    """Its processes have other numbers, under the same name of a host; a lock tells of them."""
+    from filelock import lock_descriptor
+
+    file = torn(tmp_path, NOBODY)
+    with file.open("r+b") as opened:
+        assert lock_descriptor(opened.fileno(), blocking=False)
+        remove_stale(tmp_path)
+        assert file.exists()
+    remove_stale(tmp_path)
+    assert not file.exists()
+
+
+def test_a_file_that_is_being_written_is_locked(tmp_path):
+    with new_array(tmp_path / "a.npy", (2, 2)) as array:
+        array[:] = 1
+        [temporary] = tmp_path.iterdir()
+        number = temporary.name.split("-")[-2]
+        other = temporary.rename(temporary.with_name(temporary.name.replace(number, str(NOBODY))))
+        remove_stale(tmp_path)
+        other.rename(temporary)

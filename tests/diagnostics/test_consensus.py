@@ -222,5 +222,5 @@ def test_bad_rows_are_refused_wherever_they_are(agreed):
     broken[-1, 0] = np.nan
     with pytest.raises(DemixError, match="1 of 3000 rows"):
         consensus(ContrastiveDemixer(3), broken)
-    with pytest.raises(DemixError, match="X has 2 features, but the runs"):
+    with pytest.raises(ValueError, match="X has 2 features, but ContrastiveDemixer is expecting 3"):
         agreed.transform(X[:, :2])

@@ -11,7 +11,9 @@ from demix import (
     DemixError,
     DemixWarning,
     InstanceDemixer,
+    Recipe,
     checkup,
+    consensus,
     load_model,
     read_data,
 )
@@ -132,3 +134,20 @@ def test_a_checkup_in_python_refits_to_the_same_columns(tables):
         for name in ("abc", "cab")
     )
     assert first == pytest.approx(second, abs=1e-3)
+
+
+def test_a_consensus_goes_by_names(tables):
+    abc, cab = (read_data(tables / f"{name}.csv") for name in ("abc", "cab"))
+    found = consensus(ContrastiveDemixer(2, recipe=Recipe(steps=20, batch=128)), abc, 2)
+    np.testing.assert_allclose(found.transform(cab), found.transform(abc), atol=1e-5)
+    np.testing.assert_allclose(found.aligned(cab), found.aligned(abc), atol=1e-5)
+
+
+def test_columns_that_were_chosen_by_number_are_remembered(tables, tmp_path):
+    x = np.loadtxt(tables / "abc.csv", delimiter=",", skiprows=1)
+    np.savetxt(tmp_path / "x.csv", x, delimiter=",")
+    some = read_data(tmp_path / "x.csv", columns=[2, 0, 1])
+    assert some.names == ("2", "0", "1")
+    model = ContrastiveDemixer(2, recipe=Recipe(steps=20, batch=128)).fit(some)
+    with pytest.warns(DemixWarning, match="Columns have names in the model"):
+        model.transform(read_data(tmp_path / "x.csv"))

@@ -10,6 +10,7 @@ from demix import (
     DemixWarning,
     InstanceDemixer,
     Recipe,
+    consensus,
     export_onnx,
     load_encoder,
     load_model,
@@ -84,3 +85,30 @@ def test_positives_far_from_zero_are_kept_whole(walk):
     plain = ContrastiveDemixer(2, recipe=RECIPE).fit(walk, positives=other)
     far = ContrastiveDemixer(2, recipe=RECIPE).fit(walk + 1e6, positives=other + 1e6)
     assert far.gain_.bits == pytest.approx(plain.gain_.bits, abs=0.05)
+
+
+def test_commands_give_the_latents_of_the_model(walk, demix, tmp_path):
+    np.savetxt(tmp_path / "x.csv", walk + 1e7, delimiter=",", fmt="%.10f")
+    np.savetxt(tmp_path / "one.csv", walk[:1] + 1e7, delimiter=",", fmt="%.10f")
+    model = tmp_path / "model"
+    done = demix.run_briefly("fit", tmp_path / "x.csv", "--n-latents", 2, "--out", model)
+    assert done.returncode == 0, done.stderr
+    expected = load_model(model).transform(walk + 1e7)
+    np.testing.assert_allclose(np.load(model / "latents.npy"), expected, atol=1e-5)
+    # How many rows there are is no matter: the model knows what it was fitted to.
+    for name in ("x", "one"):
+        told = demix.run("transform", model, tmp_path / f"{name}.csv", "--out", tmp_path / "z.npy")
+        assert told.returncode == 0, told.stderr
+        z = np.load(tmp_path / "z.npy")
+        np.testing.assert_allclose(z, expected[: len(z)], atol=1e-5)
+        (tmp_path / "z.npy").unlink()
+
+
+def test_a_consensus_is_of_what_its_models_say(walk):
+    far = walk + 1e7
+    found = consensus(ContrastiveDemixer(2, recipe=RECIPE), far, 2)
+    aligned = [
+        map_(model.transform(far)) for map_, model in zip(found.maps, found.models, strict=True)
+    ]
+    np.testing.assert_allclose(found.aligned(far), aligned, atol=1e-4)
+    np.testing.assert_allclose(found.latents, found.transform(far), atol=1e-4)

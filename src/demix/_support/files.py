@@ -28,8 +28,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NEW = "a file that was written meanwhile"
 # What tells each file that this process has written from others.
 _WRITTEN: set[tuple[int, ...] | None] = set()
-# Claimed places, and what stood there then.
-_CLAIMS: list[tuple[list[Path], set[tuple[int, ...] | None]]] = []
+# Claimed places, and which file stood where then.
+_CLAIMS: list[tuple[list[Path], dict[str, tuple[int, ...] | None]]] = []
 # Some systems lack these: a pipe is then opened like a file, and a link is followed.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
@@ -182,7 +182,8 @@ def claiming(*places: Path) -> Iterator[None]:
     for place in places:
         if not place.is_dir():  # else it is locked, which does the same
             remove_stale(place.parent)
-    claim = [Path(os.path.abspath(place)) for place in places], {None, *map(_identity, files)}
+    there = {os.path.abspath(file): _identity(file) for file in files}
+    claim = [Path(os.path.abspath(place)) for place in places], there
     _CLAIMS.append(claim)
     try:
         yield
@@ -203,8 +204,8 @@ def refuse_new(path: Path) -> None:
 def is_new(path: Path) -> bool:
     """Whether somebody else has put a file where this process has claimed the place."""
     full, found = Path(os.path.abspath(path)), _identity(path)
-    return any(
-        any(map(full.is_relative_to, places)) and found not in there | _WRITTEN
+    return found not in _WRITTEN | {None} and any(
+        any(map(full.is_relative_to, places)) and found != there.get(str(full))
         for places, there in _CLAIMS
     )
 
@@ -214,13 +215,22 @@ def is_own(path: Path) -> bool:
     return _identity(path) in _WRITTEN
 
 
+def move_own(file: Path, path: Path) -> None:
+    """Move a file of demix to the place of another one."""
+    file.replace(path)
+    _WRITTEN.add(_identity(path))
+
+
 def put_new(file: Path, path: Path) -> None:
     """Give a file a name that is free, which never replaces another; the old one may stay."""
     try:
         os.link(file, path)
     except FileExistsError as error:
         raise _in_the_way(path, _NEW) from error
-    except OSError:  # a disk without links
+    except OSError:
+        if not file.exists():
+            raise
+        # A disk without links.
         os.close(open_own(path, os.O_CREAT | os.O_EXCL))
         file.replace(path)
 
@@ -256,8 +266,13 @@ def remove_stale(folder: Path) -> None:
         found = _TORN.fullmatch(file.name)
         if found and found["host"] == _HOST and not _runs(found["process"]):
             with suppress(OSError):  # it is gone, or another user's
-                if stat.S_ISREG(file.lstat().st_mode):
-                    file.unlink()
+                opened = os.open(file, os.O_RDWR | os.O_CLOEXEC | _NO_FOLLOW | _NO_WAIT)
+                try:
+                    # Another container may have processes of its own under the same host name.
+                    if stat.S_ISREG(os.fstat(opened).st_mode) and _locked(opened):
+                        file.unlink()
+                finally:
+                    os.close(opened)
 
 
 def is_temporary(file: Path | os.DirEntry[str]) -> bool:
@@ -281,6 +296,7 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
         opened = open_own(temporary, os.O_CREAT | os.O_EXCL)
         try:
             with os.fdopen(opened, "w+b") as file:
+                _locked(opened)  # until it is whole; see remove_stale
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -290,7 +306,7 @@ def _replacing(path: Path, before: Path | None) -> Iterator[IO[bytes]]:
                     raise _in_the_way(place, _NEW)
             there = known[0][1]
             if before is not None and there is not None:
-                path.replace(before)
+                move_own(path, before)
                 there = None
             put_new(temporary, path) if there is None else temporary.replace(path)
             _WRITTEN.add(_identity(path))
@@ -318,6 +334,16 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(opened)
         finally:
             os.close(opened)
+
+
+def _locked(opened: int) -> bool:
+    """Lock an open file; whether nobody else holds it, as far as the file system knows."""
+    from filelock import lock_descriptor
+
+    try:
+        return lock_descriptor(opened, blocking=False)
+    except OSError:  # it has no locks
+        return True
 
 
 def _runs(process: str) -> bool:

@@ -64,6 +64,8 @@ def read_csv(
     table = np.frombuffer(numbers, np.int64 if whole else np.float64).reshape(-1, len(chosen))
     if names is None and header == "auto":
         _warn_of_header(path, table, *(cells for _, cells in start))
+    if names is None and columns is not None:  # so that a model knows which it was fitted to
+        return table, tuple(map(str, chosen))
     return table, names and tuple(names[i] for i in chosen)
 
 

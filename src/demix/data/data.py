@@ -231,7 +231,7 @@ def _from_frame(x: Any, pandas: Any) -> Data:
                 f"Expected columns of real numbers, but column {str(name)!r} of {source} is of "
                 f"type {dtype}; convert it or leave it out."
             )
-    array = narrowed(frame.to_numpy(dtype=np.float64, na_value=np.nan))
+    array = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     return checked_data(array_rows(array), source, tuple(map(str, frame.columns)))
 
 

@@ -23,7 +23,10 @@ def read_parquet(
         names = _number_columns(path, file.schema_arrow, arrow.types, columns)
         rows, start = file.metadata.num_rows, 0
         check_memory(2 * 8 * rows * len(names), f"Reading {path}", "choose fewer columns")
-        numbers = np.empty((rows, len(names)), dtype=np.float64)
+        schema = file.schema_arrow
+        kinds = dict(zip(schema.names, schema.types, strict=True))
+        exact = all(np.can_cast(kinds[name].to_pandas_dtype(), np.float32) for name in names)
+        numbers = np.empty((rows, len(names)), dtype=np.float32 if exact else np.float64)
         for batch in file.iter_batches(columns=names):
             found = dict(zip(batch.schema.names, batch.columns, strict=True))
             for place, name in enumerate(names):

@@ -7,7 +7,7 @@ from pathlib import Path
 from demix._support.errors import DemixError
 from demix._support.files import check_regular, file_digest
 from demix.data.csv_files import check_header, read_csv
-from demix.data.data import Data, checked_data, narrowed
+from demix.data.data import Data, checked_data
 from demix.data.npy_files import read_npy, read_npz
 from demix.data.rows import Rows, array_rows
 
@@ -80,10 +80,10 @@ def read_data(
         from demix.data.parquet_files import read_parquet
 
         table, names = read_parquet(path, columns)
-        rows = array_rows(narrowed(table))
+        rows = array_rows(table)
     elif kind in _TABLES:
         table, names = read_csv(path, columns, header=header)
-        rows = array_rows(narrowed(table))
+        rows = array_rows(table)
     else:
         rows = array_rows(read_npy(path) if kind == ".npy" else read_npz(path, key))
     return checked_data(rows, str(path), names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from demix._support.errors import DemixError
-from demix.data.data import Data, as_data
+from demix.data.data import Data
 from demix.diagnostics.maps import Map, Stability, mean_of
 from demix.estimators.base import Demixer
 from demix.estimators.encoding import encoded
@@ -80,13 +78,13 @@ class Consensus(Stability):
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the consensus latents ``(N, n)`` of new rows, read block by block, as float32."""
-        data = self._checked(X)
+        data = self.models[0]._data(X, reset=False)
         out = np.empty((len(data), len(self.stability)), dtype=np.float32)
         return write_consensus(self.models, self.maps, self.equivalence, data, out)
 
     def aligned(self, X: Any) -> np.ndarray:
         """Return the latents ``(R, N, n)`` of each run in the coordinates of the consensus."""
-        data = self._checked(X)
+        data = self.models[0]._data(X, reset=False)
         out = np.empty((len(self.models), len(data), len(self.stability)), dtype=np.float32)
         for start, runs in encoded([model.encoder_ for model in self.models], data):
             for r, (map_, z) in enumerate(zip(self.maps, runs, strict=True)):
@@ -132,7 +130,7 @@ class Consensus(Stability):
         facts = facts_in_words(self.models[0].encoder_, about)
         runs, origin = None, dict(provenance or {})
         if X is not None:
-            data = self._checked(X)
+            data = self.models[0]._data(X, reset=False)
             rows = self.held_out[:: max(1, len(self.held_out) // _COMPARED)]
             runs = self.aligned(data.only(torch.from_numpy(rows)))
             origin["data"] = f"sha256 {data.digest()}"
@@ -153,16 +151,6 @@ class Consensus(Stability):
             provenance={**origin, **versions()},
         )
         return write_page(page, path)
-
-    def _checked(self, X: Any) -> Data:
-        data = as_data(X)
-        features, expected = math.prod(data.shape[1:]), self.models[0].n_features_in_
-        if features != expected:
-            raise DemixError(
-                f"X has {features} features, but the runs of the consensus were fitted to "
-                f"{expected}; give data of the same kind."
-            )
-        return data
 
 
 def write_consensus(

@@ -272,6 +272,11 @@ class Encoder(nn.Module):
         out.weight[: len(axes)] = (axes @ torch.linalg.pinv(into.weight.double())).to(out.weight)
 
     @property
+    def precise(self) -> bool:
+        """Whether rows must come in float64, to be centred before they become float32."""
+        return self.whitening.mean.dtype == torch.float64 != self.log_scale.dtype
+
+    @property
     def scale(self) -> Tensor:
         """The learnt size of the output space, ``(scale_size,)``."""
         return self.log_scale.exp()

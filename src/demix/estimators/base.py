@@ -245,8 +245,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         data = as_data(X)
         if not reset:
             data = data if plain else data.matching(self._names)
-            mean, scale = self.encoder_.whitening.mean, self.encoder_.log_scale
-            data = data.precisely(mean.dtype == torch.float64 != scale.dtype)
+            data = data.precisely(self.encoder_.precise)
         features = int(np.prod(data.shape[1:]))
         if reset and not plain:
             self.n_features_in_ = features

@@ -39,6 +39,7 @@ def encoded(encoders: Sequence[Encoder], data: Data) -> Iterator[tuple[int, list
     devices = [next(encoder.parameters()).device for encoder in encoders]
     for encoder in encoders:
         encoder.eval()
+    data = data.precisely(any(encoder.precise for encoder in encoders))
     for start, rows in data.blocks(block_rows(data)):
         if not bool(torch.isfinite(rows).all()):
             raise DemixError(
