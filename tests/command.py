@@ -57,7 +57,7 @@ def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
 # once. Its peak of memory is another: it maps the libraries anew when it uses them.
 SERVER = """
 import contextlib, gc, io, json, os, sys, traceback
-import filelock, plotly.subplots, sklearn.ensemble
+import filelock, sklearn.ensemble
 import matplotlib.backends.backend_agg, matplotlib.backends.backend_svg, matplotlib.figure
 import demix.cli.models, demix.cli.progress, demix.cli.sources
 import demix.papers.commands.table_bars
@@ -71,8 +71,14 @@ for arguments in (["transform", "nowhere", "nowhere", "--out", "nowhere"], ["fit
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         with contextlib.suppress(SystemExit):
             demix.__main__.main()
-figure = plotly.subplots.make_subplots(rows=2, cols=2)
-figure.add_scatter(x=[0], y=[0]).add_heatmap(z=[[0]]).to_json()
+figures = [
+    demix.report.figures.time_courses([[0.0], [1.0]], [0, 1], ["z"]),
+    demix.report.figures.correlation_heatmap([[1.0]], ["z"], ["z"], "z"),
+]
+body = [demix.report.blocks.Figure(figure, "", "") for figure in figures]
+demix.report.blocks.render(
+    demix.report.blocks.Page("", "", [demix.report.blocks.Section("", body)])
+)
 axes = matplotlib.figure.Figure().add_subplot()
 axes.figure.savefig(io.BytesIO(), format="svg")
 

@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Verdict, VerdictKind
-from demix.report.style import axis, base_layout, colour, number, plain, shown
+from demix.report.style import axis, base_layout, colour, lay_out, number, plain, shown
 
 _GRADES = {
     "information": "information, bits per sample",
@@ -91,7 +91,7 @@ def check_figure(check: Mapping[str, Any]) -> go.Figure:
         line={"color": colour("ink"), "width": 3},
         hovertemplate="found %{x:.3f}<extra></extra>",
     )
-    figure.update_xaxes(axis(plain(check["unit"]), range=ends, nticks=5))
-    figure.update_yaxes(axis(showticklabels=False, range=[0, 1], showgrid=False))
-    figure.update_layout(**base_layout(height=180, min_width=280, showlegend=False))
+    x = axis(plain(check["unit"]), range=ends, nticks=5)
+    y = axis(showticklabels=False, range=[0, 1], showgrid=False)
+    lay_out(figure, base_layout(height=180, min_width=280, showlegend=False), [x], [y])
     return figure

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 from numpy.typing import ArrayLike
 
 from demix.metrics.regression import affine_r2
+from demix.report import style
 from demix.report.blocks import Block, Figure, Page, Section, Table, Text
 from demix.report.figures import column, correlation_heatmap, gain_of, interval_dots, thinned
 from demix.report.style import axis, base_layout, colour, interval, number, plain, shown, styled
@@ -125,7 +126,8 @@ def _gain_curves(
     if not figure.data:
         return None
     figure.add_hline(y=0, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
-    figure.update_xaxes(axis("step", exponentformat="none", separatethousands=True))
-    figure.update_yaxes(axis("better than a guess (bits per sample)", nticks=6))
-    figure.update_layout(**base_layout(400, 420, showlegend=True, legend=styled("legend")))
+    x = axis("step", exponentformat="none", separatethousands=True)
+    y = axis("better than a guess (bits per sample)", nticks=6)
+    layout = base_layout(400, 420, showlegend=True, legend=styled("legend"))
+    style.lay_out(figure, layout, [x], [y])
     return figure

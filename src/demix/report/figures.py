@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from plotly.subplots import make_subplots
 
 from demix._support.errors import DemixError
-from demix.report.style import axis, base_layout, colour, interval, number, plain, styled
+from demix.report.style import axis, base_layout, colour, interval, lay_out, number, plain, styled
 
 # Browsers draw each point as one SVG element; beyond this many in one figure scrolling stutters.
 _MOST_POINTS = 9_000
@@ -54,18 +54,18 @@ def recovered_scatter(
         horizontal_spacing=0.2 / columns,
         vertical_spacing=0.34 / rows,
     )
-    shown = _some_rows(count, n)
+    shown, x, y = _some_rows(count, n), [], []
     for j in range(n):
-        place = {"row": j // columns + 1, "col": j % columns + 1}
         points = np.stack([true[shown, j], found[shown, j]], axis=1)
-        figure.add_trace(_cloud(points, plain(across), plain(up), size=3.5), **place)
+        cloud = _cloud(points, plain(across), plain(up), size=3.5)
+        figure.add_trace(cloud, row=j // columns + 1, col=j % columns + 1)
         # The last panel of a column carries the axis title, also where the last row is not full.
         bottom, left = j + columns >= n, j % columns == 0
-        figure.update_xaxes(axis(plain(across) if bottom else None, nticks=4), **place)
-        figure.update_yaxes(axis(plain(up) if left else None, nticks=4), **place)
+        x.append(axis(plain(across) if bottom else None, nticks=4))
+        y.append(axis(plain(up) if left else None, nticks=4))
     figure.update_annotations(font={"size": 12, "color": colour("ink")})
     height, margin = 80 + rows * (300 if columns < 4 else 250), {"l": 52, "r": 8, "t": 62, "b": 48}
-    figure.update_layout(**base_layout(height, 150 * columns, margin=margin, showlegend=False))
+    lay_out(figure, base_layout(height, 150 * columns, margin=margin, showlegend=False), x, y)
     return figure
 
 
@@ -101,24 +101,23 @@ def correlation_heatmap(
             colorbar=styled("colorbar"),
         )
     )
-    for axes, names in ((figure.layout.xaxis, columns), (figure.layout.yaxis, rows)):
+    axes = []
+    for names, order in ((columns, None), (rows, "reversed")):
         # Names of neighbouring cells would overlap in a large heat map, so every k-th is written.
         ticks = range(0, len(names), math.ceil(len(names) / 24))
         bare = axis(showgrid=False, showline=False, ticks="outside", ticklen=4, automargin=True)
-        axes.update(bare, tickcolor="rgba(0,0,0,0)", tickvals=list(ticks))
-        axes.update(ticktext=[names[place] for place in ticks])
-    figure.update_yaxes(autorange="reversed")
+        bare |= {"tickcolor": "rgba(0,0,0,0)", "tickvals": list(ticks), "autorange": order}
+        axes.append(bare | {"ticktext": [names[place] for place in ticks]})
     # Numbers in the cells need 33 pixels each; without them a heat map may shrink further.
     min_width = 120 + 33 * m if max(n, m) <= MOST_LABELLED else 300
     heading = {"text": plain(title), "font": {"size": 14, "color": colour("ink")}, "x": 0}
-    figure.update_layout(
-        **base_layout(
-            height=int(np.clip(120 + 36 * n, 260, 560)),
-            min_width=min_width,
-            margin={"l": 30, "r": 8, "t": 40, "b": 30},
-            title={**heading, "xref": "container", "y": 0.985, "yanchor": "top"},
-        )
+    layout = base_layout(
+        height=int(np.clip(120 + 36 * n, 260, 560)),
+        min_width=min_width,
+        margin={"l": 30, "r": 8, "t": 40, "b": 30},
+        title={**heading, "xref": "container", "y": 0.985, "yanchor": "top"},
     )
+    lay_out(figure, layout, axes[:1], axes[1:])
     return figure
 
 
@@ -161,10 +160,9 @@ def interval_dots(
             "<extra></extra>",
         )
     )
-    figure.update_xaxes(axis(title))
-    figure.update_yaxes(names_axis(labels))
     height, named = 100 + 42 * len(dots), null is not None
-    figure.update_layout(**base_layout(height, 480, showlegend=named, legend=styled("legend")))
+    layout = base_layout(height, 480, showlegend=named, legend=styled("legend"))
+    lay_out(figure, layout, [axis(title)], [names_axis(labels)])
     if null is not None:
         figure.add_scatter(
             x=np.asarray(null),
@@ -208,7 +206,7 @@ def pair_plot(latents: ArrayLike, names: Sequence[str]) -> go.Figure:
         horizontal_spacing=0.16 / (n + 1),
         vertical_spacing=0.16 / (n + 1),
     )
-    shown = _some_rows(len(values), n * (n - 1) // 2)
+    shown, x, y = _some_rows(len(values), n * (n - 1) // 2), [], []
     # Bounds, not automatic ranges, so that a latent has one scale in all its panels.
     low, high = values.min(axis=0), values.max(axis=0)
     margin = np.where(high > low, 0.04 * (high - low), 0.5)
@@ -244,24 +242,14 @@ def pair_plot(latents: ArrayLike, names: Sequence[str]) -> go.Figure:
                 points = values[shown][:, [j, i]]
                 figure.add_trace(_cloud(points, labels[j], labels[i], size=3), **place)
             bottom, left, off = i == n - 1, j == 0, i != j
-            figure.update_xaxes(
-                axis(
-                    labels[j] if bottom else None,
-                    nticks=4,
-                    showticklabels=bottom,
-                    showgrid=off,
-                    range=ranges[j],
-                ),
-                **place,
-            )
+            title, more = labels[j] if bottom else None, {"showgrid": off, "range": ranges[j]}
+            x.append(axis(title, nticks=4, showticklabels=bottom, **more))
             # The height of a histogram is a count, shown on hovering.
             up = {"range": ranges[i]} if off else {}
             title = labels[i] if left else None
-            figure.update_yaxes(
-                axis(title, nticks=4, showticklabels=left and off, showgrid=off, **up), **place
-            )
+            y.append(axis(title, nticks=4, showticklabels=left and off, showgrid=off, **up))
     height = 80 + n * (170 if n > 2 else 240)
-    figure.update_layout(**base_layout(height, 120 * n, showlegend=False, bargap=0))
+    lay_out(figure, base_layout(height, 120 * n, showlegend=False, bargap=0), x, y)
     return figure
 
 
@@ -285,10 +273,10 @@ def time_courses(latents: ArrayLike, rows: ArrayLike, names: Sequence[str]) -> g
             row=j + 1,
             col=1,
         )
-        figure.update_yaxes(axis(label, nticks=4), row=j + 1)
-    figure.update_xaxes(axis(exponentformat="none", separatethousands=True))
-    figure.update_xaxes(axis("row"), row=n)
-    figure.update_layout(**base_layout(70 + n * (110 if n > 1 else 220), 420, showlegend=False))
+    plain_numbers = {"exponentformat": "none", "separatethousands": True}
+    x = [axis("row" if j == n - 1 else None, **plain_numbers) for j in range(n)]
+    layout = base_layout(70 + n * (110 if n > 1 else 220), 420, showlegend=False)
+    lay_out(figure, layout, x, [axis(_short(name), nticks=4) for name in names[:n]])
     return figure
 
 

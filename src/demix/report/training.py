@@ -9,7 +9,7 @@ from plotly.subplots import make_subplots
 
 from demix.report.blocks import Figure, Section
 from demix.report.figures import column, thinned
-from demix.report.style import axis, base_layout, colour, styled
+from demix.report.style import axis, base_layout, colour, lay_out, styled
 
 # Points of a line; more would not be seen and would only make the file larger.
 MOST_STEPS = 1000
@@ -105,12 +105,10 @@ def _training_curve(
             row=1,
             col=1,
         )
-    figure.update_xaxes(axis(exponentformat="none", separatethousands=True))
-    figure.update_xaxes(axis("step"), row=panels)
-    figure.update_yaxes(axis("loss (nats)", nticks=6), row=1)
-    if panels == 2:
-        figure.update_yaxes(axis("R² (percent)", nticks=6), row=2)
+    titles = ["step"] if panels == 1 else [None, "step"]
+    x = [axis(title, exponentformat="none", separatethousands=True) for title in titles]
+    y = [axis(title, nticks=6) for title in ("loss (nats)", "R² (percent)")[:panels]]
     height = 340 if panels == 1 and held_out else 70 + 190 * panels
     several = len(figure.data) > panels  # one line needs no legend
-    figure.update_layout(**base_layout(height, 320, showlegend=several, legend=styled("legend")))
+    lay_out(figure, base_layout(height, 320, showlegend=several, legend=styled("legend")), x, y)
     return figure

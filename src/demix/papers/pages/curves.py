@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from demix.report.figures import names_axis, value_of
-from demix.report.style import axis, base_layout, colour, plain
+from demix.report.style import axis, base_layout, colour, lay_out, plain
 
 _LEGEND = {"orientation": "h", "x": 0, "y": 1.0, "xanchor": "left", "yanchor": "bottom"}
 
@@ -40,10 +40,8 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> go.Figure:
             hovertemplate=f"%{{customdata[0]}}<br>{name} %{{x:.2f}}%{{customdata[1]}}"
             "<extra></extra>",
         )
-    figure.update_xaxes(axis(title="score (percent)"))
-    figure.update_yaxes(names_axis(labels))
-    figure.update_layout(**base_layout(height=110 + 46 * len(rows), min_width=480))
-    figure.update_layout(legend={**_LEGEND, "traceorder": "reversed"})
+    layout = base_layout(110 + 46 * len(rows), 480, legend={**_LEGEND, "traceorder": "reversed"})
+    lay_out(figure, layout, [axis(title="score (percent)")], [names_axis(labels)])
     return figure
 
 
