@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -29,31 +31,32 @@ FLAGS = (
 DARK = "--blink-settings=preferredColorScheme=0"
 
 
-def dump_dom(path: str | Path, dark: bool = False, query: str = "") -> str:
+def dump_dom(
+    path: str | Path, dark: bool = False, query: str = "", more: Sequence[str] = ()
+) -> str:
     """HTML of the page after its scripts ran; fails if the page logged anything."""
-    done = _run(path, "--dump-dom", *([DARK] if dark else []), query=query)
+    done = _run(path, "--dump-dom", *more, *([DARK] if dark else []), query=query)
     logged = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
     assert not logged, "the page logged:\n" + "\n".join(logged)
     return done.stdout
 
 
-def screenshot(
-    path: str | Path, png: str | Path, dark: bool = False, size: tuple[int, int] = (1280, 3600)
-) -> Path:
-    """Picture of the page in a window of the given width and height in pixels."""
-    target = Path(png).resolve()
-    flags = [f"--screenshot={target}", f"--window-size={size[0]},{size[1]}"]
-    if dark:
-        flags.append(DARK)
-    _run(path, *flags)
-    return target
+class Seen(NamedTuple):
+    """What a browser makes of a page: its HTML, a picture of it, and paper if asked for."""
+
+    dom: str
+    picture: Path
+    paper: bytes
 
 
-def print_pdf(path: str | Path, pdf: str | Path, dark: bool = False) -> bytes:
-    """The page as it goes to paper."""
-    target = Path(pdf).resolve()
-    _run(path, f"--print-to-pdf={target}", *([DARK] if dark else []))
-    return target.read_bytes()
+def see(path: Path, *, dark: bool = False, paper: bool = False, size: str = "1280,3300") -> Seen:
+    """HTML and picture of a page, and files beside it; fails if the page logged anything."""
+    # All from one start of the browser, which takes longer than any of them.
+    picture, pdf = path.with_suffix(".png").resolve(), path.with_suffix(".pdf").resolve()
+    flags = [f"--screenshot={picture}", f"--window-size={size}"]
+    flags += [f"--print-to-pdf={pdf}"] if paper else []
+    dom = dump_dom(path, dark, more=flags)
+    return Seen(dom, picture, pdf.read_bytes() if paper else b"")
 
 
 def _run(path: str | Path, *flags: str, query: str = "") -> subprocess.CompletedProcess[str]:

@@ -119,9 +119,11 @@ for line in sys.stdin:
 """
 
 
-# The first of what a child runs: a few draws of what chance gives are enough where nothing depends
-# on it, and half of the time of an evaluation.
+# The first of what a child runs: a few draws of what chance gives, and forests of a few trees, are
+# enough where nothing depends on them, and half of the time of an evaluation.
 FEW_DRAWS = """
+import demix.metrics.dci
+demix.metrics.dci._TREES = 5
 from demix.metrics.blocks import Sampling
 orders = Sampling.orders
 Sampling.orders = lambda self, number, **more: orders(self, number if more else 3, **more)

@@ -10,6 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from command import MAIN, one_sentence
+
+# A third of the steps of a fit to so few rows leaves time enough to be killed in.
+SHORT = """
+from demix.estimators.base import Demixer
+from demix.estimators.contrastive import ContrastiveDemixer
+Demixer._most_steps = ContrastiveDemixer._most_steps = 50
+"""
+
 
 def gain_in(folder: Path) -> dict:
     return json.loads((folder / "model.json").read_text())["about"]["gain"]
@@ -22,7 +31,7 @@ def history_in(folder: Path) -> list[dict]:
 
 def kill_when(demix, moment, *arguments: object) -> None:
     """Start a command, and kill it as soon as the moment has come."""
-    demix.start(*arguments)
+    demix.start_python(SHORT + MAIN, *arguments)
     demix.send(signal.SIGKILL, moment)
     assert demix.wait().returncode == -signal.SIGKILL
 
@@ -51,7 +60,7 @@ def test_killed_at_any_moment_it_ends_with_the_same_bits(demix, walk, tmp_path):
     np.save(tmp_path / "x.npy", walk)
     command = ["fit", tmp_path / "x.npy", "--n-latents", 2, "--conditional", "auto"]
     whole, cut = tmp_path / "whole", tmp_path / "cut"
-    assert demix.run(*command, "--out", whole).returncode == 0
+    assert demix.run_python(SHORT + MAIN, *command, "--out", whole).returncode == 0
     checkpoint = cut / "checkpoint.safetensors"
     for file, times in [
         (cut / "fit.json", 1),
@@ -61,7 +70,7 @@ def test_killed_at_any_moment_it_ends_with_the_same_bits(demix, walk, tmp_path):
         (cut / "model.safetensors", 1),
     ]:
         kill_when(demix, written(file, times), *command, "--out", cut)
-    done = demix.run(*command, "--out", cut)
+    done = demix.run_python(SHORT + MAIN, *command, "--out", cut)
     assert done.returncode == 0, done.stderr
     for name in ("model.safetensors", "latents.npy"):
         assert (cut / name).read_bytes() == (whole / name).read_bytes()
@@ -87,8 +96,9 @@ def test_the_checkpoint_of_another_fit_is_refused(demix, walk, labels, tmp_path)
         ["fit", tmp_path / "near.npy", "--n-latents", 2, "--labels", tmp_path / "y.npy"],
         ["fit", tmp_path / "x.npy", "--n-latents", 2],
     ):
-        told = demix.refusal(*change, "--out", out)
+        told = one_sentence(demix.run_python(SHORT + MAIN, *change, "--out", out))
         assert "is the checkpoint of another training; remove it to start anew" in told
         assert {file.name: file.read_bytes() for file in out.iterdir()} == before
-    assert demix.run(*command, tmp_path / "y.npy", "--out", out).returncode == 0
+    done = demix.run_python(SHORT + MAIN, *command, tmp_path / "y.npy", "--out", out)
+    assert done.returncode == 0, done.stderr
     assert not checkpoint.exists()

@@ -10,10 +10,8 @@ import pytest
 from browser import dump_dom
 from demix.papers.pages.curves import comparison_bars
 from demix.papers.pages.panels import Subplot
-from demix.papers.pages.table import table_page
 from demix.report.blocks import Figure, Picture, Section, write_page
 from demix.report.recovery import recovery_page
-from demix.report.style import PALETTE
 from pictures import panels_svg
 
 pytestmark = pytest.mark.browser
@@ -22,17 +20,15 @@ HOSTILE = "<img src=x onerror=\"document.title='taken'\"></script>"
 
 
 @pytest.fixture(scope="module")
-def path(run, tmp_path_factory):
+def dom(run, tmp_path_factory):
     page = recovery_page(**{**run, "names": [HOSTILE, "scale", "hue"]})
     bars = [{"label": HOSTILE, "ours": 99.0, "ours_std": 0.5, "paper": 98.0, "paper_std": None}]
     extra = Section("Comparison", [Figure(comparison_bars(bars), "Scores.", alt="Dot plot.")])
-    page = replace(page, sections=[*page.sections, extra])
-    return write_page(page, tmp_path_factory.mktemp("report") / "report.html")
-
-
-@pytest.fixture(scope="module")
-def dom(path):
-    return dump_dom(path)
+    lines = Subplot("Lines", "x", "y", {HOSTILE: [(1, 1.0, 0.1), (2, 2.0, 0.2)]})
+    marks = Subplot("Marks", "x", "y", {"paper": [("a", 1.0, 0.1), ("b", 2.0, 0.1)]})
+    picture = Picture(panels_svg([lines, marks, lines]), "Scores.", alt="Three panels.")
+    page = replace(page, sections=[*page.sections, extra, Section("Picture", [picture])])
+    return dump_dom(write_page(page, tmp_path_factory.mktemp("report") / "report.html"))
 
 
 @pytest.fixture(scope="module")
@@ -68,27 +64,9 @@ def test_hostile_names_are_shown_as_they_are_and_do_nothing(dom, plots):
     assert "&lt;img src=x" in plots[0]
 
 
-def test_figures_follow_dark_mode(path, plots):
-    def fill(name: str, mode: int) -> str:
-        value = PALETTE[name][mode]
-        return "fill: rgb({}, {}, {})".format(*(int(value[i : i + 2], 16) for i in (1, 3, 5)))
-
-    dark = dump_dom(path, dark=True)
-    assert fill("accent", 0) in plots[0]
-    assert fill("accent", 1) in dark
-    assert fill("ink", 1) in dark
-    assert fill("ink", 0) not in dark
-
-
-def test_a_page_with_a_picture_opens_without_a_complaint(tmp_path):
-    lines = Subplot("Lines", "x", "y", {HOSTILE: [(1, 1.0, 0.1), (2, 2.0, 0.2)]})
-    marks = Subplot("Marks", "x", "y", {"paper": [("a", 1.0, 0.1), ("b", 2.0, 0.1)]})
-    picture = Picture(panels_svg([lines, marks, lines]), "Scores.", alt="Three panels.")
-    page = table_page("Figure 1", "", ["space"], [["box"]], picture, [], {})
-    dom = dump_dom(write_page(page, tmp_path / "figure.html"))
-    assert "<title>Figure 1</title>" in dom
-    assert "<img" not in dom
-    assert "&lt;img src=x" in dom
+def test_a_picture_is_shown_with_its_words(dom):
     (drawn,) = re.findall(r'<svg class="picture".*?</svg>', dom, flags=re.DOTALL)
+    assert "<img" not in drawn
+    assert "&lt;img src=x" in drawn
     assert 'aria-label="Three panels."' in drawn
     assert ">Marks</text>" in drawn

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import zlib
-from pathlib import Path
 
 import pytest
 from fits import blobs, fit, runs
 
-from browser import dump_dom, print_pdf, screenshot
+from browser import Seen, see
 from demix.report.blocks import write_page
 from demix.report.compare import compare_page
 from demix.report.fit import fit_page
@@ -32,28 +31,30 @@ document.body.dataset.seen = seen.length;
 
 
 @pytest.fixture(scope="module")
-def fitted(tmp_path_factory) -> Path:
+def fitted(tmp_path_factory) -> Seen:
+    """The page of a fit in the dark, after a walk over all that can hold the focus."""
     page = fit_page(**fit(n=2, images=blobs(400)["images"], factor_names=[HOSTILE, "down"]))
-    return write_page(page, tmp_path_factory.mktemp("fit") / "fit.html")
-
-
-@pytest.fixture(scope="module")
-def compared(tmp_path_factory) -> Path:
-    page = compare_page(runs(HOSTILE, "second"), agreement=[[1.0, 0.4], [0.4, 1.0]])
-    return write_page(page, tmp_path_factory.mktemp("runs") / "runs.html")
+    path = write_page(page, tmp_path_factory.mktemp("fit") / "fit.html")
+    path.write_text(path.read_text(encoding="utf-8").replace("</body>", WALK), encoding="utf-8")
+    return see(path, dark=True, paper=True)
 
 
 @pytest.fixture(scope="module")
 def walked(fitted) -> str:
-    """DOM of the page of a fit after a walk over all that can hold the focus."""
-    path = fitted.with_name("walked.html")
-    path.write_text(fitted.read_text(encoding="utf-8").replace("</body>", WALK), encoding="utf-8")
-    return dump_dom(path)
+    return fitted.dom
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory) -> Seen:
+    """The page of a comparison in the light."""
+    page = compare_page(runs(HOSTILE, "second"), agreement=[[1.0, 0.4], [0.4, 1.0]])
+    path = write_page(page, tmp_path_factory.mktemp("runs") / "runs.html")
+    return see(path)
 
 
 @pytest.fixture(scope="module")
 def compared_dom(compared) -> str:
-    return dump_dom(compared)
+    return compared.dom
 
 
 def plots(dom: str) -> list[str]:
@@ -106,11 +107,10 @@ def test_hostile_names_are_shown_as_they_are_and_do_nothing(walked, compared_dom
 
 
 @pytest.mark.parametrize(("name", "dark"), [("fitted", True), ("compared", False)])
-def test_the_page_is_seen_in_the_colours_of_its_mode(name, dark, request, tmp_path):
+def test_the_page_is_seen_in_the_colours_of_its_mode(name, dark, request):
     from PIL import Image
 
-    png = screenshot(request.getfixturevalue(name), tmp_path / "page.png", dark, (1280, 3300))
-    picture = Image.open(png).convert("RGB")
+    picture = Image.open(request.getfixturevalue(name).picture).convert("RGB")
     colours = {shade: count for count, shade in picture.getcolors(maxcolors=1 << 24)}
 
     def painted(shade: str, mode: int) -> int:
@@ -123,8 +123,20 @@ def test_the_page_is_seen_in_the_colours_of_its_mode(name, dark, request, tmp_pa
     assert painted("accent", not dark) < 20
 
 
-def test_paper_is_light_even_if_the_screen_is_dark(fitted, tmp_path):
-    pdf = print_pdf(fitted, tmp_path / "page.pdf", dark=True)
+def test_figures_follow_the_mode(walked, compared_dom):
+    def fill(name: str, mode: int) -> str:
+        value = PALETTE[name][mode]
+        return "fill: rgb({}, {}, {})".format(*(int(value[i : i + 2], 16) for i in (1, 3, 5)))
+
+    for dark, dom in ((0, compared_dom), (1, walked)):
+        drawn = "".join(plots(dom))
+        for name in ("accent", "ink"):
+            assert fill(name, dark) in drawn
+            assert fill(name, 1 - dark) not in drawn
+
+
+def test_paper_is_light_even_if_the_screen_is_dark(fitted):
+    pdf = fitted.paper
     assert 2 <= len(re.findall(rb"/Type /Page\b", pdf)) <= 9
     inks = set()
     for stream in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL):
