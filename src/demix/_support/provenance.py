@@ -2,9 +2,11 @@
 
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -32,6 +34,11 @@ def provenance(*packages: str) -> dict[str, str | int]:
             facts["ranks"] = distributed.get_world_size()
     commit = _commit()
     return facts | ({"commit": commit} if commit else {})
+
+
+def origin_of(about: Mapping[str, str]) -> dict[str, str]:
+    """Return the command line, and what else is known about the origin of a result."""
+    return {"command": shlex.join(["demix", *sys.argv[1:]]), **about}
 
 
 def cores() -> int:

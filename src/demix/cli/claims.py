@@ -2,8 +2,6 @@
 
 import json
 import os
-import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ from demix._support.files import (
 from demix._support.locks import lock_folder
 from demix._support.outputs import ARRAY, PAGE, claim_folder, read_marker, refuse_other, tidied
 from demix._support.process_group.group import LostRank
-from demix._support.provenance import provenance
+from demix._support.provenance import origin_of, provenance
 from demix.cli import ignore_interrupts
 from demix.cli.console import console
 from demix.encoders.files import MODEL_MARKS
@@ -132,11 +130,6 @@ def claimed_if(
 ) -> AbstractContextManager[Claim | None]:
     """Return what :func:`claimed` does, or a context of None if there is no folder."""
     return nullcontext() if out is None else claimed(command, out, *rest, **more)
-
-
-def origin_of(about: Mapping[str, str]) -> dict[str, str]:
-    """Return the command line, and what else is known about the origin of a result."""
-    return {"command": shlex.join(["demix", *sys.argv[1:]]), **about}
 
 
 def _before(folder: Path, marker: str, command: str, overwrite: bool) -> bytes | None:

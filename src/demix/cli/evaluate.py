@@ -51,9 +51,9 @@ def evaluate(
     import numpy as np
     from rich.table import Table
 
-    from demix._support.provenance import provenance
+    from demix._support.provenance import origin_of, provenance
     from demix._support.validation import check_enough_rows
-    from demix.cli.claims import claimed_if, origin_of
+    from demix.cli.claims import claimed_if
     from demix.cli.console import console, print_json, print_lines, print_table
     from demix.cli.progress import counting_bar
     from demix.data.factors import check_order, read_factors

@@ -66,8 +66,8 @@ def probe(
     options.check_given(features, factors, names)
     import torch
 
-    from demix._support.provenance import provenance
-    from demix.cli.claims import claimed_if, origin_of
+    from demix._support.provenance import origin_of, provenance
+    from demix.cli.claims import claimed_if
     from demix.cli.console import console, print_json, print_lines, print_warning
     from demix.cli.progress import counting_bar
     from demix.data.reading import input_digest

@@ -65,7 +65,7 @@ def render(
 
 def _render(order: Order, out: Path, jobs: int | None) -> None:
     """Render a folder, and show how far it is."""
-    from demix.cli.claims import origin_of
+    from demix._support.provenance import origin_of
     from demix.cli.console import console, print_lines
     from demix.cli.progress import training_bar
     from demix.papers.scenes.folder import render_folder
