@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from command import BRIEF_ROWS, MAIN
 from demix import DemixError, Encoder, InfoNCE
 from demix.papers.experiments import EXPERIMENTS, experiment_named
 from demix.papers.runner.experiment import InputFiles
@@ -67,7 +68,7 @@ def test_paper_scale_is_the_papers_training():
             assert encoder.space.dim == 10
 
 
-def test_a_run_leaves_scores_of_every_model(annotations, tmp_path):
+def test_a_run_leaves_scores_of_every_model(annotations, brief_rows, tmp_path):
     records = reproduce(
         TABLE,
         tmp_path / "table3",
@@ -102,8 +103,8 @@ def test_what_is_missing_is_said_before_anything_is_written(demix, annotations, 
 
 
 def test_the_command_runs_a_row(demix, annotations, tmp_path):
-    done = demix.run(
-        "reproduce", "clica-kitti", "--rows", "8", "--scale", "smoke",
+    done = demix.run_python(
+        BRIEF_ROWS + MAIN, "reproduce", "clica-kitti", "--rows", "8", "--scale", "smoke",
         "--data", annotations, "--out", tmp_path / "t", "--json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
