@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from command import FEW_DRAWS
+from command import BRIEF_ROWS, FEW_DRAWS
 from demix import DemixError
 from faults import __main__ as suite
 from faults import damage, disk, limits, processes, strangers
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def bench(demix, tmp_path_factory) -> Iterator[Bench]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(processes, "CODE", FEW_DRAWS + processes.CODE)
+        patch.setattr(processes, "CODE", FEW_DRAWS + BRIEF_ROWS + processes.CODE)
         yield Bench(tmp_path_factory.mktemp("faults"), processes.Processes(demix), seed=0)
 
 
@@ -37,8 +37,16 @@ def check(outcome: Outcome, *, tried: int, refused: int | None = None) -> None:
         assert outcome.refused == refused
 
 
+# A tenth of the usual steps leaves time for a few checkpoints.
+SHORTER = """
+from demix.estimators.base import Demixer
+Demixer._most_steps = 100
+"""
+
+
 @pytest.mark.parametrize("name", ["demix fit", "demix render sprites"])
-def test_kills_cost_nothing_that_was_finished(bench, name):
+def test_kills_cost_nothing_that_was_finished(bench, name, monkeypatch):
+    monkeypatch.setattr(processes, "CODE", SHORTER + processes.CODE)
     check(kill(bench.works[name], 1, bench), tried=1)
 
 

@@ -14,7 +14,7 @@ from demix._support.errors import DemixError, DemixWarning
 
 # `make faults` looks longer, and elsewhere each time.
 LONG = "DEMIX_FUZZ" in os.environ
-EXAMPLES = int(os.environ.get("DEMIX_FUZZ", "50"))
+EXAMPLES = int(os.environ.get("DEMIX_FUZZ", "30"))
 fuzzed = settings(
     max_examples=EXAMPLES,
     deadline=None,

@@ -76,10 +76,12 @@ def test_intervals_are_exact():
     assert share([False] * 10)["high"] == pytest.approx(1 - 0.025 ** (1 / 10))
 
 
-@pytest.mark.slow
-def test_a_run_is_plain_data():
+@pytest.mark.usefixtures("few_draws")
+def test_a_run_is_plain_data(monkeypatch):
+    """After a training that is cut short: four classes are too few whatever is learnt."""
+    monkeypatch.setattr("demix.estimators.base.Demixer._most_steps", 30)
     (process,) = [p for p in PROCESSES if p.name == "too few classes"]
-    run = run_process(process, 100, rows=800)
+    run = run_process(process, 100, rows=400)
     assert run["verdicts"]["generator system"] == "fail"
     assert (run["supported"] in ("none", "undecided")) == (run["claimed"] is None)
     assert is_run({**run, "seconds": 1.0})

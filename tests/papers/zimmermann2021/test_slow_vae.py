@@ -109,7 +109,7 @@ def spots(size: int, *, generator: torch.Generator) -> DrawnPairs:
 def trained_on_spots(steps: int) -> tuple[SlowVAE, Encoder, Training]:
     model = SlowVAE(2, (1, 16, 16))
     encoder = Encoder((1, 16, 16), Real(4), body="kitti")
-    recipe = Recipe(steps=steps, batch=32, optimizer="adam", rate=2e-3, whiten=False)
+    recipe = Recipe(steps=steps, batch=16, optimizer="adam", rate=2e-3, whiten=False)
     return model, encoder, train(encoder, spots, model, recipe, seed=3)
 
 
