@@ -8,7 +8,7 @@ import torch
 from demix import LeakyMixing, Recipe, affine_r2
 
 # Narrow and short: enough for data this small.
-QUICK = {"encoder": {"hidden": (32, 32)}, "recipe": Recipe(steps=150, batch=256)}
+QUICK = {"encoder": {"hidden": (32, 32)}, "recipe": Recipe(steps=100, batch=256)}
 TINY = {"encoder": {"hidden": (8, 8)}, "recipe": Recipe(steps=10, batch=32)}
 
 _MIXING = LeakyMixing(3, seed=1, draws=100)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from demix import Box, DemixError, GeneralizedNormal, L1Ball, Laplace, Normal, Real, Sphere
 
-SIZE = 20_000
+SIZE = 8_000
 LEAST_P = 1e-4
 BOX = Box(2, low=[0.0, -1.0], high=[1.0, 2.0])
 

@@ -23,7 +23,7 @@ from demix import (
 def tables(tmp_path_factory):
     """The same table with its columns in three orders, with one more, and without names."""
     folder = tmp_path_factory.mktemp("tables")
-    angle = np.cumsum(np.random.default_rng(0).normal(0, 0.5, 1000))
+    angle = np.cumsum(np.random.default_rng(0).normal(0, 0.5, 700))
     x = {"a": np.cos(angle), "b": np.sin(angle), "c": 3 * np.cos(2 * angle)}
     x["more"] = angle
     for name, columns in {
@@ -42,7 +42,7 @@ def tables(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(demix, tables):
     """A fit to columns a, b and c."""
-    done = demix.run("fit", tables / "abc.csv", "--n-latents", 2, "--out", tables / "model")
+    done = demix.run_briefly("fit", tables / "abc.csv", "--n-latents", 2, "--out", tables / "model")
     assert done.returncode == 0, done.stderr
     return tables / "model"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -49,8 +50,14 @@ FITS = {
 every_fit = pytest.mark.parametrize("name", FITS)
 
 
+@cache
+def made(name: str):
+    """Return a fit, which no test is to change."""
+    return FITS[name]()
+
+
 def written(name: str, folder: Path) -> Path:
-    FITS[name]().save(folder)
+    made(name).save(folder)
     return folder
 
 
@@ -74,7 +81,7 @@ def description_of(folder: Path) -> dict:
 
 @every_fit
 def test_an_estimator_comes_back_to_the_bit(name, tmp_path):
-    fitted = FITS[name]()
+    fitted = made(name)
     fitted.save(tmp_path / "deep" / "model", about={"why": "a test"})
     loaded = load_model(tmp_path / "deep" / "model")
     assert type(loaded) is type(fitted)
@@ -90,12 +97,12 @@ def test_an_estimator_comes_back_to_the_bit(name, tmp_path):
 def test_a_finished_fit_of_the_command_line_is_not_mixed_with_another(tmp_path):
     (tmp_path / "fit.json").write_text('{"provenance": {}}')
     with pytest.raises(DemixError, match=r"holds a finished 'demix fit', .* another folder\.$"):
-        next(iter(FITS.values()))().save(tmp_path)
+        made("time").save(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["fit.json"]
 
 
 def test_a_classifier_comes_back_with_its_head(tmp_path):
-    fitted = FITS["labels"]()
+    fitted = made("labels")
     fitted.save(tmp_path)
     loaded = load_model(tmp_path)
     assert loaded.predict_proba(X).tobytes() == fitted.predict_proba(X).tobytes()
@@ -106,7 +113,7 @@ def test_a_classifier_comes_back_with_its_head(tmp_path):
 
 
 def test_a_learnt_conditional_comes_back(tmp_path):
-    fitted = FITS["auto"]()
+    fitted = made("auto")
     fitted.save(tmp_path)
     loaded = load_model(tmp_path)
     assert loaded.shape_ == fitted.shape_ != 2
@@ -160,7 +167,7 @@ def test_names_of_columns_come_back(tmp_path):
 
 
 def test_load_encoder_opens_a_fitted_folder(tmp_path):
-    fitted = FITS["labels"]()
+    fitted = made("labels")
     fitted.save(tmp_path)
     with torch.no_grad():
         latents = load_encoder(tmp_path)(torch.from_numpy(X))
@@ -287,7 +294,7 @@ def test_what_is_not_fitted_is_not_saved(tmp_path):
 
 
 def test_a_null_byte_in_a_name_is_told(tmp_path):
-    model = FITS["time"]()
+    model = made("time")
     for write, name in ((model.save, "a\0b"), (model.report, "a\0.html")):
         with pytest.raises(DemixError, match=r"the name of a file, but .* has a null byte"):
             write(tmp_path / name)
@@ -314,7 +321,7 @@ LONG = "a" * 300
 def test_a_name_that_is_too_long_is_told(use, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DemixError, match=r"^(Cannot write )?a{200}.*: .*too long.*\.$"):
-        use(FITS["time"]())
+        use(made("time"))
     assert list(tmp_path.iterdir()) == []
 
 

@@ -47,7 +47,7 @@ def test_classes_of_unequal_spread_take_quadratic_logits():
     mixing, found = LeakyMixing(2, seed=0, draws=100), {}
     x = mixing(torch.from_numpy(z)).float().numpy()
     for logits in ("linear", "quadratic"):
-        model = ClassifierDemixer(2, logits=logits, recipe=Recipe(steps=200, batch=256))
+        model = ClassifierDemixer(2, logits=logits, recipe=Recipe(steps=150, batch=256))
         model.fit(x[:2000], labels[:2000])
         found[logits] = affine_r2(model.transform(x[2000:]), z[2000:])
     assert found["quadratic"] > 0.9 > found["linear"]

@@ -63,8 +63,9 @@ def test_facts_of_wrong_types_end_in_a_sentence_or_change_nothing(fact, demix, h
     for number, wrong in enumerate(WRONG):
         model = forged(honest, tmp_path / str(number), about={fact: wrong})
         commands.append(["report", model, "--out", tmp_path / f"{number}-report"])
-        out = tmp_path / f"{number}.npy"
-        commands.append(["transform", model, honest / "x.npy", "--out", out])
+        if fact == "feature_names" or number == 0:  # others are checked before rows are read
+            out = tmp_path / f"{number}.npy"
+            commands.append(["transform", model, honest / "x.npy", "--out", out])
         with suppress(DemixError):  # anything else fails
             load_model(model)
     for command, done in zip(commands, demix.run_each(commands), strict=True):

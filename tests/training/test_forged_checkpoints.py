@@ -6,7 +6,10 @@ import math
 import os
 import signal
 import tracemalloc
+from functools import cache
+from pathlib import Path
 from socket import AF_UNIX, socket
+from tempfile import TemporaryDirectory
 
 import pytest
 import torch
@@ -67,11 +70,21 @@ def run(path=None, *, stop_at: int | None = None, plant=None) -> torch.Tensor:
     return torch.cat([value.flatten() for value in encoder.state_dict().values()])
 
 
+@cache
+def files_of_a_cut() -> tuple[bytes, ...]:
+    """Return what a training leaves that is cut off after its third evaluation."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "checkpoint.safetensors"
+        run(path, stop_at=10)
+        return tuple(file.read_bytes() for file in checkpoint_files(path))
+
+
 @pytest.fixture
 def cut(tmp_path):
-    """The checkpoint of a training that was cut off after its third evaluation."""
+    """The checkpoint of a training that was cut off, and the previous one."""
     path = tmp_path / "checkpoint.safetensors"
-    run(path, stop_at=10)
+    for file, content in zip(checkpoint_files(path), files_of_a_cut(), strict=True):
+        file.write_bytes(content)
     return path
 
 

@@ -86,9 +86,12 @@ class Prediction(NamedTuple):
 
     def loss(self, sharpness: float = 1.0) -> float:
         """Return the mean loss in nats, for logits times ``sharpness``."""
+        return -float(self.own_log_p(sharpness).mean())
+
+    def own_log_p(self, sharpness: float) -> Tensor:
+        """Return the log-probability ``(B,)`` of each sample's own target."""
         tempered = self._tempered(sharpness)
-        own = tempered.gather(1, self.own[:, None])[:, 0]
-        return float((tempered.logsumexp(dim=1) - own).mean())
+        return tempered.gather(1, self.own[:, None])[:, 0] - tempered.logsumexp(dim=1)
 
     def _tempered(self, sharpness: float) -> Tensor:
         return sharpness * self.log_p.double() + (1 - sharpness) * self.guess
@@ -150,7 +153,7 @@ def held_out_gain(predictions: Sequence[Prediction], sharpness: float) -> Gain:
 
 def own_information(predictions: Sequence[Prediction], sharpness: float) -> tuple[Tensor, Tensor]:
     """Return in nats what is known of each sample's own target ``(M,)``, and the blocks."""
-    own = [one.information(sharpness).diagonal().cpu() for one in predictions]
+    own = [(one.own_log_p(sharpness) - one.guess[one.own]).cpu() for one in predictions]
     return torch.cat(own), torch.cat([one.blocks.cpu() for one in predictions])
 
 
@@ -175,4 +178,4 @@ def _shifted(table: Tensor, prediction: Prediction) -> np.ndarray:
     if len(rows) < 2 * least:
         return np.full(_SHIFTS, np.inf)
     shifts = torch.linspace(least, len(rows) - least, _SHIFTS, dtype=torch.float64).long()
-    return np.array([float(table[rows, (rows + k) % len(rows)].mean()) for k in shifts])
+    return np.asarray(table[rows, (rows + shifts[:, None]) % len(rows)].mean(dim=1))

@@ -10,7 +10,7 @@ from demix._support.errors import DemixError
 from demix.cli import ignore_interrupts
 from demix.cli.options import AsJson, app
 
-# What the jobs of a sweep import; torch's optimisers would import the second one by themselves.
+# What the jobs of a sweep import.
 PRELOAD = ("demix.papers.experiments", "demix.papers.runner.reproduce")
 # Rows or seeds that may be asked for at once; each takes some seconds at least.
 _MOST = 10_000
