@@ -116,7 +116,7 @@ def test_walls_tell_the_axes():
     box = Box(2)
     process = Process(Uniform(box), Normal(box, 0.05), LeakyMixing(2, seed=0, draws=100))
     encoder = Encoder(2, box, hidden=(32, 32), scale=8.0)
-    train(encoder, process.sample, LogDet(2, jacobians=64), Recipe(steps=300, batch=128))
+    train(encoder, process.sample, LogDet(2, jacobians=64), Recipe(steps=600, batch=128))
     fresh = process.sample(4000, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         assert mean_correlation(encoder(fresh.x), fresh.z) > 0.99

@@ -142,7 +142,7 @@ class Data:
         return self
 
     def digest(self) -> str:
-        """Return the SHA-256 of shape, type and content, the same for an array and its file."""
+        """Return the SHA-256 of shape and numbers, the same for an array and any file of it."""
         if "digest" not in self.known:
             for _ in self.digested_blocks():
                 pass
@@ -150,9 +150,9 @@ class Data:
 
     def digested_blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield all rows as :meth:`raw_blocks` does, and keep their digest."""
-        digest = hashlib.sha256(f"{self.shape} {self.rows.dtype.str}".encode())
+        digest = hashlib.sha256(f"{self.shape}".encode())
         for start, rows in self.raw_blocks():
-            digest.update(np.ascontiguousarray(rows).data)
+            digest.update(np.ascontiguousarray(_shortest(rows)).data)
             yield start, rows
         self.known["digest"] = digest.hexdigest()
 
@@ -245,6 +245,17 @@ def narrowed(array: np.ndarray, *, exact: bool = False) -> np.ndarray:
     """Return numbers ``(N, ...)`` as float32, or as float64 if that is too coarse for a column."""
     enough = np.can_cast(array.dtype, np.float32) or not (exact or _loses(array))
     return _as_floats(array, np.float32 if enough else np.float64, copy=False)
+
+
+def _shortest(rows: np.ndarray) -> np.ndarray:
+    """Return the numbers as bytes, float32 or float64, the shortest of them that holds all."""
+    # Readers of tables give float64, whatever their numbers were once written from.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for kind in (np.uint8, np.float32):
+            short = rows.astype(kind, copy=False)
+            if short is rows or np.array_equal(short, rows, equal_nan=kind is np.float32):
+                return short
+    return rows.astype(np.float64)
 
 
 def loses_precision(largest: np.ndarray, std: np.ndarray) -> np.ndarray:
