@@ -95,22 +95,27 @@ class Check:
 def judge(
     name: str,
     statistic: float,
-    null: np.ndarray,
+    null: np.ndarray | None = None,
     *,
-    unit: str,
-    good: str,
-    bad: str,
     details: dict[str, Any] | None = None,
+    **words: Any,
 ) -> Check:
-    """Compare a statistic with chance and the error of learning; twice its margin fails."""
+    """Compare a statistic with chance and the error of learning; twice its margin fails.
+
+    What the sentences of the check name is the statistic, a detail, or one of ``words``.
+    """
     # By chance alone every model that was learnt from finite data would fail.
-    margin = MARGINS.get(name, 0.0)
-    null, statistic = np.asarray(null), float(statistic)
-    found = Check(name, "pass", statistic, null, margin, unit, good, details or {})
-    if statistic <= found.allowed:
-        return found
-    fails = not statistic <= found.allowed + margin
-    return replace(found, verdict="fail" if fails else "warn", sentence=bad)
+    margin, row, statistic = MARGINS.get(name, 0.0), _CHECKS[name], float(statistic)
+    words |= {"value": statistic, "percent": 100 * statistic, **(details or {})}
+    unit, found, good, bad = (
+        row.get(part, "").format(**words) for part in ("unit", "found", "good", "bad")
+    )
+    null = np.empty(0) if null is None else np.asarray(null)
+    check = Check(name, "pass", statistic, null, margin, unit, found + good, details or {})
+    if statistic <= check.allowed:
+        return check
+    fails = not statistic <= check.allowed + margin
+    return replace(check, verdict="fail" if fails else "warn", sentence=found + bad)
 
 
 def worst(parts: Sequence[Check]) -> Check:

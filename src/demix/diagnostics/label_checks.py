@@ -45,11 +45,9 @@ def prototype_checks(prototypes: np.ndarray, case: str | None) -> list[Check]:
         "generator system",
         apart,
         np.array(null),
-        unit="log10 of the widest to the narrowest direction",
-        good=f"The prototypes of {classes} classes span all {n} directions.",
-        bad=f"The prototypes of {classes} classes hardly span {n} directions; it takes {n + 1} "
-        "classes in general position.",
         details={"classes": classes, "singular_values": values.tolist()},
+        n=n,
+        needed=n + 1,
     )
     if case != "C3":
         return [generator]
@@ -57,23 +55,9 @@ def prototype_checks(prototypes: np.ndarray, case: str | None) -> list[Check]:
         prototypes / np.linalg.norm(prototypes, axis=1, keepdims=True).clip(1e-30)
     )
     rank, asked = diversity_rank(unit)
-    return [
-        generator,
-        judge(
-            "diversity",
-            1 - rank / asked,
-            np.empty(0),
-            unit="share of the quadratic functions that prototypes leave open",
-            good=f"The prototypes determine all {asked} linear and quadratic functions.",
-            bad=f"The prototypes determine {rank} of {asked} linear and quadratic functions; unit "
-            "prototypes with free features need all of them.",
-            details={
-                "rank": rank,
-                "asked": asked,
-                "rank_of_squares": diversity_rank(unit, sufficient=False)[0],
-            },
-        ),
-    ]
+    squares, _ = diversity_rank(unit, sufficient=False)
+    details = {"rank": rank, "asked": asked, "rank_of_squares": squares}
+    return [generator, judge("diversity", 1 - rank / asked, details=details)]
 
 
 def _apart(prototypes: np.ndarray) -> tuple[float, np.ndarray]:
@@ -96,16 +80,8 @@ def balance(labels: np.ndarray, classes: int) -> Check:
     null = [
         bits(random.multinomial(len(labels), np.full(classes, 1 / classes))) for _ in range(_DRAWS)
     ]
-    rare, common = int(counts.min()), int(counts.max())
-    return judge(
-        "balance",
-        bits(counts),
-        np.array(null),
-        unit="bits from uniform",
-        good=f"Classes have {rare} to {common} samples.",
-        bad=f"Classes have {rare} to {common} samples; their biases take up the difference.",
-        details={"smallest": rare, "largest": common},
-    )
+    details = {"smallest": int(counts.min()), "largest": int(counts.max())}
+    return judge("balance", bits(counts), np.array(null), details=details)
 
 
 def label_noise(logits: np.ndarray, labels: np.ndarray) -> Check:
@@ -119,16 +95,8 @@ def label_noise(logits: np.ndarray, labels: np.ndarray) -> Check:
     clean = special.softmax(sharpness * logits, axis=1)
     null = [_fit(logits, _drawn(clean, random))[0] for _ in range(_DRAWS)]
     error = np.quantile(null, 0.95)
-    share = f"{100 * found:.1f} %"
-    return judge(
-        "label noise",
-        found,
-        np.array(null),
-        unit="share of labels",
-        good=f"About {share} of the labels are drawn at random.",
-        bad=f"About {share} of the labels are drawn at random; give it to the estimator as noise.",
-        details={"share": found, "low": max(0.0, found - error), "high": found + error},
-    )
+    details = {"share": found, "low": max(0.0, found - error), "high": found + error}
+    return judge("label noise", found, np.array(null), details=details)
 
 
 def log_linear(logits: np.ndarray, z: np.ndarray, labels: np.ndarray, degree: int = 1) -> Check:
@@ -163,17 +131,8 @@ def log_linear(logits: np.ndarray, z: np.ndarray, labels: np.ndarray, degree: in
         return float(gain / 2 / math.log(2))
 
     null = [bits(_drawn(p, random)) for _ in range(2 * _DRAWS)]
-    found = bits(labels)
-    what = "Squares and products" if degree == 1 else "Cubes and products of three"
-    words = f"{what} of the latents would add {found:.3f} bits about the labels"
-    return judge(
-        "log-linear" if degree == 1 else "log-quadratic",
-        found,
-        np.array(null),
-        unit="bits",
-        good=f"{words}, no more than chance and learning bring.",
-        bad=f"{words}: classes differ in more than their place, e.g. in spread.",
-    )
+    name = "log-linear" if degree == 1 else "log-quadratic"
+    return judge(name, bits(labels), np.array(null))
 
 
 def overlap(
@@ -204,16 +163,7 @@ def overlap(
     root = np.linalg.cholesky(spread + 1e-12 * np.eye(len(spread)))
     # The first of a sphere is that of the radius, which is no latent.
     values = np.linalg.eigvalsh(root.T @ information @ root)[:, int(sphere) :].clip(0)
-    left = 1 / (1 + _NEAR * rows * values)
-    words = f"Labels leave about {100 * left.mean():.1f} % of the variance of latents open"
-    return judge(
-        "overlap",
-        float(left.mean()),
-        np.empty(0),
-        unit="share of variance",
-        good=f"{words}: classes overlap enough to place them.",
-        bad=f"{words}: where a class is certain, nothing fixes its latents.",
-    )
+    return judge("overlap", (1 / (1 + _NEAR * rows * values)).mean())
 
 
 def _drawn(p: np.ndarray, random: np.random.Generator) -> np.ndarray:

@@ -84,17 +84,9 @@ def refit(demixer: Any, fit: Callable[[Any, bool], Any], callback: Callable[[str
 
 def informative(targets: str, gain: Gain) -> Check:
     """Check that the information about held-out targets is above zero."""
-    found = f"The latents carry {gain} about held-out {targets}"
-    return judge(
-        f"{targets} informative",
-        # No information at all is as bad as less.
-        -gain.low if gain.above_zero else max(-gain.low, 1e-9),
-        np.empty(0),
-        unit="bits below zero, at the low end of the interval",
-        good=f"{found}.",
-        bad=f"{found}: the {targets} carry no information.",
-        details=gain.to_dict(),
-    )
+    # No information at all is as bad as less.
+    below = -gain.low if gain.above_zero else max(-gain.low, 1e-9)
+    return judge(f"{targets} informative", below, details=gain.to_dict(), gain=gain)
 
 
 def stability(refits: Refits, x: Tensor, equivalence: EquivalenceName) -> Check:
@@ -104,16 +96,14 @@ def stability(refits: Refits, x: Tensor, equivalence: EquivalenceName) -> Check:
     if refits.half is None:
         return skipped("stability", "The model could not be fitted again.")
     first, second = (latents_of(d.encoder_, x) for d in (refits.own, refits.half))
-    score, up_to = SCORES[equivalence](second, first), UP_TO[equivalence]
-    found = f"Half of the rows give {100 * score:.1f} % of the same latents, up to {up_to}"
+    score = SCORES[equivalence](second, first)
     return judge(
         "stability",
         1 - float(score),
         around_zero((score.high - score.low) / _WIDTH),
-        unit=f"1 - score between fits, up to {up_to}",
-        good=f"{found}.",
-        bad=f"{found}: the latents depend on the rows or the seed.",
         details={"score": float(score), "chance": score.baseline},
+        same=100 * score,
+        up_to=UP_TO[equivalence],
     )
 
 
@@ -124,7 +114,7 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
         why = "Model folders do not keep the prototypes of instances; check a model after its fit."
         return [skipped(few, why), skipped(many, why)]
 
-    def compared(name: str, factors: str, unit: str, found: str) -> Check:
+    def compared(name: str, factors: str) -> Check:
         other = getattr(refits, factors)
         if other is None:
             return skipped(name, f"The model could not be fitted with one latent {factors}.")
@@ -135,22 +125,11 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
             for d in (better, worse)
         )
         bits, reach = block_mean((known - less) / math.log(2), blocks)
-        words = f"{found} {bits:.3f} bits (95 % interval {bits - reach:.3f} to {bits + reach:.3f})"
-        return judge(
-            name,
-            bits if name == few else 2 * MARGINS[many] - bits,
-            around_zero(2 * reach / _WIDTH),
-            unit=unit,
-            good=f"{words}.",
-            bad=f"{words}: there are {factors} factors than latents.",
-            details={"bits": bits, "low": bits - reach, "high": bits + reach},
-        )
+        statistic = bits if name == few else 2 * MARGINS[many] - bits
+        details = {"bits": bits, "low": bits - reach, "high": bits + reach}
+        return judge(name, statistic, around_zero(2 * reach / _WIDTH), details=details)
 
-    missing = "bits that are missing of what a latent should add"
-    return [
-        compared(few, "more", "bits by one latent more", "One latent more adds"),
-        compared(many, "fewer", missing, "The last latent adds"),
-    ]
+    return [compared(few, "more"), compared(many, "fewer")]
 
 
 @torch.no_grad()
@@ -185,17 +164,8 @@ def injectivity(x: np.ndarray, z: np.ndarray, space: Space) -> Check:
     statistic = max(0.0, float(left_open) * scale)
     error = float(left.std()) * math.sqrt((1 + dim) / len(x)) * scale
     share = 100 * max(0.0, left_open) / total
-    found = f"The latents leave {share:.1f} % of the observations open"
-    return judge(
-        "injectivity",
-        statistic,
-        around_zero(error),
-        unit="share of the latents that is noise, if what they leave open is noise",
-        good=f"{found}: as noise, it would make up {100 * statistic:.1f} % of the latents.",
-        bad=f"{found}: it is noise, which makes up {100 * statistic:.1f} % of the latents, or "
-        "they do not keep distinct observations apart.",
-        details={"left_open": float(share) / 100, "directions": directions.shape[1]},
-    )
+    details = {"left_open": float(share) / 100, "directions": directions.shape[1]}
+    return judge("injectivity", statistic, around_zero(error), details=details, share=share)
 
 
 def observation_noise(walk: np.ndarray) -> Check:
@@ -224,15 +194,7 @@ def observation_noise(walk: np.ndarray) -> Check:
     draws = [
         share(sums[random.integers(len(sums), size=len(sums))].sum(axis=0)) for _ in range(_DRAWS)
     ]
-    found = f"Noise from row to row makes up {100 * statistic:.1f} % of the latents"
-    return judge(
-        "observation noise",
-        statistic,
-        around_zero(float(np.std(draws))),
-        unit="share of the latents without a memory",
-        good=f"{found}.",
-        bad=f"{found}: claims about the factors hold up to it.",
-    )
+    return judge("observation noise", statistic, around_zero(float(np.std(draws))))
 
 
 def linear_views(x: np.ndarray, z: np.ndarray) -> Check:
@@ -241,16 +203,7 @@ def linear_views(x: np.ndarray, z: np.ndarray) -> Check:
     # is then recovered, and nothing behind them.
     if x.shape[1] >= len(x) / 4:
         return skipped("views", "There are too many numbers in a row to compare them with.")
-    score = float(affine_r2(x, z))
-    found = f"A linear map of the observations explains {100 * score:.1f} % of the latents"
-    return judge(
-        "views",
-        score,
-        np.empty(0),
-        unit="R² of the latents by a linear map of the observations",
-        good=f"{found}.",
-        bad=f"{found}: the views say nothing of what lies behind the observations.",
-    )
+    return judge("views", affine_r2(x, z))
 
 
 def _directions(x: np.ndarray) -> np.ndarray:

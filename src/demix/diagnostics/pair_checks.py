@@ -65,15 +65,11 @@ def _compared(
     statistic: Callable[[Paired], float],
     pairs: Paired,
     draws: list[Paired],
-    *,
-    unit: str,
-    words: Callable[[float], tuple[str, str]],
+    shown: Callable[[float], float] = float,
 ) -> Check:
-    """Compare a statistic of pairs with that of simulated ones; ``words`` are good and bad."""
+    """Compare a statistic of pairs with that of simulated ones; sentences say it as ``shown``."""
     value = statistic(pairs)
-    good, bad = words(value)
-    null = np.array([statistic(draw) for draw in draws])
-    return judge(name, value, null, unit=unit, good=good, bad=bad)
+    return judge(name, value, np.array([statistic(draw) for draw in draws]), shown=shown(value))
 
 
 def _marginal(pairs: Paired, draws: list[Paired], random: np.random.Generator) -> list[Check]:
@@ -92,15 +88,11 @@ def _marginal(pairs: Paired, draws: list[Paired], random: np.random.Generator) -
         found = (_polynomials(latents.numpy()).mean(axis=0) - mean) @ whiten
         return float(found @ found / 2 / math.log(2))
 
-    def words(value: float) -> tuple[str, str]:
-        found = f"Latents differ from uniform by {value:.3f} bits"
-        return (
-            f"{found}, no more than chance and learning bring.",
-            f"{found}: some regions of the space are visited more often than others.",
-        )
-
-    check = _compared("marginal", bits, pairs, draws, unit="bits from uniform", words=words)
-    return [check] if pairs.walk is None else [check, _visits(check)]
+    check = _compared("marginal", bits, pairs, draws)
+    if pairs.walk is None:
+        return [check]
+    # Whether a series comes round often enough for its marginal to be seen.
+    return [check, judge("visits", np.quantile(check.null, 0.95))]
 
 
 def _steps(pairs: Paired, draws: list[Paired]) -> Check:
@@ -114,30 +106,7 @@ def _steps(pairs: Paired, draws: list[Paired]) -> Check:
         even = (np.arange(len(z)) + 0.5)[:, None] / len(z)
         return float(np.abs(z / p.model.space.high.numpy() - even).max())  # type: ignore[attr-defined]
 
-    def words(value: float) -> tuple[str, str]:
-        found = (
-            f"Some latent has {100 * value:.1f} % of its values elsewhere than if all came alike"
-        )
-        return (
-            f"{found}, no more than chance and learning bring.",
-            f"{found}: the mixing may fold it.",
-        )
-
-    return _compared("steps", share, pairs, draws, unit="share of values", words=words)
-
-
-def _visits(marginal: Check) -> Check:
-    """Test whether a series comes round often enough for its marginal to be seen."""
-    chance = float(np.quantile(marginal.null, 0.95))
-    found = f"Even if uniform, so short a series may look {chance:.2f} bits from it"
-    return judge(
-        "visits",
-        chance,
-        np.empty(0),
-        unit="bits from uniform by chance",
-        good=f"{found}.",
-        bad=f"{found}: it visits its space too few times.",
-    )
+    return _compared("steps", share, pairs, draws)
 
 
 def _shape(pairs: Paired, draws: list[Paired], own_scale: float) -> Check:
@@ -161,16 +130,8 @@ def _shape(pairs: Paired, draws: list[Paired], own_scale: float) -> Check:
         f"{name}_of_model": float(of(own_scale)),
     }
     end = " or beyond" if not SHAPES[0] * 1.01 < free.p < SHAPES[1] / 1.01 else ""
-    found = f"The noise has the shape p = {free.p:.2f}{end} ({low:.2f} to {high:.2f})"
-    return judge(
-        "shape",
-        abs(math.log(free.p / model.p) - centre),
-        np.abs(spread),
-        unit="|log p / assumed p|",
-        good=f"{found}; {model.p:g} was assumed.",
-        bad=f"{found}, but {model.p:g} was assumed.",
-        details=about,
-    )
+    apart = abs(math.log(free.p / model.p) - centre)
+    return judge("shape", apart, np.abs(spread), details=about, end=end)
 
 
 def _isotropy(pairs: Paired, draws: list[Paired]) -> Check:
@@ -181,17 +142,9 @@ def _isotropy(pairs: Paired, draws: list[Paired]) -> Check:
         values = np.linalg.eigvalsh(noise.T @ noise / len(noise))
         return float(np.log(values[-1] / values[0].clip(1e-12 * values[-1])) / 2)
 
-    def words(value: float) -> tuple[str, str]:
-        times = f"{math.exp(value):.2f} times as large"
-        return (
-            f"The noise is at most {times} in one direction as in another.",
-            f"The noise is {times} in one direction as in another: it is not isotropic.",
-        )
-
     if pairs.z.shape[1] < 2:
         return skipped("isotropy", "One latent has no directions to compare.")
-    unit = "log ratio of the largest to the smallest"
-    return _compared("isotropy", ratio, pairs, draws, unit=unit, words=words)
+    return _compared("isotropy", ratio, pairs, draws, math.exp)
 
 
 def _position(pairs: Paired, draws: list[Paired]) -> Check:
@@ -202,14 +155,7 @@ def _position(pairs: Paired, draws: list[Paired]) -> Check:
         targets = np.column_stack([size, p.residuals()])
         return float(_explained(_polynomials(p.z.numpy()), targets, p.blocks).clip(0).max())
 
-    def words(value: float) -> tuple[str, str]:
-        found = f"The anchor explains {100 * value:.1f} % of the size or direction of the noise"
-        return (
-            f"{found}, no more than chance and learning bring.",
-            f"{found}: the noise is not the same everywhere.",
-        )
-
-    return _compared("position", r2, pairs, draws, unit="held-out R²", words=words)
+    return _compared("position", r2, pairs, draws)
 
 
 def _support(pairs: Paired, draws: list[Paired]) -> Check:
@@ -220,13 +166,7 @@ def _support(pairs: Paired, draws: list[Paired]) -> Check:
         beyond = float((sizes > _TAIL).sum()) + 0.5
         return max(0.0, math.log2((1 - _TAIL) * sizes.size / beyond))
 
-    def words(value: float) -> tuple[str, str]:
-        share = 100 * 2**-value
-        found = f"Of the large differences that the noise model expects, {share:.0f} % are there"
-        return f"{found}.", f"{found}: positives do not reach everywhere."
-
-    unit = "log2 of expected over found"
-    return _compared("support", missing, pairs, draws, unit=unit, words=words)
+    return _compared("support", missing, pairs, draws, lambda value: 100 * 2**-value)
 
 
 def _polynomials(z: np.ndarray) -> np.ndarray:
