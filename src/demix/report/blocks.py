@@ -21,6 +21,7 @@ from demix._support.errors import DemixError
 from demix._support.files import write_atomic
 from demix._support.outputs import PAGE, refuse_other
 from demix.report.style import PALETTE, palette_variables, shown
+from demix.report.words import said
 
 VerdictKind = Literal["good", "bad", "neutral"]
 
@@ -173,7 +174,7 @@ def noted(notes: Sequence[str]) -> list[Section]:
 def settings(facts: Mapping[str, object]) -> list[Table]:
     """Return the table of what was assumed and used; none without any facts."""
     lines = [[name, shown(value)] for name, value in facts.items()]
-    return [Table(["Setting", "Value"], lines, "Assumptions and settings.")] if facts else []
+    return [Table(["Setting", "Value"], lines, **said("settings"))] if facts else []
 
 
 @cache

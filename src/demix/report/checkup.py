@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Verdict, VerdictKind
 from demix.report.style import axis, base_layout, colour, lay_out, number, plain, shown
+from demix.report.words import said
 
 _GRADES = {
     "information": "information, bits per sample",
@@ -37,8 +38,7 @@ def checkup_page(
             ]
             for check in checks
         ],
-        "Every assumption of the theorem, checked on held-out data. The statistic is compared with "
-        "chance (simulated data for which the assumption holds) plus the error of learning.",
+        **said("checks"),
     )
     grade = Facts({_GRADES[name]: number(value, 3) for name, value in found["grade"].items()})
     claim = Section("What may be claimed", [Verdict(kind, found["sentence"]), grade])

@@ -14,6 +14,7 @@ from demix.report.blocks import Block, Figure, Page, Section, Table, Text
 from demix.report.figures import column, correlation_heatmap, gain_of, interval_dots, thinned
 from demix.report.style import axis, base_layout, colour, interval, number, plain, shown, styled
 from demix.report.training import MOST_STEPS
+from demix.report.words import said
 
 # Beyond so many rows the agreement gains no digit that matters.
 _ROWS = 20_000
@@ -41,30 +42,15 @@ def compare_page(
         line=0,
         unit=" bits",
     )
-    dots = Figure(
-        drawn,
-        "Information of each run about held-out data with its interval; the dashed line is a "
-        "guess. Runs are comparable if they were tested on the same held-out data.",
-        alt=f"Dot plot of the information of {len(runs)} runs with their intervals.",
-    )
+    dots = Figure(drawn, **said("runs", runs=len(runs)))
     sections = [Section("Side by side", [*_numbers(runs, names, gains), dots])]
     histories = [run.get("history") or () for run in runs]
     curves = _gain_curves(names, histories, [gain["ceiling"] for gain in gains])
     if curves is not None:
-        figure = Figure(
-            curves,
-            "By how many bits the held-out loss is below that of a guess (the dashed line), over "
-            "the steps of training.",
-            alt="Line plot of what each run knows of held-out data over training steps.",
-        )
-        sections.append(Section("Training", [figure]))
+        sections.append(Section("Training", [Figure(curves, **said("gain curves"))]))
     if agreement is not None:
-        table = Figure(
-            correlation_heatmap(agreement, names, names, "Agreement of the latents"),
-            "How well the latents of each two runs agree on the same rows, at best 1. Do not "
-            "interpret single latents on which independent runs disagree.",
-            alt=f"Heat map of the agreement of {len(names)} runs.",
-        )
+        heatmap = correlation_heatmap(agreement, names, names, "Agreement of the latents")
+        table = Figure(heatmap, **said("agreement", runs=len(names)))
         sections.append(Section("Agreement", [table]))
     summary = "All information is held out. The report of each fit lists its assumptions."
     return Page(f"{len(runs)} fits side by side", summary, sections, provenance or {})

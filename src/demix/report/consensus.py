@@ -10,6 +10,7 @@ from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Verd
 from demix.report.figures import gain_of, interval_dots, left_out, names_of, recovered_scatter
 from demix.report.fit import latent_sections
 from demix.report.style import interval, number
+from demix.report.words import said
 
 # More panels of one dimension each would be too small to see anything in.
 MOST_COMPARED = 10
@@ -46,13 +47,15 @@ def consensus_page(
     sections += noted(notes)
     count, theorem = len(found["seeds"]), found["theorem"]
     title = f"What {count} runs agree on: {len(labels)} latents of {found['rows']} rows"
-    summary = (
-        f"{facts['estimator']} was fitted with {count} seeds to the same rows. Runs may differ by "
-        f"{facts['runs may differ by']}{f' ({theorem})' if theorem else ''}; they were aligned up "
-        f"to that and compared on {found['held_out_rows']} rows that no run was fitted to. "
-        "Agreement is necessary for a latent to be real, but no proof: all runs may share an error."
+    words = said(
+        "consensus",
+        estimator=facts["estimator"],
+        runs=count,
+        differ=facts["runs may differ by"],
+        theorem=f" ({theorem})" if theorem else "",
+        rows=found["held_out_rows"],
     )
-    return Page(title, summary, sections, provenance)
+    return Page(title, words["summary"], sections, provenance)
 
 
 def _result(found: Mapping[str, Any], facts: Mapping[str, object]) -> list[Block]:
@@ -73,11 +76,7 @@ def _stability(found: Mapping[str, Any], labels: list[str], threshold: float) ->
     *ends, null = (found[key] for key in ("stability", "low", "high", "null"))
     figure = Figure(
         interval_dots(labels, *ends, title="held-out R²", line=threshold, null=null),
-        "How well each run predicts the consensus of the others, on rows used neither for the runs "
-        "nor for their alignment: the mean R² over runs with its 95 % interval over rows and runs. "
-        "Crosses are the same with shuffled rows, the largest of ten. A dimension is stable if its "
-        f"interval lies right of the dashed line at {threshold:g}.",
-        alt=f"Dot plot of the stability of {len(labels)} dimensions with intervals.",
+        **said("stability", threshold=threshold, dimensions=len(labels)),
     )
     words = ["stable" if stable else "not stable" for stable in found["stable"]]
     lines = [
@@ -95,8 +94,7 @@ def _stability(found: Mapping[str, Any], labels: list[str], threshold: float) ->
             ]
             for seed, r2, gain in zip(found["seeds"], found["per_run"], gains, strict=True)
         ],
-        "Each run against the consensus of the others, and what it knows of held-out "
-        "positives or labels. A run whose interval is not above zero has learnt nothing.",
+        **said("each run"),
     )
     return [figure, Table(header, lines, "The same in numbers."), each]
 
@@ -112,8 +110,5 @@ def _two_runs(found: Mapping[str, Any], runs: np.ndarray, labels: list[str]) -> 
     names = labels[:MOST_COMPARED]
     return Figure(
         recovered_scatter(first[1], second[1], names, across=first[0], up=second[0]),
-        "Held-out rows in the coordinates of the consensus: the run that agrees most with the "
-        f"others ({first[0]}, across) against the one that agrees least ({second[0]}, up). "
-        f"Dimensions on which they agree lie on the diagonal; r is the correlation.{rest}",
-        alt=f"{len(names)} scatter plots of two runs against each other.",
+        **said("two runs", first=first[0], second=second[0], shown=len(names), rest=rest),
     )

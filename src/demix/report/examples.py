@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from demix.report.blocks import Example, Gallery
 from demix.report.figures import left_out
 from demix.report.style import number
+from demix.report.words import said
 
 MOST_STRIPS = 8
 IN_A_STRIP = 7
@@ -48,12 +49,8 @@ def nearest_examples(images: ArrayLike, latents: ArrayLike) -> Gallery:
             Example(pngs[row], value, alt=f"Image {row}, where {name} is {value}.")
             for row, value in zip(strip, words, strict=True)
         ]
-    return Gallery(
-        rows,
-        "Images along each latent, from low to high; the number is its value. Of the images with "
-        "similar values, the one is shown whose other latents are nearest to their medians."
-        + left_out(MOST_STRIPS, values.shape[1], "latents"),
-    )
+    rest = left_out(MOST_STRIPS, values.shape[1], "latents")
+    return Gallery(rows, **said("examples", rest=rest))
 
 
 def _strip(latents: NDArray[np.float64], column: int) -> list[int]:

@@ -10,7 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from demix._support.validation import check_matrix
 from demix.data.data import Data
-from demix.report.blocks import Block, Facts, Figure, Page, Section, Verdict, noted, settings
+from demix.report.blocks import (
+    Block,
+    Facts,
+    Figure,
+    Page,
+    Section,
+    Verdict,
+    VerdictKind,
+    noted,
+    settings,
+)
 from demix.report.examples import nearest_examples
 from demix.report.figures import (
     MOST_COURSES,
@@ -23,6 +33,7 @@ from demix.report.figures import (
 )
 from demix.report.style import interval, number
 from demix.report.training import training_sections
+from demix.report.words import said
 
 # How many of very many rows are drawn, and how many images are looked at.
 _ROWS, _IMAGES = 100_000, 2000
@@ -80,13 +91,9 @@ def fit_page(
         "seed": about["parameters"].get("random_state"),
         **about["provenance"],
     }
-    summary = (
-        f"{about['estimator']} learnt {facts['latents']} latents in {facts['space']} from "
-        f"{LEARNT_FROM.get(about['estimator'], 'data')}. On data used neither for training nor for "
-        f"choosing the weights, the loss is {gain['loss']:.3f} nats; that of a guess is "
-        f"{guess:.3f} nats."
-    )
-    return Page(title, summary, sections, provenance)
+    estimator, rest = about["estimator"], {"guess": guess, **gain, **facts}
+    rest |= {"estimator": estimator, "source": LEARNT_FROM.get(estimator, "data")}
+    return Page(title, said("fit", **rest)["summary"], sections, provenance)
 
 
 def latent_sections(latents: NDArray[Any], kind: str, *, in_time: bool) -> list[Section]:
@@ -95,43 +102,24 @@ def latent_sections(latents: NDArray[Any], kind: str, *, in_time: bool) -> list[
     rows = np.unique(np.linspace(0, len(latents) - 1, _ROWS).round().astype(int))
     values = check_matrix(latents[rows], "latents")
     labels = names_of(None, values.shape[1], kind)
-    count = len(labels)
-    caption = (
-        "Diagonal: histogram of each latent. Below it: every pair. Above it: the correlation "
-        f"of the pair. Histograms and correlations use {len(values):,} rows."
-    )
-    if count == 1:
-        caption = f"Histogram of the latent over {len(values):,} rows."
-    pairs = Figure(
-        pair_plot(values, labels),
-        caption + left_out(MOST_PAIRED, count, "latents"),
-        alt=f"Histograms of {min(count, MOST_PAIRED)} latents and scatter plots of their pairs.",
-    )
+
+    def of_first(most: int) -> dict[str, Any]:
+        rest = left_out(most, len(labels), "latents")
+        return {"rows": len(values), "shown": min(len(labels), most), "rest": rest}
+
+    name = "one latent" if len(labels) == 1 else "pairs of latents"
+    pairs = Figure(pair_plot(values, labels), **said(name, **of_first(MOST_PAIRED)))
     sections = [Section("Latents", [pairs])]
     if in_time:
-        courses = Figure(
-            time_courses(values, rows, labels),
-            "Each latent over time. Of long recordings the smallest and the largest value of every "
-            "stretch are drawn." + left_out(MOST_COURSES, count, "latents"),
-            alt=f"Line plots of {min(count, MOST_COURSES)} latents over time, in a column.",
-        )
+        drawn = time_courses(values, rows, labels)
+        courses = Figure(drawn, **said("time courses", **of_first(MOST_COURSES)))
         sections.append(Section("Time courses", [courses]))
     return sections
 
 
 def _result(gain: Mapping[str, float], facts: Mapping[str, object]) -> list[Block]:
-    words = (
-        f"{gain['bits']:.3f} of at most {gain['ceiling']:.2f} bits per sample (95 % interval "
-        f"{gain['low']:.3f} to {gain['high']:.3f})"
-    )
-    if gain["low"] > 0:
-        verdict = Verdict("good", f"Better than a guess on held-out data, by {words}.")
-    else:
-        verdict = Verdict(
-            "bad",
-            f"Not better than a guess on held-out data: the information is {words}. The latents "
-            "say nothing about new data.",
-        )
+    kind: VerdictKind = "good" if gain["low"] > 0 else "bad"
+    verdict = Verdict(kind, said("fit verdict", **gain)[kind])
     tiles = Facts(
         {
             "information, bits per sample": number(gain["bits"], 3),

@@ -12,6 +12,7 @@ from demix._support.outputs import refuse_other
 from demix.report.blocks import Block, Facts, Page, Picture, Section, Table, Text, Verdict, prose
 from demix.report.static import FIGURE_MARKS, figure_svg, write_figure
 from demix.report.style import colour, interval, number, shown
+from demix.report.words import said
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,16 +54,14 @@ def probe_page(found: Mapping[str, Any], *, features: str, factors: str) -> Page
         table = Table(
             ["Factor", "Kind", "Why"],
             [[factor["name"], factor["kind"], factor["reason"]] for factor in others],
-            "Factors that cannot be tested, whatever the features.",
+            **said("not testable"),
         )
         sections.append(Section("Not testable", [table]))
     unmatched = [Text(words) for words in found.get("unmatched", ())]
     sections.append(Section("Method", [*unmatched, prose("probe.txt")]))
-    summary = (
-        f"How well a linear map predicts each factor from {found['features']} features of "
-        f"{sum(found['rows'].values())} rows, compared with chance."
-    )
-    return Page(f"Factors of {factors} in {features}", summary, sections, found["provenance"])
+    words = said("probe", features=found["features"], rows=sum(found["rows"].values()))
+    title = f"Factors of {factors} in {features}"
+    return Page(title, words["summary"], sections, found["provenance"])
 
 
 def tested_of(found: Mapping[str, Any]) -> list[Factor]:
@@ -85,14 +84,7 @@ def verdict_of(factors: Sequence[Factor], level: float) -> Verdict:
 
 def _result(found: Mapping[str, Any], tested: Sequence[Factor]) -> list[Block]:
     level = float(found["level"])
-    picture = Picture(
-        bars_svg(tested, level),
-        "How well each factor is predicted from the features, on rows used neither for fitting nor "
-        "for selecting the penalty. A bar reaches from the mean score of shuffled rows to the "
-        "score; the line at its end is the 95 % interval, the thin bar below it the range of "
-        "shuffled rows.",
-        alt=f"Bars of the scores of {len(tested)} factors, and those of shuffled rows.",
-    )
+    picture = Picture(bars_svg(tested, level), **said("probe bars", factors=len(tested)))
     facts = {
         "factors tested": str(len(tested)),
         "not testable": str(len(found["factors"]) - len(tested)),
@@ -119,8 +111,7 @@ def numbers_of(tested: Sequence[Factor]) -> Table:
         cells += [number(factor["value"], 3), interval(factor["low"], factor["high"])]
         cells += [number(factor["chance"]["value"], 3), *(shown(float(p), ".2g") for p in p_values)]
         rows.append([*cells, ", ".join(others)])
-    caption = "The same in numbers; p is for one factor alone, then adjusted for all."
-    return Table(header, rows, caption)
+    return Table(header, rows, **said("probe numbers"))
 
 
 def found_at(factor: Factor, level: float) -> Found:

@@ -14,6 +14,7 @@ from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Text
 from demix.report.figures import correlation_heatmap, names_of, recovered_scatter
 from demix.report.style import axis, number, shown
 from demix.report.training import training_sections
+from demix.report.words import said
 
 
 def recovery_page(
@@ -75,13 +76,8 @@ def recovery_sections(
         called = names_of(names, true.shape[1], "factor")
         rows = [called[i] for i in drawn.tolist()]
         turned = found[:, order] * np.where(signs == 0, 1, signs)
-        scatter = Figure(
-            recovered_scatter(true[:, drawn], turned, rows),
-            "True factor (across) against the recovered latent matched to it (up). A factor that "
-            "is recovered up to scale, sign and offset lies on a straight line; r is the "
-            "correlation over all samples.",
-            alt=f"{len(rows)} scatter plots of true factors against recovered latents.",
-        )
+        shown_factors = recovered_scatter(true[:, drawn], turned, rows)
+        scatter = Figure(shown_factors, **said("recovered", factors=len(rows)))
         sections = [
             Section("True against recovered", [scatter]),
             Section(
@@ -114,37 +110,20 @@ def _matching(
         matched = number(float(correlation[i, column]), 3)
         lines.append([name, str(column + 1), matched, runner_up, number(float(spread[column]), 3)])
 
-    def heatmap(columns: list[int], when: str, caption: str) -> Figure:
+    def heatmap(columns: list[int], when: str) -> Figure:
         figure = correlation_heatmap(
             correlation[:, columns], rows, [str(c + 1) for c in columns], f"{when} matching"
         )
         figure.update_xaxes(title=axis("recovered latent")["title"])
-        alt = f"Heat map of the correlations of factors and latents {when.lower()} matching."
-        return Figure(figure, caption, alt=alt, half=True)
+        return Figure(figure, **said(f"{when.lower()} matching"), half=True)
 
+    words = said("matching")
+    header = ["Factor", "Matched latent", "Correlation", "Next largest |r|", "Spread of the latent"]
     return [
-        Text(
-            "Training determines neither the order nor the signs of the factors. Matching assigns "
-            "to each factor the latent that correlates with it; it reorders the columns and leaves "
-            "their contents unchanged."
-        ),
-        heatmap(
-            list(range(m)),
-            "Before",
-            "Correlation of each factor (row) with each recovered latent (column), as trained.",
-        ),
-        heatmap(
-            after,
-            "After",
-            "The same columns in matched order. Full recovery is a diagonal of ±1 among zeros.",
-        ),
-        Table(
-            ["Factor", "Matched latent", "Correlation", "Next largest |r|", "Spread of the latent"],
-            lines,
-            "The latent matched to each factor, its correlation with the factor, the largest "
-            "absolute correlation of the factor with any other latent, and the standard deviation "
-            "of the latent (near zero if it collapsed).",
-        ),
+        Text(words["text"]),
+        heatmap(list(range(m)), "Before"),
+        heatmap(after, "After"),
+        Table(header, lines, words["caption"]),
     ]
 
 
@@ -162,7 +141,5 @@ def certified(scores: Mapping[str, Score]) -> Table:
             ]
             for name, score in scores.items()
         ],
-        "Each score with its interval, its chance level (the median of the same score for shuffled "
-        "or shifted rows), what its best value certifies, what that leaves open, and what it takes "
-        "to be trusted.",
+        **said("certified"),
     )

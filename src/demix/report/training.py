@@ -10,6 +10,7 @@ from plotly.subplots import make_subplots
 from demix.report.blocks import Figure, Section
 from demix.report.figures import column, thinned
 from demix.report.style import axis, base_layout, colour, lay_out, styled
+from demix.report.words import said
 
 # Points of a line; more would not be seen and would only make the file larger.
 MOST_STEPS = 1000
@@ -32,24 +33,13 @@ def training_sections(
     measured = {key for key in given if np.isfinite(steps + column(history, key)).any()}
     if not measured & {"loss", "validation"}:
         return []
-    caption = "Loss over the steps of training"
-    if "validation" in measured:
-        caption += ", on training rows and on held-out rows"
-    if "optimum" in measured:
-        caption += ", with the lowest loss that any encoder can reach (dotted)"
-    if "score" in measured:
-        caption += "; below it the score of the encoder at that step"
-    caption += "."
-    if guess is not None:
-        caption += " The dashed line is the loss of a guess; below it something was learnt."
-    if best_step is not None:
-        caption += (
-            f" The vertical line marks step {best_step:,}, whose encoder was kept because its "
-            "held-out loss was lowest."
-        )
+    words = said("training", best_step=f"{best_step or 0:,}")
+    caption = words["loss"]
+    caption += "".join(words[key] for key in ("validation", "optimum", "score") if key in measured)
+    caption += "." + (words["guess"] if guess is not None else "")
+    caption += words["best"] if best_step is not None else ""
     curve = _training_curve(history, best_step, guess, held_out="validation" in measured)
-    alt = "Line plot of the loss, and of the score where measured, over training steps."
-    return [Section("Training", [Figure(curve, caption, alt=alt)])]
+    return [Section("Training", [Figure(curve, caption, words["alt"])])]
 
 
 def _training_curve(
