@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
+from demix._support.resources import table
 from demix.papers.datasets.factor_images import Progress
 from demix.papers.runner.run import Run
 from demix.papers.runner.scales import Scale
@@ -24,6 +25,8 @@ Lines = tuple[list[str], list[list[str]]]
 """Header and lines of a table."""
 Shown = Figure | Picture | None
 """What stands above a table."""
+
+_WORDS = table("papers/experiments.toml")
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,15 @@ class Experiment:
     panels: tuple[Panel, ...] = ()
     notes: tuple[str, ...] = ()
     data: str | None = None
+
+    @classmethod
+    def of(cls, name: str, *rows: Row) -> Self:
+        """Return the experiment of a name, with its words in ``papers/experiments.toml``."""
+        own = dict(_WORDS[name])
+        panels = tuple(Panel(**panel) for panel in own.pop("panels", ()))
+        notes = tuple(note.format(**_WORDS["notes"]) for note in own.pop("notes"))
+        source, scores = own.pop("source").format(**_WORDS["papers"]), tuple(own.pop("scores"))
+        return cls(name, rows=rows, source=source, scores=scores, panels=panels, notes=notes, **own)
 
     @property
     def score(self) -> str:
