@@ -7,7 +7,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Verdict, VerdictKind
-from demix.report.style import axis, base_layout, colour, lay_out, number, plain, shown
+from demix.report.style import axis, base_layout, colour, lay_out, number, plain, shown, styled
 from demix.report.words import said
 
 _GRADES = {
@@ -75,22 +75,8 @@ def check_figure(check: Mapping[str, Any]) -> go.Figure:
     ends, figure = [low - pad, high + pad], go.Figure()
     figure.add_vrect(ends[0], allowed, fillcolor=colour("accent"), opacity=0.12, line_width=0)
     if len(null):
-        figure.add_scatter(
-            x=null,
-            y=np.linspace(0.15, 0.85, len(null)),
-            mode="markers",
-            name="chance",
-            marker={"color": colour("second"), "size": 6, "opacity": 0.7},
-            hovertemplate="chance %{x:.3f}<extra></extra>",
-        )
-    figure.add_scatter(
-        x=[statistic, statistic],
-        y=[0, 1],
-        mode="lines",
-        name="found",
-        line={"color": colour("ink"), "width": 3},
-        hovertemplate="found %{x:.3f}<extra></extra>",
-    )
+        figure.add_scatter(x=null, y=np.linspace(0.15, 0.85, len(null)), **styled("chance"))
+    figure.add_scatter(x=[statistic, statistic], y=[0, 1], **styled("found"))
     x = axis(plain(check["unit"]), range=ends, nticks=5)
     y = axis(showticklabels=False, range=[0, 1], showgrid=False)
     lay_out(figure, base_layout(height=180, min_width=280, showlegend=False), [x], [y])

@@ -111,7 +111,7 @@ def _gain_curves(
         )
     if not figure.data:
         return None
-    figure.add_hline(y=0, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
+    figure.add_hline(y=0, line=styled("guess"))
     x = axis("step", exponentformat="none", separatethousands=True)
     y = axis("better than a guess (bits per sample)", nticks=6)
     layout = base_layout(400, 420, showlegend=True, legend=styled("legend"))

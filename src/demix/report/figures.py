@@ -87,18 +87,11 @@ def correlation_heatmap(
             x=list(range(m)),
             y=list(range(n)),
             z=table,
-            zmin=-1,
-            zmax=1,
             colorscale=[[place / 4, colour(name)] for place, name in enumerate(_DIVERGING)],
-            xgap=1,
-            ygap=1,
             text=labels,
             texttemplate="%{text}" if max(n, m) <= MOST_LABELLED else None,
-            textfont={"size": 10},
             customdata=where,
-            hovertemplate="%{customdata}<br>r = %{text}<extra></extra>",
-            hoverongaps=False,
-            colorbar=styled("colorbar"),
+            **styled("heatmap"),
         )
     )
     axes = []
@@ -140,44 +133,21 @@ def interval_dots(
     dots, lower, upper = (np.asarray(x, dtype=float) for x in (values, low, high))
     labels = [plain(name) for name in names]
     hints = [[label, interval(a, b)] for label, a, b in zip(labels, lower, upper, strict=True)]
-    figure = go.Figure(
-        go.Scatter(
-            x=dots,
-            y=np.arange(len(dots)),
-            name="runs",
-            mode="markers",
-            marker={"color": colour("accent"), "size": 10},
-            error_x={
-                "array": np.maximum(0, upper - dots),
-                "arrayminus": np.maximum(0, dots - lower),
-                "symmetric": False,
-                "color": colour("accent"),
-                "thickness": 1.6,
-                "width": 5,
-            },
-            customdata=hints,
-            hovertemplate=f"%{{customdata[0]}}<br>%{{x:.3f}}{plain(unit)} (%{{customdata[1]}})"
-            "<extra></extra>",
-        )
-    )
+    look, rows = styled("dots"), np.arange(len(dots))
+    look["error_x"] |= {"array": np.maximum(0, upper - dots)}
+    look["error_x"] |= {"arrayminus": np.maximum(0, dots - lower)}
+    hint = f"%{{customdata[0]}}<br>%{{x:.3f}}{plain(unit)} (%{{customdata[1]}})<extra></extra>"
+    runs = go.Scatter(x=dots, y=rows, name="runs", customdata=hints, hovertemplate=hint, **look)
+    figure = go.Figure(runs)
     height, named = 100 + 42 * len(dots), null is not None
     layout = base_layout(height, 480, showlegend=named, legend=styled("legend"))
     lay_out(figure, layout, [axis(title)], [names_axis(labels)])
     if null is not None:
-        figure.add_scatter(
-            x=np.asarray(null),
-            y=np.arange(len(dots)),
-            name="shuffled rows",
-            mode="markers",
-            marker={"color": colour("second"), "size": 9, "symbol": "x-thin", "line": {"width": 2}},
-            marker_line_color=colour("second"),
-            customdata=labels,
-            hovertemplate="%{customdata}, shuffled rows<br>%{x:.3f}<extra></extra>",
-        )
+        figure.add_scatter(x=np.asarray(null), y=rows, customdata=labels, **styled("shuffled"))
         # An R² has no lower end; values far below zero would squeeze everything else.
         least = float(np.min([0.0, *lower, *np.ravel(null)]))
         figure.update_xaxes(range=[max(least, -1.0) - 0.04, 1.04])
-    figure.add_vline(x=line, line={"color": colour("ink"), "width": 1.3, "dash": "dash"})
+    figure.add_vline(x=line, line=styled("guess"))
     return figure
 
 
@@ -222,10 +192,7 @@ def pair_plot(latents: ArrayLike, names: Sequence[str]) -> go.Figure:
                     text=f"r = {number(correlation_of(values[:, i], values[:, j]))}",
                     x=sum(across) / 2,
                     y=sum(up) / 2,
-                    xref="paper",
-                    yref="paper",
-                    showarrow=False,
-                    font={"size": 13, "color": colour("soft")},
+                    **styled("correlation"),
                 )
                 continue
             if i == j:
@@ -234,8 +201,7 @@ def pair_plot(latents: ArrayLike, names: Sequence[str]) -> go.Figure:
                     x=(edges[:-1] + edges[1:]) / 2,
                     y=heights,
                     width=np.diff(edges),
-                    marker={"color": colour("accent"), "opacity": 0.55, "line": {"width": 0}},
-                    hovertemplate="about %{x:.3f}<br>%{y:,} rows<extra></extra>",
+                    **styled("histogram"),
                     **place,
                 )
             else:

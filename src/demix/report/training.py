@@ -83,17 +83,14 @@ def _training_curve(
             col=1,
         )
     if best_step is not None:
-        # A trace and not a shape, so that the legend names it and nothing is written over it.
         heights = np.concatenate([loss, validation, guessed])
         figure.add_scatter(
             x=np.array([best_step, best_step]),
             y=np.array([np.nanmin(heights), np.nanmax(heights)]),
             name=f"kept: step {best_step:,}",
-            hoverinfo="name",
-            mode="lines",
-            line={"color": colour("good"), "width": 1.6, "dash": "dot"},
             row=1,
             col=1,
+            **styled("kept"),
         )
     titles = ["step"] if panels == 1 else [None, "step"]
     x = [axis(title, exponentformat="none", separatethousands=True) for title in titles]
