@@ -37,6 +37,7 @@ def demo(
     from demix.metrics.registry import RECOVERY
     from demix.report.blocks import write_page
     from demix.report.recovery import recovery_page
+    from demix.report.words import said
     from demix.theory.optimum import latent_loss
     from demix.theory.setting import Setting, identified
 
@@ -64,11 +65,7 @@ def demo(
 
     with claimed("demo", out, "scores.json", [], overwrite=overwrite) as claim:
         check_folder(claim.folder / "model")
-        terminal.print(
-            f"{_LATENTS} independent factors in a box, mixed by a random invertible network; pairs "
-            "of observations differ by Laplace noise of the factors.\nRecovering the factors from "
-            "such pairs alone:"
-        )
+        terminal.print(said("demo begins", factors=_LATENTS)["text"])
         with training_bar(terminal) as progress:
             bar = TrainingTask(progress, "training", "R²")
             training = demix.train(
@@ -94,18 +91,11 @@ def demo(
             "scores": scores_as_data(scores, names, np.zeros(_LATENTS, dtype=bool)),
             "provenance": {"command": f"demix demo --seed {seed}", **provenance()},
         }
-        lead = (
-            f"{_LATENTS} independent factors, uniform in a box, were mixed by an invertible "
-            "network of random leaky layers. The encoder was trained only on pairs of observations "
-            "whose factors differ by Laplace noise, with the contrastive loss of Zimmermann et al. "
-            f"(2021, Eq. 6, p = 1). {promise.theorem} guarantees recovery up to {promise.words}. A "
-            f"linear read-out of the raw observations explains {100 * identity:.1f} % of the "
-            f"factors; of the recovered latents {100 * scores['affine_r2']:.2f} %. All scores are "
-            "held out."
-        )
-        title = "demix demo: factors recovered from a nonlinear mixture"
+        explained = {"raw": 100 * identity, "found": 100 * scores["affine_r2"]}
+        promised = {"theorem": promise.theorem, "up_to": promise.words}
+        words = said("demo", factors=_LATENTS, **promised, **explained)
         page = recovery_page(
-            *(title, lead, latents, factors, scores),
+            *(words["title"], words["summary"], latents, factors, scores),
             history=training.history,
             seconds=training.seconds,
             provenance=facts["provenance"] | {"seed": seed, "recipe": repr(recipe)},

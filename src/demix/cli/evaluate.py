@@ -62,6 +62,7 @@ def evaluate(
     from demix.metrics.registry import all_scores
     from demix.report.blocks import write_page
     from demix.report.recovery import certified, recovery_page
+    from demix.report.words import said
 
     known = read_factors(factors, header=header)
     width = known.values.shape[1] if known.values.ndim == 2 else 0
@@ -99,14 +100,10 @@ def evaluate(
             "provenance": {**origin_of(about), **provenance()},
         }
         if claim is not None:
+            counts = {"continuous": len(numbers), "categorical": len(categories), "worth": worth}
+            words = said("evaluation", samples=len(found), latents=found.shape[1], **counts)
             page = recovery_page(
-                "Scores of a representation",
-                f"{found.shape[1]} latents against {len(numbers)} continuous and "
-                f"{len(categories)} categorical factors on {len(found)} samples. Fits use one half "
-                f"of the samples, scores the other. {worth}",
-                found,
-                true.values[:, numbers],
-                scores,
+                *(words["title"], words["summary"], found, true.values[:, numbers], scores),
                 provenance=result["provenance"],
                 names=[names[i] for i in numbers],
             )

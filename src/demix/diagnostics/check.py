@@ -18,7 +18,7 @@ Verdict = Literal["pass", "warn", "fail", "skipped"]
 
 _DRAWS = 100
 
-_CHECKS = table("diagnostics/checks.toml")
+_CHECKS, _CLAIMS = table("diagnostics/checks.toml"), table("diagnostics/claims.toml")["checkup"]
 MARGINS = {name: row["margin"] for name, row in _CHECKS.items() if "margin" in row}
 """What the error of learning adds to the statistic of each check; see the calibration."""
 # These checks advise on the fit and do not contradict the theorem's conclusion.
@@ -233,27 +233,16 @@ def conclude(
     elif unsettled:
         supported = "undecided"
     if relied_on == "none":
-        why = " ".join(found.reasons)
-        sentence = f"No theorem covers this fit; the latents are a description. {why}".strip()
+        claim, why = "none", " ".join(found.reasons)
     elif unsettled:
-        sentence = (
-            f"Whether the assumptions of {found.theorem} hold cannot be judged: "
-            f"{reasons[unsettled[0].name]}."
-        )
+        claim, why = "undecided", reasons[unsettled[0].name]
     elif contradicted:
-        names = ", ".join(c.name for c in failed or doubtful)
-        sentence = (
-            f"The assumptions of {found.theorem} do not hold on these data ({names}); we make no "
-            "claim that the latents are the factors."
-        )
+        claim, why = "contradicted", ", ".join(c.name for c in failed or doubtful)
     else:
-        tested = sum(c.verdict != "skipped" for c in checks)
-        doubt = f", with a doubt about {doubtful[0].name}" if doubtful else ""
-        sentence = (
-            f"On held-out data none of {tested} checks contradicts the assumptions of "
-            f"{found.theorem}{doubt}, under which the latents are the factors up to {found.words} "
-            "and up to the noise of the observations."
-        )
+        claim, why = "supported", f", with a doubt about {doubtful[0].name}" if doubtful else ""
+    tested = sum(c.verdict != "skipped" for c in checks)
+    facts = {"theorem": found.theorem, "up_to": found.words, "tested": tested, "why": why}
+    sentence = _CLAIMS[claim].format(**facts).strip()
     return Checkup(checks, relied_on, found.theorem, supported, sentence, grade or {})
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from demix._support.resources import table
 from demix.data.data import Data
 from demix.diagnostics.maps import Map, Stability, mean_of
 from demix.estimators.base import Demixer
@@ -24,6 +25,7 @@ LEARNT = 0.5
 """If a smaller share of the runs has a gain above zero, no dimension is stable: what untrained
 encoders agree on is the data, not latents."""
 
+_CLAIMS = table("diagnostics/claims.toml")["consensus"]
 # How many held-out rows a report compares two runs on.
 _COMPARED = 2000
 # Facts of one run that are not those of all.
@@ -174,34 +176,13 @@ def verdict(
     low = found.low
     learnt = np.mean([gain.above_zero for gain in gains]) >= LEARNT
     stable = np.asarray((low >= STABLE) & (low > found.null) & learnt)
-    n, runs = len(stable), len(gains)
     idle = sum(not gain.above_zero for gain in gains)
-    if not learnt:
-        return stable, (
-            f"Not stable: {idle} of {runs} runs learnt nothing that holds for new data (their "
-            "gain is not above zero), so that what they agree on are no latents."
-        )
-    if not stable.any():
-        return stable, (
-            f"Not stable: no dimension reaches a held-out R² of {STABLE:g} between {runs} runs, up "
-            f"to {words}."
-        )
-    also = f"; {idle} of them learnt nothing that holds for new data" if idle else ""
-    least = low[stable].min()
-    if stable.all():
-        sentence = (
-            f"Stable up to {words}: {runs} runs agree on all {n} dimensions, with a held-out R² of "
-            f"at least {least:.3f}{also}"
-        )
-    else:
-        unstable = (np.flatnonzero(~stable) + 1).tolist()
-        which, are = ("Dimension", "is") if len(unstable) == 1 else ("Dimensions", "are")
-        sentence = (
-            f"{which} {', '.join(map(str, unstable))} of {n} {are} not stable; on the others "
-            f"{runs} runs agree up to {words}, with a held-out R² of at least {least:.3f}{also}"
-        )
-    if untrained >= least:
-        sentence += (
-            f"; untrained encoders agree as well (R² {untrained:.3f}): this alone proves little"
-        )
-    return stable, sentence + "."
+    unstable, least = (np.flatnonzero(~stable) + 1).tolist(), low[stable].min(initial=np.inf)
+    parts = ["idle" if not learnt else "none"]
+    if stable.any():
+        parts = ["all" if not unstable else "one" if len(unstable) == 1 else "some"]
+        parts += (["some_idle"] if idle else []) + (["untrained"] if untrained >= least else [])
+    facts = {"runs": len(gains), "n": len(stable), "words": words, "stable": STABLE}
+    facts |= {"idle": idle, "least": least, "untrained": untrained}
+    facts |= {"unstable": ", ".join(map(str, unstable))}
+    return stable, "".join(_CLAIMS[part] for part in parts).format(**facts) + "."

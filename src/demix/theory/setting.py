@@ -6,7 +6,7 @@ All other rooms ask here. The vocabulary is that of :data:`EquivalenceName`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from demix._support.errors import DemixError
 from demix._support.resources import table
@@ -194,24 +194,24 @@ def _identified_by_pairs(setting: Setting) -> Equivalence:
     if setting.learned and shape is not None and abs(shape - 2) <= _NEAR_NORMAL:
         shape = 2.0
     if setting.marginal not in _WORDS["marginals"]:
-        return _nothing(f"The latents are not uniform, but {setting.marginal}.")
+        return _nothing("marginal", setting)
     if space.spherical:
         # On a sphere the squared distance is the dot product up to a constant.
         if shape != 2.0:
-            return _nothing(f"On a sphere positives must be vMF, but are {setting.conditional}.")
+            return _nothing("sphere", setting)
         if setting.learned or setting.conditional in ("anisotropic", "auto"):
             return _by_pairs("orthogonal", "Rusak", "uniform", sphere=True)
         return _by_pairs("orthogonal", "Theorem 2", setting.marginal, sphere=True)
     # The theorems are about convex bodies, which are bounded; without a uniform marginal the same
     # proof holds in R^n.
     if not (space.convex and (space.bounded or setting.marginal == "any")):
-        return _nothing(f"The theorems need a sphere or a convex body, but got {space!r}.")
+        return _nothing("space", setting)
     if setting.conditional == "dynamics":
         return _by_pairs("affine", "Dynamics", "any")
     if shape == 2.0:
         return _by_pairs("affine", "Theorem 5", setting.marginal)
     if shape is None:
-        return _nothing(f"No theorem covers the conditional {setting.conditional!r}.")
+        return _nothing("conditional", setting)
     return _by_pairs("permutation", "Theorem 6", setting.marginal)
 
 
@@ -225,17 +225,17 @@ def _by_pairs(
     return Equivalence(name, sphere, theorem, conditions=conditions)
 
 
-def _nothing(*reasons: str) -> Equivalence:
-    return Equivalence("none", reasons=reasons)
+def _nothing(why: str, setting: Setting) -> Equivalence:
+    return Equivalence("none", reasons=(_reason(why, setting=setting),))
+
+
+def _reason(why: str, **facts: Any) -> str:
+    words: str = _WORDS["reasons"][why]
+    return words.format(**facts)
 
 
 def _identified_by_classes(setting: Setting, vectors: Tensor | None) -> Equivalence:
-    broken = []
-    if setting.label_noise:
-        broken.append(
-            f"{setting.label_noise:.0%} of the labels are random and the loss does not correct for "
-            "them; its best logits are not those of the latents, and the theorem promises nothing."
-        )
+    broken = [_reason("label noise", setting=setting)] if setting.label_noise else []
     if setting.conditional == "covariances":
         conditions = (_WORDS["injective"], *_WORDS["covariances"])
         found = Equivalence(
@@ -259,10 +259,7 @@ def _identified_by_classes(setting: Setting, vectors: Tensor | None) -> Equivale
     if vectors is not None:
         found = _with_vectors(found, vectors)
     if setting.conditional != "vmf":
-        broken.append(
-            f"{setting.conditional} is not vMF, and the best classifier's logits are not linear in "
-            "the latents; Theorem 1 promises nothing."
-        )
+        broken.append(_reason("not vMF", setting=setting))
     return found.without(*broken) if broken else found
 
 
@@ -273,22 +270,13 @@ def _with_vectors(found: Equivalence, vectors: Tensor) -> Equivalence:
     count, d = vectors.shape
     rank = affine_generator_rank(vectors)
     if rank < d:
-        reason = (
-            f"The {count} cluster vectors span {rank} of {d} dimensions affinely, but Theorem 1 "
-            f"needs an affine generator system: at least {d + 1} in general position. Latents "
-            "outside their span are lost."
-        )
-        return found.without(reason)
+        return found.without(_reason("span", count=count, rank=rank, d=d, least=d + 1))
     if found.case != "C3":
         return found
     full, needed = diversity_rank(vectors)
     if full == needed:
         return replace(found, name="orthogonal", prototypes="orthogonal")
     weaker, asked = diversity_rank(vectors, sufficient=False)
+    ranks = {"full": full, "needed": needed, "weaker": weaker, "asked": asked}
     paper = "holds" if weaker == asked else "fails, too"
-    reason = (
-        "The data are not diverse enough for more than a linear map: quadratic and linear "
-        f"functions on the cluster vectors have rank {full} of {needed} (the paper's own "
-        f"condition, rank {weaker} of {asked}, {paper}, but does not suffice)."
-    )
-    return replace(found, reasons=(reason,))
+    return replace(found, reasons=(_reason("diversity", paper=paper, **ranks),))
