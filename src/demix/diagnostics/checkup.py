@@ -257,8 +257,7 @@ def _of_instances(model: Any, source: Any, generator: torch.Generator) -> list[C
 def _of_labels(model: Any, z: np.ndarray, held: np.ndarray, every: np.ndarray) -> list[Check]:
     @torch.no_grad()
     def logits(z: np.ndarray) -> np.ndarray:
-        found: np.ndarray = model.objective_.logits(torch.from_numpy(z).float()).double().numpy()
-        return found
+        return model.objective_.logits(torch.from_numpy(z).float()).double().numpy()
 
     return [
         *prototype_checks(model.prototypes_.astype(np.float64), identified(model.setting()).case),

@@ -105,8 +105,7 @@ class BasicBlock(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         """Map ``(N, width_in, H, W)`` to ``(N, width, H / stride, W / stride)``."""
-        out: Tensor = self.activation(self.main(h) + self.skip(h))
-        return out
+        return self.activation(self.main(h) + self.skip(h))
 
 
 def kitti(shape: Shape, dim_out: int) -> nn.Sequential:

@@ -107,21 +107,18 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
     @property
     def prototypes_(self) -> np.ndarray:
         """The prototype of each class."""
-        rows: np.ndarray = self.objective_.prototypes().detach().cpu().numpy()
-        return rows
+        return self.objective_.prototypes().detach().cpu().numpy()
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability ``(N, classes)`` of each class."""
         latents = torch.from_numpy(self.transform(X)).to(self.objective_.weight.device)
         with torch.no_grad():
-            found: np.ndarray = self.objective_.logits(latents).softmax(dim=1).cpu().numpy()
-        return found
+            return self.objective_.logits(latents).softmax(dim=1).cpu().numpy()
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most likely class ``(N,)`` of each row."""
         check_is_fitted(self, "encoder_")
-        predicted: np.ndarray = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return predicted
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def setting(self) -> Setting:
         """Return what theory needs to know."""

@@ -156,22 +156,19 @@ class ContrastiveDemixer(Demixer):
     @property
     def scales_(self) -> np.ndarray:
         """The learnt scale of each latent."""
-        scales: np.ndarray = self._learnt().scales.detach().cpu().numpy()
-        return scales
+        return self._learnt().scales.detach().cpu().numpy()
 
     @property
     def dynamics_(self) -> np.ndarray:
         """The learnt map from anchors to positives."""
         if self.conditional != "dynamics" or not hasattr(self, "objective_"):
             raise AttributeError('Only conditional="dynamics" learns a map.')
-        found: np.ndarray = self.objective_.dynamics.detach().cpu().numpy()
-        return found
+        return self.objective_.dynamics.detach().cpu().numpy()
 
     def _learnt(self) -> ShapedInfoNCE:
         if self.conditional not in ("anisotropic", "auto") or not hasattr(self, "objective_"):
             raise AttributeError('Only conditional="auto" or "anisotropic" learns its shape.')
-        objective: ShapedInfoNCE = self.objective_
-        return objective
+        return self.objective_
 
     def _new_objective(self, space: Space, rows: int) -> InfoNCE | PotentialInfoNCE | ShapedInfoNCE:
         return pair_objective(self.conditional, space, self.marginal)

@@ -163,8 +163,7 @@ class PotentialInfoNCE(nn.Module, Objective[PairBatch]):
 
     def _of(self, encoder: Encoder, latents: Tensor) -> Tensor:
         scale = encoder.space.expand_scale(encoder.scale)
-        found: Tensor = self.network((latents / scale).detach())
-        return found
+        return self.network((latents / scale).detach())
 
 
 class DynamicsInfoNCE(PotentialInfoNCE):
@@ -292,8 +291,7 @@ def _dense(queries: Tensor, keys: Tensor, raw_shape: Tensor) -> Tensor:
 
 def both_sides(encoder: Encoder, pairs: PairBatch) -> tuple[Tensor, Tensor]:
     """Return the latents of anchors and of positives, ``(N, n)`` each, from one pass."""
-    both: tuple[Tensor, Tensor] = encoder(torch.cat([pairs.x, pairs.x_tilde])).chunk(2)
-    return both
+    return encoder(torch.cat([pairs.x, pairs.x_tilde])).chunk(2)
 
 
 def mean_within(

@@ -26,8 +26,7 @@ def pairwise_logsumexp(
     ``log sum_i exp s(q_i, k_j)`` ``(K,)``, for queries ``(B, d)`` and keys ``(K, d)`` of one type.
     ``skip`` ``(B,)`` names for each query one key that is left out of both sums, or -1.
     """
-    sums: tuple[Tensor, Tensor | None] = _PairwiseLogSumExp.apply(q, k, similarity, skip, columns)
-    return sums
+    return _PairwiseLogSumExp.apply(q, k, similarity, skip, columns)
 
 
 def sharded_logsumexp(

@@ -117,5 +117,4 @@ def affine_prediction(rows: np.ndarray, targets: np.ndarray, others: np.ndarray)
     # hundred orders that say what chance gives.
     centre, level = rows.mean(axis=0), targets.mean(axis=0)
     slopes = lstsq(rows - centre, targets - level, cond=_RANK, check_finite=False)[0]
-    predicted: np.ndarray = (others - centre) @ slopes + level
-    return predicted
+    return (others - centre) @ slopes + level

@@ -28,8 +28,7 @@ def styled(name: str) -> dict[str, Any]:
         named = isinstance(value, str) and value.startswith("{")
         return colour(value.strip("{}")) if named else value
 
-    settings: dict[str, Any] = coloured(_STYLE[name])
-    return settings
+    return coloured(_STYLE[name])
 
 
 def colour(name: str) -> str:

@@ -46,8 +46,7 @@ class Sharding:
 
     def gathered(self, x: Tensor) -> Tensor:
         """Return the rows ``(total, ...)`` of all ranks, with gradients."""
-        made: Tensor = x if self.group is None else _Gathered.apply(x, self.sizes, self.group)
-        return made
+        return x if self.group is None else _Gathered.apply(x, self.sizes, self.group)
 
     def collected(self, x: Tensor) -> Tensor:
         """Return the rows ``(total, ...)`` of all ranks on rank 0, and ``x`` on the others."""
@@ -100,8 +99,7 @@ def even_sharding(total: int, group: dist.ProcessGroup | None) -> Sharding:
 
 def summed(x: Tensor, group: dist.ProcessGroup | None) -> Tensor:
     """Return the sum of what the ranks have."""
-    made: Tensor = x if group is None else _Summed.apply(x, group)
-    return made
+    return x if group is None else _Summed.apply(x, group)
 
 
 def log_summed(x: Tensor, group: dist.ProcessGroup | None) -> Tensor:

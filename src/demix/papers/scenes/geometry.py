@@ -36,8 +36,7 @@ def turn(matrix: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 def unit(vectors: np.ndarray) -> np.ndarray:
     """Return vectors ``(3, M)`` scaled to length one."""
-    scaled: np.ndarray = vectors / np.sqrt(dot(vectors, vectors))
-    return scaled
+    return vectors / np.sqrt(dot(vectors, vectors))
 
 
 def euler(angles: np.ndarray) -> np.ndarray:

@@ -183,8 +183,7 @@ def fresnel(cosine: np.ndarray, index: float) -> np.ndarray:
     g = np.sqrt(cosine**2 + cosine.dtype.type(index**2 - 1))
     less, more = g - cosine, g + cosine
     half = (less / more) ** 2 / 2
-    share: np.ndarray = half * (1 + ((cosine * more - 1) / (cosine * less + 1)) ** 2)
-    return share
+    return half * (1 + ((cosine * more - 1) / (cosine * less + 1)) ** 2)
 
 
 class Rubber:
@@ -251,5 +250,4 @@ def _masking(cosine: np.ndarray) -> np.ndarray:
     # (1 + L)^-1 = (3.535 a + 2.181 a^2) / (1 + 2.276 a + 2.577 a^2) below 1.6, and 1 above.
     known = a * (np.float32(3.535) + np.float32(2.181) * a)
     full = 1 + a * (np.float32(2.276) + np.float32(2.577) * a)
-    masked: np.ndarray = np.where(a < np.float32(1.6), full / known - 1, 0)
-    return masked
+    return np.where(a < np.float32(1.6), full / known - 1, 0)

@@ -31,8 +31,7 @@ def received(
         lit = np.flatnonzero(arrives)
         ways = ways.reshape(3, -1).take(lit, axis=1)
         arrives.reshape(-1)[lit] *= caster.visible(points.take(lit % points.shape[1], axis=1), ways)
-    total: np.ndarray = arrives.mean(axis=0)
-    return total
+    return arrives.mean(axis=0)
 
 
 class Stage:
@@ -205,5 +204,4 @@ def _in_cone(spot: Light, points: np.ndarray) -> np.ndarray:
     back = extent * edge / np.sqrt(1 - edge**2)
     ways = points - (spot.center - back * spot.axis).astype(np.float32)[:, None]
     along = dot(ways, spot.axis.astype(np.float32)[:, None])
-    inside: np.ndarray = along * np.abs(along) > np.float32(edge**2) * dot(ways, ways)
-    return inside
+    return along * np.abs(along) > np.float32(edge**2) * dot(ways, ways)

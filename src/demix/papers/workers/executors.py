@@ -237,8 +237,7 @@ class _Process:
     def call(self, task: bytes) -> tuple[bool, Any]:
         """Return whether a task went well, and its result or its exception."""
         self.pipe.send_bytes(task)
-        answer: tuple[bool, Any] = pickle.loads(self.pipe.recv_bytes())
-        return answer
+        return pickle.loads(self.pipe.recv_bytes())
 
     def kill(self) -> None:
         """End it at once."""
