@@ -1,7 +1,5 @@
 """A check and its verdict; which equivalence class all checks support, and how to say so."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

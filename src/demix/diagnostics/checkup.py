@@ -1,7 +1,5 @@
 """The check-up: every assumption of the theorem that a model relies on, on the user's own data."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Consensus without known factors: fit with several seeds, and keep what the runs agree on."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from copy import deepcopy

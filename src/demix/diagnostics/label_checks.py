@@ -1,7 +1,5 @@
 """Checks of labels: the prototypes of classes, how many samples they have, and false labels."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

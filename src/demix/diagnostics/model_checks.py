@@ -1,7 +1,5 @@
 """Checks of every model: its gain, other fits to the same data, and what it leaves open of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Checks of pairs: the marginal, and the shape, isotropy, independence and reach of the noise."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

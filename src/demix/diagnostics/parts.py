@@ -1,7 +1,5 @@
 """Which rows runs are fitted to, which align them, and which test their agreement."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

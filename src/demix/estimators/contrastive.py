@@ -1,7 +1,5 @@
 """Latents from pairs: given ones, neighbours in time, or two views of a row."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Cross-entropy over prototypes: one per class, or one per instance (DIET)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """One function for the whole family: an exact log-softmax over all keys."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch import distributed as dist

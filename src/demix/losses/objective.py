@@ -1,7 +1,5 @@
 """The contract of a loss: all that :func:`demix.train` asks it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Losses over positive pairs: InfoNCE, with a learnt potential or a learnt conditional."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Losses with a prototype for each label, trained with the encoder and divided over ranks."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from typing import Any

@@ -1,7 +1,5 @@
 """The two papers: their tables, data sets and scenes, and what runs them."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -5,8 +5,6 @@ all ranks' losses, so that the average over ranks, as `DistributedDataParallel` 
 gradient of the average loss. Every rank has to call each of these functions, in the same order.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

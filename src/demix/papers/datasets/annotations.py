@@ -1,7 +1,5 @@
 """ImageNet-X: which factors set photographs of ImageNet apart from typical ones of their class."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Opening tar archives of strangers."""
 
-from __future__ import annotations
-
 import os
 import tarfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Cars3D, from the archive of its official meshes or a folder of them: MATLAB files."""
 
-from __future__ import annotations
-
 import math
 import struct
 import zlib

@@ -1,7 +1,5 @@
 """COIL-100 as one ``.npz`` file of compressed photographs."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from io import BytesIO
 from itertools import pairwise

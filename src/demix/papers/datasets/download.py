@@ -1,7 +1,5 @@
 """Fetching official files: what breaks off goes on where it ended, and is checked in the end."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Data sets of all combinations of factors: dSprites, 3D Shapes and MPI3D."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """KITTI Masks: pedestrians in short films of 64 x 64 pixels, with known factors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Opening images with known factors, whichever they are."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

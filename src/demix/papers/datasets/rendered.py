@@ -1,7 +1,5 @@
 """Pairs of rendered images: exact ones, views, or the nearest to what a conditional draws."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """The augmentations of SimCLR, a whole batch at once, each image in its own way."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

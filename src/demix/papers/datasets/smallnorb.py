@@ -1,7 +1,5 @@
 """smallNORB, from a folder of its official matrix files."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import struct

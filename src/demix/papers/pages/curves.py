@@ -1,7 +1,5 @@
 """Figures of scores: ours and the paper's, and along a line of settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

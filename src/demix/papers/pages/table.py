@@ -1,7 +1,5 @@
 """A table of scores, as Markdown for the repository and as a page for reading."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from demix.report.blocks import Block, Figure, Page, Picture, Section, Table, Text

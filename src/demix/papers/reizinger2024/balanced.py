@@ -1,7 +1,5 @@
 """Read-outs of rare factors: as many rows with the factor as without it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb

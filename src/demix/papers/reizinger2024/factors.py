@@ -1,7 +1,5 @@
 """Rows of Figure 3: factors of photographs, read out of the features of a classifier."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from itertools import count

@@ -1,7 +1,5 @@
 """Images labelled by one of their factors, and a classifier of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

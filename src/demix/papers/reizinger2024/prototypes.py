@@ -1,7 +1,5 @@
 """Learnt prototypes against the vectors of their clusters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

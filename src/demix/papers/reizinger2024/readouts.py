@@ -1,7 +1,5 @@
 """Rows of Table 4: classifiers of one factor of images, and read-outs of all factors."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Tables 2 to 5 and Figures 3 to 6 of Reizinger et al. (2024), and its genealogy of methods."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """One job of a sweep: one row, one seed, one model, run in this or in another process."""
 
-from __future__ import annotations
-
 import math
 import platform
 import threading

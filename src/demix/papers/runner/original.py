@@ -1,7 +1,5 @@
 """What both papers share: distributions by name, their encoder, Adam, the error to latents."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

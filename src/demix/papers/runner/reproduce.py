@@ -1,7 +1,5 @@
 """Run the jobs of an experiment that are not finished yet, by any executor; write its tables."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future

@@ -1,7 +1,5 @@
 """How large an experiment is run: in seconds, on a laptop, or as in the paper."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from demix._support.errors import DemixError

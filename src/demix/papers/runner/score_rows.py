@@ -1,7 +1,5 @@
 """Rows that are scored like the paper's: our scores next to the published ones."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field

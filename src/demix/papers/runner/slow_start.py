@@ -1,7 +1,5 @@
 """Start an encoder from one with more outputs: from the slowest of them, along independent axes."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

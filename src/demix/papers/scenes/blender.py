@@ -1,7 +1,5 @@
 """The same scene in Blender's path tracer, as a reference for the fast one."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Folders of rendered images: written in shards through any interruption, and opened again."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import closing

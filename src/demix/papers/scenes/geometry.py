@@ -5,8 +5,6 @@ contiguous rows. Matrix products are written out, because a BLAS may give other 
 numbers of threads, and images must not depend on that.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a folder of images holds, as it was asked for."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """All scenes, by name, and what can be done with any of them."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

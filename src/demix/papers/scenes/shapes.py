@@ -1,7 +1,5 @@
 """Shapes in the corner of a room, with the factors of 3D Shapes."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

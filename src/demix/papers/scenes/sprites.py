@@ -1,7 +1,5 @@
 """Sprites: white shapes on black, with the factors of dSprites."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from demix.papers.scenes.base import Scene

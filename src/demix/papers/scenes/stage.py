@@ -1,7 +1,5 @@
 """One object above a ground, under a lamp, a sun and a spotlight: the light in each pixel."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from demix.papers.scenes.geometry import PLACES, Camera, Caster, Pose, Resized, dot

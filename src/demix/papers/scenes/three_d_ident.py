@@ -1,7 +1,5 @@
 """3DIdent and Causal3DIdent."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

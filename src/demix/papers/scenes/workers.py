@@ -1,7 +1,5 @@
 """Processes that render shards of a folder, and the room they need."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Generator, Sequence

@@ -1,7 +1,5 @@
 """InfoNCE with anchors as negatives, and its limit for many: alignment and uniformity."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The limit of InfoNCE for narrow noise, which needs no negatives."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """Rows of Tables 1 and 2: positive pairs of a known process, and encoders that contrast them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows of Tables 4 and 5: rendered scenes with known latents, and encoders of their pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal

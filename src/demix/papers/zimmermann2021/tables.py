@@ -1,7 +1,5 @@
 """Tables 1 to 5 and the marginal figure of Zimmermann et al. (2021)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from demix.papers.runner.experiment import Experiment, Published

@@ -1,7 +1,5 @@
 """Rows of Table 3: nearby frames of videos, and models of how they differ, SlowVAE among them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
