@@ -19,6 +19,7 @@ from demix import (
 )
 from demix._support.files import LOCK
 from demix._support.locks import lock_folder
+from demix.cli import claims
 from demix.cli.claims import claimed
 
 
@@ -288,3 +289,25 @@ def test_folders_deep_in_each_other_are_no_trouble(abyss):
     with claimed("fit", abyss, "fit.json", [], overwrite=True) as claim:
         claim.begin()
     assert "unfinished" in (abyss / "fit.json").read_text()
+
+
+@pytest.mark.parametrize("mine", ["precious", '{"mine": 1}', "{precious"])
+@pytest.mark.parametrize("moment", ["lock_folder", "claim_folder"])
+def test_a_marker_of_others_that_comes_before_or_after_the_lock_stays(
+    moment, mine, tmp_path, monkeypatch
+):
+    before = getattr(claims, moment)
+
+    def late(folder, *rest, **more):
+        found = before(folder, *rest, **more)
+        if (tmp_path / "out" / LOCK).exists() or moment == "lock_folder":
+            (tmp_path / "out" / "scores.json").write_text(mine)
+        return found
+
+    monkeypatch.setattr(claims, moment, late)
+    with (
+        pytest.raises(DemixError, match="holds something else|a file that was written meanwhile"),
+        claimed("evaluate", tmp_path / "out", "scores.json", [], overwrite=True) as claim,
+    ):
+        claim.begin()
+    assert (tmp_path / "out" / "scores.json").read_text() == mine

@@ -93,6 +93,8 @@ def claimed(
     with tidied(out):
         folder = claim_folder(out, marker, command=command, inputs=given)
         with lock_folder(folder), claiming(folder):
+            # Again: what came before the lock is judged, and what comes from now on is refused.
+            claim_folder(folder, marker, command=command, inputs=given)
             before = _before(folder, marker, command, overwrite)
             for place in _places(folder):
                 for name, mark in {marker: b"{", **_MARKS}.items():
@@ -135,9 +137,10 @@ def claimed_if(
 def _before(folder: Path, marker: str, command: str, overwrite: bool) -> bytes | None:
     """Return the content of the marker; refuse a finished result without ``overwrite``."""
     file = folder / marker
-    if not file.exists():
+    found = read_marker(file)
+    if not isinstance(found, dict):  # what came since the folder was claimed is refused later
         return None
-    if _UNFINISHED not in read_marker(file) and not overwrite:
+    if _UNFINISHED not in found and not overwrite:
         raise DemixError(
             f"{folder} holds a finished result of '{command}'; add --overwrite to replace it, or "
             "choose a new folder."
