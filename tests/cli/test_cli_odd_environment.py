@@ -53,14 +53,18 @@ def test_settings_of_libraries_that_are_no_numbers_are_ignored(tmp_path):
     names = ["TERMINAL_WIDTH", "SOURCE_DATE_EPOCH", "JOBLIB_MULTIPROCESSING"]
     names += ["SKLEARN_WORKING_MEMORY", "TORCH_LOGS", "TORCH_LOGS_OUT", "TORCHDYNAMO_REPRO_LEVEL"]
     names += ["NUMPY_MADVISE_HUGEPAGE", "SKLEARN_PAIRWISE_DIST_CHUNK_SIZE", "JOBLIB_START_METHOD"]
-    odd = dict.fromkeys([*names, "PYTORCH_JIT", "TORCH_DISTRIBUTED_DEBUG"], "/abc/abc")
+    names += ["COMPILE_STROBELIGHT_SAMPLE_RATE", "LOKY_PICKLER", "LOKY_MAX_DEPTH", "PANDAS_FUTURE"]
+    names += ["PYTORCH_JIT", "PYTORCH_MATCHER_LOGLEVEL", "TORCH_DISTRIBUTED_DEBUG"]
+    names += ["GOMP_CPU_AFFINITY"]
+    odd = dict.fromkeys(names, "/abc/abc")
     files = ["--latents", tmp_path / "z.npy", "--factors", tmp_path / "z.npy"]
     done = run("--help", env=odd)
     assert done.returncode == 0, done.stderr
     # These import everything else; the last line does so with all of torch that a fit needs.
     commands = [["evaluate", *map(str, files)], ["probe", *map(str, files[1::2])]]
     code = [sys.executable, "-c", f"{EACH}\nimport torch._dynamo", json.dumps(commands)]
-    done = subprocess.run(code, env=os.environ | odd, capture_output=True, text=True, check=False)
+    kept = {"capture_output": True, "text": True, "check": False, "timeout": 300}
+    done = subprocess.run(code, env=os.environ | odd, **kept)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert [code for code, _, _ in told] == [0, 0], told
@@ -222,3 +226,9 @@ def test_all_that_means_a_lack_of_memory_is_told_so(error, capsys):
         cli.run(app)
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith("Error: Memory ran out;")
+
+
+def test_folders_in_each_other_without_end_are_refused(demix, tmp_path):
+    deep = tmp_path / ("c/" * 1900)
+    assert "choose a shorter name" in demix.refusal("render", "sprites", "--out", deep)
+    assert not list(tmp_path.iterdir())

@@ -14,9 +14,12 @@ _SETTINGS = (
     *(("JOBLIB_MULTIPROCESSING", 0, 1), ("SKLEARN_WORKING_MEMORY", 0, 7)),
     *(("NUMPY_MADVISE_HUGEPAGE", 0, 1), ("SKLEARN_PAIRWISE_DIST_CHUNK_SIZE", 1, 7)),
 )
-# How settings begin over which torch and joblib fail at import. They are for compilers, their logs
-# and processes of joblib, none of which demix uses.
-_UNUSED = ("TORCH_LOGS", "TORCHDYNAMO", "TORCHINDUCTOR", "AOTINDUCTOR", "PYTORCH_JIT", "JOBLIB_ST")
+# How settings begin over which torch, joblib and pandas fail at import. They are for compilers, their
+# logs, processes of joblib and tables of pandas, none of which demix uses.
+_UNUSED = ("TORCH_LOGS", "TORCHDYNAMO", "TORCHINDUCTOR", "AOTINDUCTOR", "PYTORCH_JIT", "COMPILE_")
+_UNUSED += ("PYTORCH_MATCHER", "JOBLIB_ST", "LOKY_", "PANDAS_")
+# Over a wrong one libgomp waits for ever; OMP_PLACES and OMP_PROC_BIND say the same.
+_UNUSED += ("GOMP_CPU_AFFINITY",)
 # Seconds after which a rank other than 0 prints its error.
 _GRACE = 3.0
 # How numpy, torch, the loader of libraries and Python's import say that there is no memory left.
@@ -84,6 +87,8 @@ def _sentence(error: Exception) -> str | None:
     """Return the message for an error; None for an unexpected one."""
     if isinstance(error, DemixError):
         return str(error)
+    if isinstance(error, RecursionError):  # all that is read is looked at before
+        return "Too many folders lie in each other there; choose a shorter name."
     if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY):
         return (
             "Memory ran out; finished parts are kept, and the same command continues after them "
