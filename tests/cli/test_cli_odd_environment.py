@@ -150,6 +150,17 @@ def test_settings_of_matplotlib_that_are_a_pipe_are_not_read(place, tmp_path):
     assert done.stdout == "matplotlib\n", done.stderr
 
 
+def test_no_program_in_the_current_folder_lists_fonts(tmp_path):
+    (tmp_path / "fc-list").write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
+    (tmp_path / "fc-list").chmod(0o755)
+    code = "import demix.report.static as static; static._matplotlib(); import matplotlib.figure"
+    # An empty entry means the current folder; without a list of fonts, one is made.
+    environment = os.environ | {"PATH": f":{os.environ['PATH']}", "MPLCONFIGDIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, check=True)
+    assert list(tmp_path.glob("fontlist*"))
+    assert not (tmp_path / "ran").exists()
+
+
 def test_settings_that_matplotlib_cannot_read_end_in_a_sentence(tmp_path):
     (tmp_path / "rc").write_bytes(b"\xff\xfe: \xff")
     code = "import demix.report.static as static; static._matplotlib()"

@@ -38,7 +38,7 @@ def write_figure(draw: Callable[[], Figure], folder: str | Path) -> tuple[Path, 
 
 
 def _matplotlib() -> Any:
-    """Import matplotlib from its own folder: it would read a matplotlibrc in the current one."""
+    """Import matplotlib in our folder: it reads a matplotlibrc, and may run an fc-list, of this one."""
     if "matplotlib" not in sys.modules:
         named = os.environ.get("MATPLOTLIBRC", "")
         if not any(map(os.path.isfile, (named, os.path.join(named, "matplotlibrc")))):
@@ -46,7 +46,7 @@ def _matplotlib() -> Any:
         here = os.getcwd()
         os.chdir(Path(__file__).parent)
         try:
-            importlib.import_module("matplotlib")
+            importlib.import_module("matplotlib.font_manager")  # which looks for fonts at once
         except (OSError, ValueError) as error:
             raise DemixError(
                 f"Expected settings that matplotlib can read, but {reason(error)}; mend your "
