@@ -55,7 +55,7 @@ def test_settings_of_libraries_that_are_no_numbers_are_ignored(tmp_path):
     names += ["NUMPY_MADVISE_HUGEPAGE", "SKLEARN_PAIRWISE_DIST_CHUNK_SIZE", "JOBLIB_START_METHOD"]
     names += ["COMPILE_STROBELIGHT_SAMPLE_RATE", "LOKY_PICKLER", "LOKY_MAX_DEPTH", "PANDAS_FUTURE"]
     names += ["PYTORCH_JIT", "PYTORCH_MATCHER_LOGLEVEL", "TORCH_DISTRIBUTED_DEBUG"]
-    names += ["GOMP_CPU_AFFINITY"]
+    names += ["GOMP_CPU_AFFINITY", "TORCH_PYTHON_NATIVE_USER_GRAPH_ORDER_FN"]
     odd = dict.fromkeys(names, "/abc/abc")
     files = ["--latents", tmp_path / "z.npy", "--factors", tmp_path / "z.npy"]
     done = run("--help", env=odd)

@@ -14,12 +14,14 @@ _SETTINGS = (
     *(("JOBLIB_MULTIPROCESSING", 0, 1), ("SKLEARN_WORKING_MEMORY", 0, 7)),
     *(("NUMPY_MADVISE_HUGEPAGE", 0, 1), ("SKLEARN_PAIRWISE_DIST_CHUNK_SIZE", 1, 7)),
 )
-# How settings begin over which torch, joblib and pandas fail at import. They are for compilers, their
-# logs, processes of joblib and tables of pandas, none of which demix uses.
-_UNUSED = ("TORCH_LOGS", "TORCHDYNAMO", "TORCHINDUCTOR", "AOTINDUCTOR", "PYTORCH_JIT", "COMPILE_")
-_UNUSED += ("PYTORCH_MATCHER", "JOBLIB_ST", "LOKY_", "PANDAS_")
-# Over a wrong one libgomp waits for ever; OMP_PLACES and OMP_PROC_BIND say the same.
-_UNUSED += ("GOMP_CPU_AFFINITY",)
+# How settings begin over which torch, joblib and pandas fail at import. They are for compilers,
+# their logs and hooks, processes of joblib and tables of pandas, none of which demix uses.
+_UNUSED = (
+    *("TORCH_LOGS", "TORCHDYNAMO", "TORCHINDUCTOR", "AOTINDUCTOR", "PYTORCH_JIT", "COMPILE_"),
+    *("PYTORCH_MATCHER", "TORCH_PYTHON_NATIVE", "JOBLIB_ST", "LOKY_", "PANDAS_"),
+    # Over a wrong one libgomp waits for ever; OMP_PLACES and OMP_PROC_BIND say the same.
+    "GOMP_CPU_AFFINITY",
+)
 # Seconds after which a rank other than 0 prints its error.
 _GRACE = 3.0
 # How numpy, torch, the loader of libraries and Python's import say that there is no memory left.

@@ -38,7 +38,7 @@ def write_figure(draw: Callable[[], Figure], folder: str | Path) -> tuple[Path, 
 
 
 def _matplotlib() -> Any:
-    """Import matplotlib in our folder: it reads a matplotlibrc, and may run an fc-list, of this one."""
+    """Import matplotlib in our folder: it may read a matplotlibrc or run a program in this one."""
     if "matplotlib" not in sys.modules:
         named = os.environ.get("MATPLOTLIBRC", "")
         if not any(map(os.path.isfile, (named, os.path.join(named, "matplotlibrc")))):
