@@ -63,7 +63,7 @@ chromium:
 
 # Else all workers would compile it at once.
 kernel: setup
-	@$(BIN)/python -c 'from demix.losses.kernel.build import library; library()'
+	@$(BIN)/python -c 'from demix._support.kernel.build import library; library()'
 
 lint: setup
 	@$(MAKE) --no-print-directory -j2 types style

@@ -1,6 +1,5 @@
 """The log-sum-exp over all pairs in plain torch, tile by tile: any device, any similarity."""
 
-import math
 from collections.abc import Iterator
 
 import torch
@@ -44,12 +43,6 @@ def gradient(
         grad_q[part], to_k = block.similarity.pull(q[part], k, weight)
         grad_k += to_k
     return grad_q, grad_k
-
-
-def lowest_exponent(dtype: torch.dtype) -> float:
-    """Return where exponents are cut off, far from denormal numbers that slow processors down."""
-    # What is cut off lies below ``e^-60`` (float32) or ``e^-490`` (float64) of the largest term.
-    return 0.69 * math.log(torch.finfo(dtype).tiny)
 
 
 def _tiles(block: PairBlock) -> Iterator[tuple[slice, Tensor]]:
