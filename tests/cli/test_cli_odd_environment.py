@@ -222,3 +222,13 @@ def test_all_that_means_a_lack_of_memory_is_told_so(error, capsys):
         cli.run(app)
     assert ended.value.code == 2
     assert capsys.readouterr().err.startswith("Error: Memory ran out;")
+
+
+def test_threads_of_a_command_wait_asleep_unless_the_user_wants_otherwise() -> None:
+    code = "from demix.cli import run; run(lambda: __import__('torch'))"
+    kept = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
+    for own, policy in (({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")):
+        environment = kept | {"OMP_DISPLAY_ENV": "TRUE"} | own
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert f"OMP_WAIT_POLICY = '{policy}'" in done.stderr

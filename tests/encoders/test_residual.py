@@ -98,8 +98,9 @@ def test_broken_numbers_do_not_vanish(broken: float) -> None:
 
 def test_large_numbers_neither_overflow_nor_vanish() -> None:
     made, x = body(16, 1, torch.float32), 1e6 * torch.randn(40, 3)
-    found, expected = (gradients(made, z, s) for s in [x.requires_grad_()]
-                       for z in (made(s), plainly(made, s)))
+    found, expected = (
+        gradients(made, z, s) for s in [x.requires_grad_()] for z in (made(s), plainly(made, s))
+    )
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
@@ -110,7 +111,7 @@ def test_names_of_weights_are_those_of_the_layers() -> None:
     assert names == ["body.0.weight", "body.0.bias", *within, "body.3.weight", "body.3.bias"]
 
 
-def test_a_frozen_layer_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frozen_layer_stays() -> None:
     made = body(16, 2)
     made[1].requires_grad_(False)
     made(torch.randn(40, 3, dtype=torch.float64)).sum().backward()

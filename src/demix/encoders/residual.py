@@ -45,7 +45,7 @@ class _Residual(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
         weights, bent, later, h, *parameters = ctx.saved_tensors
-        rows, width, layers, threads = ctx.sizes
+        _, width, layers, threads = ctx.sizes
         if torch.is_grad_enabled():  # a gradient of the gradient is asked for
             out = h
             for weight, bias in zip(parameters[:layers], parameters[layers:], strict=True):

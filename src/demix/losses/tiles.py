@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from demix._support.kernel.calls import lowest_exponent
 from demix.losses.similarities import PairBlock
 
 # Elements of a tile, 2 MiB in float32: small against any encoder, enough to keep all cores busy.
