@@ -78,6 +78,7 @@ def _parts(sizes: Sizes) -> dict[str, Callable[[], object]]:
         default_recipe(len(source), steps=sizes.short_steps), whiten=False, initialise=False
     )
     batch = recipe.batch
+    whitening = torch.eye(_COLUMNS)
     rows, latents = torch.randn(2 * batch, _COLUMNS), torch.randn(2 * batch, _LATENTS)
     matrices = [p for p in encoder.parameters() if p.ndim == 2]
 
@@ -90,7 +91,7 @@ def _parts(sizes: Sizes) -> dict[str, Callable[[], object]]:
         contrast(*sides, two_sided=True).backward()
 
     def products() -> None:
-        torch.mm(rows, encoder.whitening.matrix)
+        torch.mm(rows, whitening)
         for number, (narrow, wide) in enumerate(pairwise(layers)):
             torch.mm(narrow, weights[number].T)
             torch.mm(wide.T, narrow)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -41,15 +41,15 @@ class ResidualMLP(nn.Sequential):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map ``(N, dim_in)`` to ``(N, dim_out)``."""
-        into, *layers, out = self
-        h: Tensor = into(x)
+        layers: list[Any] = list(self)[1:-1]
+        h: Tensor = self[0](x)
         weights = [layer.linear.weight for layer in layers]
         if all(isinstance(layer.activation, nn.SiLU) for layer in layers) and serves(h, weights):
             h = through_layers(h, weights, [layer.linear.bias for layer in layers])
         else:
             for layer in layers:
                 h = layer(h)
-        result: Tensor = out(h)
+        result: Tensor = self[-1](h)
         return result
 
 
