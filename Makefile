@@ -63,7 +63,7 @@ chromium:
 
 # Else all workers would compile it at once.
 kernel: setup
-	@$(BIN)/python -c 'from demix.losses.kernel.build import library; library()'
+	@$(BIN)/python -c 'from demix._support.kernel.build import library; library()'
 
 lint: setup
 	@$(MAKE) --no-print-directory -j2 types style
@@ -109,6 +109,7 @@ bench: $(PEERS)
 	$(BIN)/python -m benchmarks --sections step,convergence,samplers,scores,scaling \
 		--json results/bench/bench.json --overwrite
 	$(BIN)/python -m benchmarks --sections estimators --json results/bench/estimators.json --overwrite
+	$(BIN)/python -m benchmarks --sections everyday --json results/bench/everyday.json --overwrite
 	$(BIN)/python -m benchmarks --sections sweep --json results/bench/sweep.json --overwrite
 	$(BIN)/python -m benchmarks --sections distributed --json results/bench/distributed.json --overwrite
 	$(BIN)/python scripts/plot_scaling.py

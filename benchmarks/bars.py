@@ -48,6 +48,12 @@ def judge(sections: dict[str, Any], sizes: Sizes) -> list[dict[str, Any]]:
         bars.append(_bar(name, "at most", 60.0, together, "s"))
     if "estimators" in sections:
         bars += _recovery(sections["estimators"]["entries"])
+    if "everyday" in sections:
+        everyday = sections["everyday"]
+        name, unit = "a default step on one thread", "times its products and its loss"
+        bars.append(_bar(name, "at most", 1.16, everyday["share"], unit))
+        name, unit = "a default fit beside two busy processes", "times as long as alone"
+        bars.append(_bar(name, "at most", 3.0, everyday["fit"]["slower"], unit))
     if "sweep" in sections:
         sweep = sections["sweep"]
         name = f"a sweep of {sweep['cells']} short cells on {sweep['workers']} workers"

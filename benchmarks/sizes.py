@@ -51,6 +51,10 @@ class Sizes:
         Rows that estimators are fitted to.
     iterations : int
         Steps of the peer.
+    short_rounds, short_steps : int
+        How often a default step is timed beside its parts, and how many of them at a time.
+    fit_rounds : int
+        How often a fit is timed alone and on a busy machine.
     swept, swept_steps : int
         Cells of a sweep, and how long each is trained.
     scaled_batches, scaled_latents, scaled_widths : tuple of int
@@ -84,6 +88,9 @@ class Sizes:
     series: int
     followed: tuple[str, ...]
     iterations: int
+    short_rounds: int
+    short_steps: int
+    fit_rounds: int
     swept: int
     swept_steps: int
     scaled_batches: tuple[int, ...]
@@ -116,6 +123,9 @@ FULL = Sizes(
     series=16_000,
     followed=tuple(DATA),
     iterations=5000,
+    short_rounds=40,
+    short_steps=20,
+    fit_rounds=3,
     swept=12,
     swept_steps=300,
     scaled_batches=(256, 512, 1024, 2048, 4096, 8192),
@@ -148,6 +158,9 @@ QUICK = Sizes(
     series=300,
     followed=("walk on a sphere",),
     iterations=20,
+    short_rounds=2,
+    short_steps=2,
+    fit_rounds=1,
     swept=2,
     swept_steps=2,
     scaled_batches=(32, 64, 128, 256),

@@ -11,6 +11,7 @@ from benchmarks.bars import judge
 from benchmarks.convergence import measure_convergence
 from benchmarks.distributed import measure_distributed
 from benchmarks.estimators import measure_estimators
+from benchmarks.everyday import measure_everyday
 from benchmarks.losses import measure_losses
 from benchmarks.samplers import measure_samplers
 from benchmarks.scaling import measure_scaling
@@ -31,6 +32,7 @@ SECTIONS = (
     "scores",
     "scaling",
     "estimators",
+    "everyday",
     "sweep",
     "distributed",
 )
@@ -81,6 +83,7 @@ def run_suite(sizes: Sizes, watcher: Watcher, sections: Sequence[str] = SECTIONS
         "scores": measure_scores,
         "scaling": measure_scaling,
         "estimators": measure_estimators,
+        "everyday": measure_everyday,
         "sweep": measure_sweep,
         "distributed": measure_distributed,
     }

@@ -25,6 +25,7 @@ def tables_of(data: dict[str, Any]) -> dict[str, BenchTable]:
         "scores": _scores,
         "scaling": _scaling,
         "estimators": _estimators,
+        "everyday": _everyday,
         "sweep": _sweep,
         "bars": _bars,
     }
@@ -224,6 +225,19 @@ def _estimators(data: dict[str, Any]) -> BenchTable:
         "time that ContrastiveDemixer took.",
     ]
     return BenchTable("estimators", header, rows, notes)
+
+
+def _everyday(data: dict[str, Any]) -> BenchTable:
+    section = data["everyday"]
+    names = {"step": "a step", "products": "its matrix products", "loss": "its loss"}
+    rows = [[name, words.seconds(section["seconds"][key])] for key, name in names.items()]
+    fits = {"alone": "a fit alone", "beside": "a fit beside two busy processes"}
+    rows += [[name, words.seconds(section["fit"][key])] for key, name in fits.items()]
+    notes = [
+        f"Defaults on {section['rows']} rows of 50 columns, three latents on a sphere; the step "
+        "and its parts are processor time of one thread, products include those of Muon."
+    ]
+    return BenchTable("a default fit", ["what", "time"], rows, notes)
 
 
 def _sweep(data: dict[str, Any]) -> BenchTable:

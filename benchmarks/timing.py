@@ -16,7 +16,10 @@ _MOST_REPEATS = 100
 
 
 def interleaved(
-    calls: Mapping[str, Callable[[], object]], rounds: int, say: Say = lambda _: None
+    calls: Mapping[str, Callable[[], object]],
+    rounds: int,
+    say: Say = lambda _: None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Time each of ``calls`` once per round, one after the other.
 
@@ -31,6 +34,8 @@ def interleaved(
         How often.
     say : callable, optional
         Told before each measurement, outside of what is timed.
+    clock : callable, optional
+        The seconds; those of one thread alone leave out what others take of the processor.
 
     Returns
     -------
@@ -47,20 +52,20 @@ def interleaved(
     repeats = {}
     for name, call in calls.items():
         say(f"{name}, warming up")
-        repeats[name] = min(_MOST_REPEATS, math.ceil(_LEAST / max(_seconds(call, 1), 1e-9)))
+        repeats[name] = min(_MOST_REPEATS, math.ceil(_LEAST / max(_seconds(call, 1, clock), 1e-9)))
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for number in range(1, rounds + 1):
         for name, call in calls.items():
             say(f"{name}, round {number} of {rounds}")
-            seconds[name].append(_seconds(call, repeats[name]))
+            seconds[name].append(_seconds(call, repeats[name], clock))
     return seconds
 
 
-def _seconds(call: Callable[[], object], repeats: int) -> float:
-    start = time.perf_counter()
+def _seconds(call: Callable[[], object], repeats: int, clock: Callable[[], float]) -> float:
+    start = clock()
     for _ in range(repeats):
         call()
-    return (time.perf_counter() - start) / repeats
+    return (clock() - start) / repeats
 
 
 def under(title: str, say: Say) -> Say:

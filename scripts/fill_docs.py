@@ -56,7 +56,7 @@ def body(name: str, root: Path) -> str:
     if name.startswith("bench/"):
         *_, run, section = f"bench/{name}".split("/")
         # Some are measured in runs of their own, because they take long or need all cores.
-        run = section if section in ("estimators", "sweep") else run
+        run = section if section in ("estimators", "everyday", "sweep") else run
         data = json.loads((results / "bench" / f"{run}.json").read_text(encoding="utf-8"))
         return table_markdown(*tables_of(data)[section])
     if name.startswith("examples/"):

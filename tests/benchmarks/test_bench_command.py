@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
+from benchmarks import everyday
 from benchmarks.estimators import FAST_ICA, OURS, fit_one
+from benchmarks.sizes import QUICK
 from benchmarks.suite import SECTIONS
 from benchmarks.sweeps import sweep
 from benchmarks.tables import tables_of
@@ -38,7 +40,9 @@ def refusal(demix, *arguments) -> str:
 @pytest.mark.slow
 def test_a_quick_run_has_every_section_and_bar(demix, tmp_path):
     file = tmp_path / "bench.json"
-    quick = [name for name in SECTIONS if name not in ("estimators", "sweep", "distributed")]
+    quick = [
+        name for name in SECTIONS if name not in ("estimators", "everyday", "sweep", "distributed")
+    ]
     options = ["--quick", "--json", file, "--sections", ",".join(quick)]
     done = demix.run_python(FORKED + BENCH, *options)
     assert done.returncode == 0, done.stderr
@@ -83,6 +87,16 @@ def test_estimators_are_fitted_to_the_same_series(tmp_path):
     section = {"rows": 300, "seeds": [0], "entries": runs}
     table = tables_of({"estimators": section})["estimators"]
     assert [row[1] for row in table.rows] == [OURS, FAST_ICA]
+
+
+def test_a_default_step_takes_longer_than_its_parts(monkeypatch):
+    """Its fits are left out, which run in processes of their own."""
+    monkeypatch.setattr(everyday, "_fit_seconds", lambda _: 1.0)
+    monkeypatch.setattr(everyday, "_SETTLE", 0.0)
+    section = everyday.measure_everyday(QUICK, lambda _: None)
+    assert section["fit"] == {"alone": 1.0, "beside": 1.0, "slower": 1.0}
+    assert section["share"] > 0.5
+    assert len(tables_of({"everyday": section})["everyday"].rows) == 5
 
 
 def test_a_sweep_is_a_reproduction_of_short_cells(tmp_path):

@@ -111,6 +111,7 @@ SECTIONS = {
         "batch": 6144,
         "entries": [{"experiment": "clica-table1", "row": 2, "share_of_peak": 0.61}],
     },
+    "everyday": {"share": 1.1, "fit": {"slower": 3.1}},
     "sweep": {"cells": 12, "workers": 2, "share": 0.61},
 }
 
@@ -130,6 +131,8 @@ def test_bars_are_judged_by_what_was_measured():
         (30.0, True),
         (None, False),  # never reached
         (61.0, True),
+        (1.1, True),
+        (3.1, False),
         (0.61, False),
     ]
 

@@ -243,3 +243,13 @@ def test_folders_in_each_other_without_end_are_refused(demix, tmp_path):
     deep = tmp_path / ("c/" * 1900)
     assert "choose a shorter name" in demix.refusal("render", "sprites", "--out", deep)
     assert not list(tmp_path.iterdir())
+
+
+def test_threads_of_a_command_wait_asleep_unless_the_user_wants_otherwise() -> None:
+    code = "from demix.cli import run; run(lambda: __import__('torch'))"
+    kept = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
+    for own, policy in (({}, "PASSIVE"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE")):
+        environment = kept | {"OMP_DISPLAY_ENV": "TRUE"} | own
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert f"OMP_WAIT_POLICY = '{policy}'" in done.stderr

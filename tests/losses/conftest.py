@@ -2,8 +2,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from demix._support.kernel.build import library
 from demix.losses import streaming, tiles
-from demix.losses.kernel.build import library
 
 
 @pytest.fixture(scope="module", params=["compiled", "tiles"])

@@ -12,10 +12,9 @@ import torch
 from torch import Tensor
 
 from command import Commands
-from demix.losses import kernel as compiled
-from demix.losses import tiles
+from demix._support.kernel import build
+from demix.losses import compiled, tiles
 from demix.losses.contrast import contrast
-from demix.losses.kernel import build
 from demix.losses.similarities import PairBlock, similarity_named
 from dense_objectives import SIMILARITIES, assert_same, uniform
 
@@ -126,7 +125,7 @@ _TOLD = """
 import json, os, sys
 import torch
 from demix import contrast
-from demix.losses.kernel.build import library
+from demix._support.kernel.build import library
 os.environ.update(json.loads(sys.argv[1]))
 torch.manual_seed(0)
 q = torch.randn(300, 10, dtype=torch.float64, requires_grad=True)

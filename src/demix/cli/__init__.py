@@ -73,7 +73,7 @@ def ignore_interrupts() -> None:
 
 
 def _mend_environment() -> None:
-    """Remove sizes that no terminal has, and settings over which libraries fail at import."""
+    """Remove settings over which terminals and libraries fail, and let threads wait asleep."""
     for name, least, digits in _SETTINGS:
         value = os.environ.get(name, "")
         usable = value.isascii() and value.isdecimal() and len(value) <= digits
@@ -81,6 +81,8 @@ def _mend_environment() -> None:
             os.environ.pop(name, None)
     for name in [name for name in os.environ if name.startswith(_UNUSED)]:
         del os.environ[name]
+    # Threads that wait for each other sleep: others may need the processor to come to an end.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if os.environ.get("TORCH_DISTRIBUTED_DEBUG") not in ("OFF", "INFO", "DETAIL"):
         os.environ.pop("TORCH_DISTRIBUTED_DEBUG", None)
 

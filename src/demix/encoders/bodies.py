@@ -4,12 +4,13 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from demix._support.errors import DemixError, shortened
+from demix.encoders.residual import serves, through_layers
 
 Shape = tuple[int, int, int]
 """Channels, height and width."""
@@ -35,6 +36,23 @@ class ResidualLayer(nn.Module):
         return h + self.activation(self.linear(h))
 
 
+class ResidualMLP(nn.Sequential):
+    """A linear layer, residual ones, and a linear one."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map ``(N, dim_in)`` to ``(N, dim_out)``."""
+        layers: list[Any] = list(self)[1:-1]
+        h: Tensor = self[0](x)
+        weights = [layer.linear.weight for layer in layers]
+        if all(isinstance(layer.activation, nn.SiLU) for layer in layers) and serves(h, weights):
+            h = through_layers(h, weights, [layer.linear.bias for layer in layers])
+        else:
+            for layer in layers:
+                h = layer(h)
+        result: Tensor = self[-1](h)
+        return result
+
+
 def mlp(
     dim_in: int,
     hidden: Sequence[int],
@@ -57,13 +75,12 @@ def mlp(
     if residual:
         if len(set(hidden)) > 1:
             raise DemixError(f"Residual layers need one width, but got {tuple(hidden)!r}.")
-        layers: list[nn.Module] = [nn.Linear(dim_in, hidden[0])]
-        layers += [ResidualLayer(width, act()) for width in hidden]
-    else:
-        layers = []
-        for width_in, width_out in pairwise([dim_in, *hidden]):
-            layers.append(nn.Linear(width_in, width_out))
-            layers += [nn.BatchNorm1d(width_out), act()] if batch_norm else [act()]
+        within = [ResidualLayer(width, act()) for width in hidden]
+        return ResidualMLP(nn.Linear(dim_in, hidden[0]), *within, nn.Linear(hidden[-1], dim_out))
+    layers: list[nn.Module] = []
+    for width_in, width_out in pairwise([dim_in, *hidden]):
+        layers.append(nn.Linear(width_in, width_out))
+        layers += [nn.BatchNorm1d(width_out), act()] if batch_norm else [act()]
     return nn.Sequential(*layers, nn.Linear(hidden[-1], dim_out))
 
 

@@ -19,7 +19,7 @@ from demix import __version__
 from demix._support.errors import DemixError, need, warn
 from demix._support.files import write_atomic
 from demix._support.outputs import refuse_other
-from demix.encoders.bodies import BasicBlock, ResidualLayer, WhatAndWhere
+from demix.encoders.bodies import BasicBlock, ResidualLayer, ResidualMLP, WhatAndWhere
 from demix.encoders.encoder import ChannelScaling, Encoder, Whitening
 from demix.encoders.files import check_finite
 from demix.spaces.base import Space
@@ -232,6 +232,7 @@ _LAYERS: dict[type[nn.Module], Form] = {
     Whitening: _Graph.whitening,
     ChannelScaling: _Graph.channel_scaling,
     nn.Sequential: _Graph.sequential,
+    ResidualMLP: _Graph.sequential,
     nn.Linear: _Graph.linear,
     ResidualLayer: _Graph.residual,
     nn.BatchNorm1d: _Graph.batch_norm,

@@ -22,7 +22,7 @@ class PairSimilarity(ABC):
     """``s(c q, c k) = c^degree s(q, k)`` (per argument for the dot product)."""
 
     compiled_as: int | None = None
-    """Its number in ``kernel/kernel.c``, if it is there."""
+    """Its number in ``_support/kernel/kernel.c``, if it is there."""
 
     @abstractmethod
     def paired(self, q: Tensor, k: Tensor) -> Tensor:

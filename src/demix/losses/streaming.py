@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from demix._support.kernel.build import library
 from demix._support.process_group.sharding import Sharding, log_summed
-from demix.losses import kernel as compiled
-from demix.losses import tiles
+from demix.losses import compiled, tiles
 from demix.losses.similarities import PairBlock, PairSimilarity
 
 
@@ -39,7 +39,7 @@ def sharded_logsumexp(
 
 def kernel_name() -> str:
     """Return which code sums over pairs on this machine: ``"compiled"`` or ``"tiles"``."""
-    return "tiles" if compiled.library() is None else "compiled"
+    return "tiles" if library() is None else "compiled"
 
 
 class _PairwiseLogSumExp(torch.autograd.Function):

@@ -1,11 +1,11 @@
 """The log-sum-exp over all pairs in plain torch, tile by tile: any device, any similarity."""
 
-import math
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
+from demix._support.kernel.calls import lowest_exponent
 from demix.losses.similarities import PairBlock
 
 # Elements of a tile, 2 MiB in float32: small against any encoder, enough to keep all cores busy.
@@ -44,12 +44,6 @@ def gradient(
         grad_q[part], to_k = block.similarity.pull(q[part], k, weight)
         grad_k += to_k
     return grad_q, grad_k
-
-
-def lowest_exponent(dtype: torch.dtype) -> float:
-    """Return where exponents are cut off, far from denormal numbers that slow processors down."""
-    # What is cut off lies below ``e^-60`` (float32) or ``e^-490`` (float64) of the largest term.
-    return 0.69 * math.log(torch.finfo(dtype).tiny)
 
 
 def _tiles(block: PairBlock) -> Iterator[tuple[slice, Tensor]]:

@@ -20,6 +20,7 @@ from demix.training.memory import Chunked, check_training_memory
 from demix.training.optimizers import Adam, Muon, Optimizer
 from demix.training.recipe import Recipe
 from demix.training.state import Record, State
+from demix.training.threads import step_threads
 
 # How many evaluations there are at most, unless the caller says how often.
 _EVALUATIONS = 20
@@ -144,7 +145,8 @@ def train(
     # Rates are a function of the step alone: a checkpoint need not keep them.
     peaks = [(group, group["lr"]) for o in state.optimizers for group in o.param_groups]
     half = torch.autocast(device.type, torch.bfloat16, enabled=recipe.bf16 and _has_bf16(device))
-    interrupted = False
+    interrupted, threads = False, torch.get_num_threads()
+    torch.set_num_threads(step_threads(encoder, recipe.batch))
     encoder.train()
     start = time.perf_counter()
     try:
@@ -194,6 +196,8 @@ def train(
             raise  # no rank can end by itself; a checkpoint keeps what was learnt
         state.seconds += time.perf_counter() - start
         interrupted = True
+    finally:
+        torch.set_num_threads(threads)
     shared.end()
     encoder.eval()
     best = int(state.best["step"]) if state.best else None

@@ -15,7 +15,8 @@ from pathlib import Path
 from demix._support.errors import warn
 from demix._support.files import kind_of
 
-_SOURCES = [Path(__file__).with_name(name) for name in ("kernel.c", "pairs.inc")]
+_NAMES = ("kernel.c", "vectors.inc", "pairs.inc", "layers.inc")
+_SOURCES = [Path(__file__).with_name(name) for name in _NAMES]
 _FLAGS = ["-O3", "-march=native", "-fopenmp", "-fno-math-errno", "-shared", "-fPIC"]
 
 

@@ -1,7 +1,8 @@
-/* Log-sum-exp over all pairs of queries and keys, and its gradient, without the matrix.
+/* Log-sum-exp over all pairs of queries and keys without the matrix (pairs.inc), and residual layers
+ * (layers.inc), with their gradients.
  *
- * pairs.inc holds the algorithm; it is compiled once for each floating type. It uses the vector
- * extensions that gcc and clang share, so the same source serves every processor.
+ * They are compiled once for each floating type, with the vector extensions that gcc and clang share,
+ * so the same source serves every processor.
  */
 #include <math.h>
 #include <omp.h>
@@ -64,7 +65,9 @@ enum { DOT = 0, L1 = 1, L2 = 2, L3 = 3, PRODUCT = 4 /* a dot product of MANY coo
 #define LN2_LOW 1.428606765330187e-6f
 #define TERMS 6
 #define LARGE 1e37f
+#include "vectors.inc"
 #include "pairs.inc"
+#include "layers.inc"
 #undef REAL
 #undef SUFFIX
 #undef WORD
@@ -88,4 +91,6 @@ enum { DOT = 0, L1 = 1, L2 = 2, L3 = 3, PRODUCT = 4 /* a dot product of MANY coo
 #define LN2_LOW 1.90821492927058770002e-10
 #define TERMS 12
 #define LARGE 1e300
+#include "vectors.inc"
 #include "pairs.inc"
+#include "layers.inc"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from command import Commands
-from demix.losses.kernel import build
+from demix._support.kernel import build
 
 needs_compiler = pytest.mark.skipif(build.library() is None, reason="no C compiler")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

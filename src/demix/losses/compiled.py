@@ -1,24 +1,16 @@
 """The log-sum-exp over all pairs in compiled code, for processors with a C compiler at hand."""
 
-from ctypes import c_double, c_int, c_int64, c_void_p
-
 import torch
 from torch import Tensor
 
-from demix.losses.kernel.build import library
+from demix._support.kernel import calls
 from demix.losses.similarities import PairBlock
-from demix.losses.tiles import finite, lowest_exponent
-
-_SUFFIXES = {torch.float32: "f32", torch.float64: "f64"}
-# Multiplications for which a thread is worth waking.
-_SHARE = 2**19
+from demix.losses.tiles import finite
 
 
 def serves(block: PairBlock) -> bool:
     """Tell whether there is compiled code for these arrays."""
-    q, k, similarity, _ = block
-    known = q.dtype in _SUFFIXES and q.dtype == k.dtype and similarity.compiled_as is not None
-    return known and q.device.type == k.device.type == "cpu" and library() is not None
+    return block.similarity.compiled_as is not None and calls.serves(block.q, block.k)
 
 
 def logsumexp(block: PairBlock, columns: bool) -> tuple[Tensor, Tensor | None]:
@@ -28,7 +20,9 @@ def logsumexp(block: PairBlock, columns: bool) -> tuple[Tensor, Tensor | None]:
     # Each thread sums over its own rows.
     sums = k.new_full((threads, len(k)), -torch.inf) if columns else None
     _call("logsumexp", block, threads, rows, sums)
-    return rows, None if sums is None else sums.logsumexp(dim=0)
+    if sums is not None:
+        sums = sums[0] if threads == 1 else sums.logsumexp(dim=0)
+    return rows, sums
 
 
 def gradient(
@@ -52,19 +46,10 @@ def _together(parts: Tensor) -> Tensor:
 
 
 def _threads(block: PairBlock) -> int:
-    return max(1, min(torch.get_num_threads(), len(block.k) * block.q.numel() // _SHARE))
+    return calls.threads_for(len(block.k) * block.q.numel())
 
 
 def _call(name: str, block: PairBlock, threads: int, *arrays: Tensor | bool | None) -> None:
-    """Call the function for the arrays' type; arrays that are made contiguous live until then."""
-    code, (q, k, similarity, skip) = library(), block
-    assert code is not None
-    held = [x.contiguous() if torch.is_tensor(x) else x for x in (q, k, skip, *arrays)]
-    addresses = [x.data_ptr() if torch.is_tensor(x) else x for x in held]
-    code[f"{name}_{_SUFFIXES[q.dtype]}"](
-        c_int(similarity.compiled_as or 0),
-        *(c_int64(size) for size in (len(q), len(k), q.shape[1])),
-        c_int(threads),
-        c_double(lowest_exponent(q.dtype)),
-        *(c_int(x) if isinstance(x, bool) else c_void_p(x) for x in addresses),
-    )
+    q, k, similarity, skip = block
+    sizes = len(q), len(k), q.shape[1]
+    calls.call(name, q.dtype, similarity.compiled_as or 0, *sizes, threads, q, k, skip, *arrays)
