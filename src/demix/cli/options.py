@@ -100,7 +100,7 @@ class FitOptions:
         Path | None, typer.Option(help="The time of each row, .npy or .csv, to check the order.")
     ] = None
     space: Annotated[
-        str | None, typer.Option(help="sphere (default for pairs), box, l1_ball or real.")
+        str | None, typer.Option(help="auto (default for pairs), sphere, box, l1_ball or real.")
     ] = None
     conditional: Annotated[
         str | None,
