@@ -70,7 +70,9 @@ def test_a_conditional_names_the_spaces_it_lives_in():
     assert spaces() == [("Sphere", "vmf", "uniform"), *both]
     assert spaces(marginal="any")[0] == ("Sphere", "vmf", "any")
     assert spaces(conditional="dynamics") == both[1:]
-    assert spaces(conditional="laplace") == [("Real", "laplace", "uniform")]
+    assert spaces(conditional="vmf") == [("Sphere", "vmf", "uniform")]
+    assert spaces(conditional="laplace") == [("Real", "laplace", "any")]
+    assert spaces(conditional="anisotropic") == [("Sphere", "anisotropic", "uniform")]
     assert spaces(space="box") == [("Box", "laplace", "uniform")]
     single = ContrastiveDemixer(1)._alternatives(in_time=False)
     assert [one.conditional for one in single] == ["normal"]

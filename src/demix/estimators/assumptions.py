@@ -48,13 +48,15 @@ def pair_alternatives(
     if space != "auto":
         known = assumed_space(space, n_latents)
         return [Assumed(known, conditional or default_conditional(known), marginal)]
+    if conditional in ("vmf", "anisotropic", "auto"):  # learnt shapes take no potential
+        return [Assumed(assumed_space("sphere", n_latents), conditional, marginal)]
     real = assumed_space("real", n_latents)
+    if conditional is not None:
+        return [Assumed(real, conditional, "any")]
     found = [Assumed(real, "normal", "any")] + [Assumed(real, "dynamics", "any")] * in_time
     if n_latents > 1:
         found.insert(0, Assumed(assumed_space("sphere", n_latents), "vmf", marginal))
-    if conditional is not None:
-        found = [one for one in found if one.conditional == conditional]
-    return found or [Assumed(real, conditional, marginal)]
+    return found
 
 
 def assumed_space(space: str | Space, n_latents: int) -> Space:
