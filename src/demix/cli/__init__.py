@@ -22,8 +22,7 @@ _UNUSED = (
     # Over a wrong one libgomp waits for ever; OMP_PLACES and OMP_PROC_BIND say the same.
     "GOMP_CPU_AFFINITY",
 )
-# Seconds after which a rank other than 0 prints its error.
-_GRACE = 3.0
+_GRACE = 3.0  # seconds after which a rank other than 0 prints its error
 # How numpy, torch, the loader of libraries and Python's import say that there is no memory left.
 _NO_MEMORY = ("allocate memory", "failed to map segment", "error return without exception set")
 

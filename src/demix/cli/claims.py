@@ -31,8 +31,7 @@ from demix.encoders.files import MODEL_MARKS
 from demix.report.static import FIGURE_MARKS
 
 _UNFINISHED = "unfinished"
-# Files that several commands write, and patterns of how they begin.
-_MARKS = {
+_MARKS = {  # files that several commands write, and patterns of how they begin
     **MODEL_MARKS,
     "latents.npy": ARRAY,
     "report.html": PAGE,

@@ -18,8 +18,7 @@ from demix.report.blocks import write_page
 from demix.report.fit import LEARNT_FROM, fit_page
 
 LATENTS = "latents.npy"
-# Rows whose latents are checked at once.
-_BLOCK = 100_000
+_BLOCK = 100_000  # rows whose latents are checked at once
 
 
 def open_fit(folder: Path, *, unfinished: bool = False) -> SavedModel:

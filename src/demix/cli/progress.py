@@ -15,10 +15,8 @@ from rich.progress import (
 )
 from rich.table import Column
 
-# Seconds of work before a bar appears.
-_SOON = 2.0
-# Seconds between two drawings: drawing at every step would cost more than a small step.
-_REDRAW = 0.2
+_SOON = 2.0  # seconds of work before a bar appears
+_REDRAW = 0.2  # seconds between two drawings: one costs more than a small step
 
 
 def title_column() -> TextColumn:

@@ -9,10 +9,8 @@ from demix._support.errors import DemixError, warn
 from demix._support.memory import check_memory
 from demix.data.data import BLOCK, LARGEST, Data, loses_precision
 
-# Scales of columns that differ by more than this are too far apart for float32.
-_SCALES = 1e4
-# Columns that vary less cannot be brought to one scale in float32.
-_LEAST = 1e-32
+_SCALES = 1e4  # scales of columns that differ by more than this are too far apart for float32
+_LEAST = 1e-32  # columns that vary less cannot be brought to one scale in float32
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,8 +18,7 @@ from demix.data.rows import Rows
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
 # Pillow opens many more, some of them with another program.
 _FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP")
-# Numbers in an image: a small file may hold a thousand times as many.
-_LARGEST = 2**24
+_LARGEST = 2**24  # numbers in an image: a small file may hold a thousand times as many
 _MOST_SCANS = 100
 # What images are decoded to; 8 bits for each channel.
 _MODES = {"1": "L", "L": "L", "RGBA": "RGBA"} | dict.fromkeys(("P", "RGB", "CMYK", "YCbCr"), "RGB")

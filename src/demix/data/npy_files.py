@@ -17,8 +17,7 @@ from demix.data.formats import check_kind, choose_array
 DEFLATED = 1100
 """One byte of a compressed file expands to at most so many."""
 
-# A header may take so many bytes, after a magic string and two bytes of version.
-_LONGEST, _BEFORE = 2**16, 8
+_LONGEST, _BEFORE = 2**16, 8  # bytes of a header, and of magic string and version before it
 
 
 class Header(NamedTuple):

@@ -14,10 +14,8 @@ import numpy as np
 from demix._support.errors import DemixError
 from demix._support.files import changed, open_regular
 
-# Rows that are compared to tell whether a file is still the one that is mapped.
-_COMPARED = 16
-# Reading so many bytes takes as long as one more system call.
-_CALL = 2**12
+_COMPARED = 16  # rows that are compared to tell whether a file is still the one that is mapped
+_CALL = 2**12  # reading so many bytes takes as long as one more system call
 
 
 class Rows(ABC):

@@ -42,10 +42,8 @@ from demix.metrics.regression import affine_r2
 from demix.spaces.base import Space
 from demix.theory.setting import Setting, identified, weakest
 
-# Held-out samples of each part that are used, and rows of a series that its marginal is seen in.
-_MOST, _WALK = 4096, 2048
-# Instances that are told from each other, and views of each.
-_INSTANCES, _VIEWS = 32, 60
+_MOST, _WALK = 4096, 2048  # held-out samples of each part; rows that show a series' marginal
+_INSTANCES, _VIEWS = 32, 60  # instances that are told from each other, and views of each
 
 
 def checkup(

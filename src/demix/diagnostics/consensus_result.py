@@ -24,10 +24,8 @@ LEARNT = 0.5
 encoders agree on is the data, not latents."""
 
 _CLAIMS = table("diagnostics/claims.toml")["consensus"]
-# How many held-out rows a report compares two runs on.
-_COMPARED = 2000
-# Facts of one run that are not those of all.
-_OF_ONE_RUN = ("steps", "training", "seed", "rows")
+_COMPARED = 2000  # how many held-out rows a report compares two runs on
+_OF_ONE_RUN = ("steps", "training", "seed", "rows")  # facts of one run that are not those of all
 
 
 @dataclass(frozen=True, eq=False)

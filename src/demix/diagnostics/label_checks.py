@@ -11,15 +11,11 @@ from demix.diagnostics.check import Check, judge
 from demix.theory.ranks import diversity_rank
 
 _DRAWS = 20
-# Samples that the share of false labels is estimated from.
-_SAMPLES = 2000
-# Prototypes that are used.
-_MOST = 4000
-# The share of all rows that lie near one, and fix its latents together.
-_NEAR = 1 / 60
+_SAMPLES = 2000  # samples that the share of false labels is estimated from
+_MOST = 4000  # prototypes that are used
+_NEAR = 1 / 60  # the share of all rows that lie near one, and fix its latents together
 _NUMBERS = 2**22
-# Of the spread of a latent, for slopes.
-_STEP = 0.1
+_STEP = 0.1  # of the spread of a latent, for slopes
 
 
 def prototype_checks(prototypes: np.ndarray, case: str | None) -> list[Check]:

@@ -14,12 +14,9 @@ from demix._support.errors import DemixError
 from demix.metrics.regression import correlate
 from demix.theory.setting import Equivalence
 
-# Rounds that alternate between the mean and the maps to it; a few are usual.
-_ROUNDS, _TOLERANCE = 100, 1e-10
-# A direction whose spread is below this share of the largest is rounding, and is left out.
-_FLAT = 1e-7
-# Draws of blocks and runs for the intervals, and shufflings for the null.
-_DRAWS, _AT_ONCE, _SHUFFLES = 1000, 100, 10
+_ROUNDS, _TOLERANCE = 100, 1e-10  # of the mean and the maps to it in turn; a few are usual
+_FLAT = 1e-7  # a direction with a smaller share of the largest spread is rounding, and left out
+_DRAWS, _AT_ONCE, _SHUFFLES = 1000, 100, 10  # of blocks and runs for intervals; for the null
 _LEVEL = 0.95
 
 Latents = Sequence[np.ndarray]

@@ -20,8 +20,7 @@ from demix.metrics.regression import affine_r2, mean_correlation, orthogonal_r2
 from demix.spaces.base import Space
 from demix.theory.setting import UP_TO, EquivalenceName
 
-# A 95 % interval is so many standard errors wide.
-_WIDTH = 2 * 1.96
+_WIDTH = 2 * 1.96  # a 95 % interval is so many standard errors wide
 
 SCORES: dict[EquivalenceName, Callable[..., Any]] = {
     "orthogonal": orthogonal_r2,
@@ -31,19 +30,14 @@ SCORES: dict[EquivalenceName, Callable[..., Any]] = {
 }
 """The score that is 1 for latents which are the same up to each equivalence."""
 
-# Rows that are looked at.
-ROWS = 3000
-# Fits again take no more steps, whatever the recipe of a loaded model says.
-_MOST_STEPS = 50_000
-# Neighbours of a row, for each latent; with more latents than `_MANY` their mean has to do.
-_NEIGHBOURS, _MANY = 4, 20
-# Directions of the observations that count: those of nearly all of the variance, at most so many.
-_VARIANCE, _DIRECTIONS = 0.999, 50
+ROWS = 3000  # rows that are looked at
+_MOST_STEPS = 50_000  # fits again take no more steps, whatever the recipe of a loaded model says
+_NEIGHBOURS, _MANY = 4, 20  # of a row, for each latent; with more latents their mean has to do
+_VARIANCE, _DIRECTIONS = 0.999, 50  # of the observations, at most so many, count
 # A residual of local lines falls with rows to the power -_RATE / dimension, noise does not: 4 for
 # smooth mixings, 3 where they have kinks.
 _RATE = 3.0
-# Rows after a row whose latents are compared with its own.
-LAGS = 3
+LAGS = 3  # rows after a row whose latents are compared with its own
 _DRAWS = 100
 
 

@@ -17,13 +17,10 @@ from demix.estimators.gain import Prediction, fitted_sharpness, held_out_gain
 from demix.losses.contrast import log_probabilities
 
 _DRAWS = 40
-# Beyond this quantile of the noise model lies the tail.
-_TAIL = 0.95
-# With more latents, products of two are left out of the polynomials.
-_MANY = 20
+_TAIL = 0.95  # beyond this quantile of the noise model lies the tail
+_MANY = 20  # with more latents, products of two are left out of the polynomials
 _FOLDS = 5
-# Positives that are told apart at a time.
-_BATCH = 1024
+_BATCH = 1024  # positives that are told apart at a time
 
 
 def pair_checks(pairs: Paired, random: np.random.Generator) -> list[Check]:

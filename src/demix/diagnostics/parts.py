@@ -11,10 +11,8 @@ from demix._support.errors import DemixError
 from demix.data.data import Data
 from demix.estimators.sources import connected_rows, thin
 
-# Test rows come in so many blocks, which the intervals resample.
-_BLOCKS = 25
-# A larger part is thinned to this many rows, evenly.
-_MOST = 20_000
+_BLOCKS = 25  # test rows come in so many blocks, which the intervals resample
+_MOST = 20_000  # a larger part is thinned to this many rows, evenly
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,8 +35,7 @@ _MOST_TEXT = 2**24  # bytes of model.json
 _HEAD = "head."
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
 _PRECISIONS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-# A name, a type, a shape and two offsets for each tensor in the header of safetensors.
-_LEAST_ENTRY, _MOST_ENTRY = 50, 500
+_LEAST_ENTRY, _MOST_ENTRY = 50, 500  # bytes of each tensor in the header of safetensors
 
 
 def _is_size(value: Any) -> bool:

@@ -20,10 +20,8 @@ from demix.losses.contrast import contrast, log_probabilities
 from demix.losses.objective import Batch, Objective, PairBatch
 from demix.losses.similarities import SimilarityName, similarity_named
 
-# A shape that is learnt needs the matrix of a group in memory, once per dimension.
-_GROUP = 256
-# Below this a gap has no logarithm worth following.
-_LEAST = 1e-6
+_GROUP = 256  # a shape that is learnt needs the matrix of a group in memory, once per dimension
+_LEAST = 1e-6  # below this a gap has no logarithm worth following
 
 
 @dataclass(frozen=True)

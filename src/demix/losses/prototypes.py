@@ -16,8 +16,7 @@ from demix.losses.objective import LabelBatch, Objective
 from demix.losses.similarities import similarity_named
 from demix.losses.streaming import pairwise_logsumexp
 
-# Size of the prototypes that training starts from, relative to that of a random unit vector.
-_START = 0.1
+_START = 0.1  # size of the prototypes at the start, relative to that of a random unit vector
 
 
 class PrototypeObjective(nn.Module, Objective[LabelBatch]):

@@ -8,8 +8,7 @@ from torch import Tensor
 from demix._support.kernel.calls import lowest_exponent
 from demix.losses.similarities import PairBlock
 
-# Elements of a tile, 2 MiB in float32: small against any encoder, enough to keep all cores busy.
-_TILE = 2**19
+_TILE = 2**19  # elements: small against any encoder, enough to keep all cores busy
 
 
 def logsumexp(block: PairBlock, columns: bool) -> tuple[Tensor, Tensor | None]:

@@ -20,16 +20,12 @@ Blocks = Any
 """``None``, the length of blocks in time order, ``"auto"``, or the block of each row ``(N,)``."""
 
 _DRAWS = 200
-# Weights that are held in memory at a time, whatever the number of samples.
-_WEIGHTS = 4_000_000
+_WEIGHTS = 4_000_000  # weights that are held in memory at a time, whatever the number of samples
 _FEWEST = 4  # blocks
 _COLUMNS = 64
-# Autocorrelations up to three correlation times nearly vanish.
-_TIMES = 3
-# With "auto", half of the rows less a gap hold at least four blocks.
-_PARTS = 9
-# Rows that are independent are taken for alike in less than 1 % of cases, if at all visibly.
-_LEVEL, _VISIBLE = 0.005, 0.3
+_TIMES = 3  # autocorrelations up to three correlation times nearly vanish
+_PARTS = 9  # With "auto", half of the rows less a gap hold at least four blocks
+_LEVEL, _VISIBLE = 0.005, 0.3  # less than 1 % of independent rows are taken for alike
 
 
 @dataclass(frozen=True, eq=False)

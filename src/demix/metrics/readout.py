@@ -16,8 +16,7 @@ from demix.metrics.factors import Columns, Factors, check_factors
 from demix.metrics.score import SLOW, SLOWEST, Meaning, Score, scored
 from demix.metrics.statistic import OfWeights, Statistic, Values, mean_of, over, r2_of, unit_columns
 
-# Nearly no penalty, enough to give classes that can be separated a finite optimum.
-_STRENGTH = 1e4
+_STRENGTH = 1e4  # nearly no penalty, enough for a finite optimum where classes can be separated
 _RUN = 64
 
 

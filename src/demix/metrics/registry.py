@@ -22,8 +22,7 @@ from demix.metrics.readout import (
 from demix.metrics.regression import affine_r2, isometry_error, mean_correlation, orthogonal_r2
 from demix.metrics.score import Score
 
-# With more samples the slower scores gain no digit that matters, and take minutes.
-_ENOUGH = 20_000
+_ENOUGH = 20_000  # with more samples slow scores gain no digit that matters, and take minutes
 
 
 @dataclass(frozen=True)

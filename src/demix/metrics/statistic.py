@@ -10,10 +10,8 @@ from scipy.stats import t as student
 
 from demix.metrics.blocks import Sampling
 
-# Quantiles of fewer draws are those of Student's distribution.
-_FEW = 40
-# Directions of the rows that are smaller than this share of the largest are taken for none.
-_RANK = 1e-6
+_FEW = 40  # quantiles of fewer draws are those of Student's distribution
+_RANK = 1e-6  # directions of the rows below this share of the largest are taken for none
 
 OfWeights = Callable[[np.ndarray], np.ndarray]
 """From weights ``(B, N)`` of samples to ``(B,)`` or ``(B, k)`` numbers."""

@@ -14,8 +14,7 @@ from demix._support.errors import DemixError
 from demix.distributions.base import Conditional, Marginal
 from demix.spaces.base import Space
 
-# Of the LeakyReLU for negative inputs, as in the paper.
-_SLOPE = 0.2
+_SLOPE = 0.2  # of the LeakyReLU for negative inputs, as in the paper
 
 
 class Mixing(ABC):

@@ -16,8 +16,7 @@ from demix.report.style import axis, base_layout, colour, interval, number, plai
 from demix.report.training import MOST_STEPS
 from demix.report.words import said
 
-# Beyond so many rows the agreement gains no digit that matters.
-_ROWS = 20_000
+_ROWS = 20_000  # beyond so many rows the agreement gains no digit that matters
 _COLOURS = ("accent", "second", "third", "fourth", "fifth", "sixth")
 _DASHES = ("solid", "dash", "dot", "dashdot")
 

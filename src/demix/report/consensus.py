@@ -12,8 +12,7 @@ from demix.report.fit import latent_sections
 from demix.report.style import interval, number
 from demix.report.words import said
 
-# More panels of one dimension each would be too small to see anything in.
-MOST_COMPARED = 10
+MOST_COMPARED = 10  # more panels of one dimension each would be too small to see anything in
 
 
 def consensus_page(

@@ -14,8 +14,7 @@ from demix.report.words import said
 
 MOST_STRIPS = 8
 IN_A_STRIP = 7
-# The lowest and the highest rows are often outliers, so a strip ends just before them.
-_LOWEST = 0.02
+_LOWEST = 0.02  # the lowest and the highest rows, often outliers, are left out of a strip
 # Longest side of the images in pixels: the first at which all of them fit into the bytes below.
 _SIDES = (128, 96, 64, 48, 32)
 _BYTES = 270_000

@@ -15,12 +15,9 @@ from demix.report.style import axis, base_layout, colour, interval, lay_out, num
 # Browsers draw each point as one SVG element; beyond this many in one figure scrolling stutters.
 _MOST_POINTS = 9_000
 _POINTS = 2000
-# Heat maps up to this many rows and columns have room for a number in every cell.
-MOST_LABELLED = 12
-# From -1 (orange) through 0 (the page) to +1 (blue).
-_DIVERGING = ("minus2", "minus1", "zero", "plus1", "plus2")
-# A 7th row of panels would make all of them too small to see anything in.
-MOST_PAIRED = 6
+MOST_LABELLED = 12  # rows and columns of a heat map that has a number in every cell
+_DIVERGING = ("minus2", "minus1", "zero", "plus1", "plus2")  # from -1, orange, to +1, blue
+MOST_PAIRED = 6  # a 7th row of panels would make all of them too small to see anything in
 MOST_COURSES = 12
 _BINS = 30
 _ENDS = {"low": -math.inf, "high": math.inf}

@@ -35,8 +35,7 @@ from demix.report.style import interval, number
 from demix.report.training import training_sections
 from demix.report.words import said
 
-# How many of very many rows are drawn, and how many images are looked at.
-_ROWS, _IMAGES = 100_000, 2000
+_ROWS, _IMAGES = 100_000, 2000  # that are drawn, or looked at, of very many
 LEARNT_FROM = {
     "ContrastiveDemixer": "pairs of rows",
     "ClassifierDemixer": "class labels",

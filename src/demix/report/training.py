@@ -12,8 +12,7 @@ from demix.report.figures import column, thinned
 from demix.report.style import axis, base_layout, colour, lay_out, styled
 from demix.report.words import said
 
-# Points of a line; more would not be seen and would only make the file larger.
-MOST_STEPS = 1000
+MOST_STEPS = 1000  # points of a line; more would not be seen and would only make the file larger
 
 
 def training_sections(

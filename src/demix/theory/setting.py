@@ -25,8 +25,7 @@ UP_TO: dict[EquivalenceName, str] = _WORDS["up_to"]
 """What each equivalence leaves open, in words."""
 
 _NAMED_SHAPES = dict.fromkeys(["normal", "anisotropic", "auto", "dynamics"], 2.0) | {"laplace": 1.0}
-# A learnt shape that is so close to the normal one does not tell the axes apart.
-_NEAR_NORMAL = 0.5
+_NEAR_NORMAL = 0.5  # a learnt shape so close to the normal one does not tell the axes apart
 
 _ZIMMERMANN = "Zimmermann et al. (2021)"
 _REIZINGER = "Reizinger et al. (2024)"

@@ -14,14 +14,10 @@ from demix.metrics.statistic import units_of
 RIDGE = tuple(10.0**power for power in range(3, -9, -1))
 LOGISTIC = tuple(10.0**power for power in range(1, -6, -1))
 
-# Rows that are turned into float64 at a time, to add them up without losing digits.
-_AT_ONCE = 4096
-# Directions with less of the largest variance are rounding; the smallest penalty is far above.
-_FLAT = 1e-10
-# A logistic fit ends when at most this gain, in nats, is left by the curvature at its start.
-_NATS = 1e-7
-# Weaker penalties in a row that may predict validation rows worse before a factor is done.
-_PATIENCE = 2
+_AT_ONCE = 4096  # rows that are turned into float64 at a time, to add them up with all digits
+_FLAT = 1e-10  # of the largest variance: less is rounding; the smallest penalty is far above
+_NATS = 1e-7  # a logistic fit ends when the curvature at its start leaves at most this gain
+_PATIENCE = 2  # weaker penalties in a row that may be worse before a factor is done
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,12 +23,10 @@ from demix.metrics.probes.readouts import (
 LEVEL = 0.05
 """Share of false findings that is accepted."""
 
-# With fewer rows, fewer than twenty would score.
-_LEAST_ROWS = 70
+_LEAST_ROWS = 70  # with fewer rows, fewer than twenty would score
 # A p-value is at least one over the permutations; Bonferroni multiplies it by the factors.
 _LEAST_ORDERS, _ORDERS_A_FACTOR = 2000, 200
-# Factors of more values are written without them.
-_LISTED = 100
+_LISTED = 100  # factors of more values are written without them
 
 
 @dataclass(frozen=True, eq=False)

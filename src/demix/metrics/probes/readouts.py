@@ -18,8 +18,7 @@ from demix.metrics.statistic import OfWeights, Statistic, Values, over
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished steps, the number of all, and the name of the next."""
 
-# Row numbers that are held in memory at a time, whatever the number of orders.
-_ORDERS = 4_000_000
+_ORDERS = 4_000_000  # row numbers in memory at a time, whatever the number of orders
 _TRAIN, _VALIDATION = 0.5, 0.2  # shares of the rows; the others score
 
 

@@ -12,8 +12,7 @@ from demix.cli.options import AsJson, app
 
 # What the jobs of a sweep import.
 PRELOAD = ("demix.papers.experiments", "demix.papers.runner.reproduce")
-# Rows or seeds that may be asked for at once; each takes some seconds at least.
-_MOST = 10_000
+_MOST = 10_000  # rows or seeds that may be asked for at once; each takes some seconds at least
 
 
 @app.command(epilog="Example:  demix reproduce clica-table1 --rows 2,3 --seeds 0,1,2 --out table1")

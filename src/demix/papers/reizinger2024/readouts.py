@@ -292,8 +292,7 @@ def _mean(records: Records, factor: str, score: str) -> np.ndarray | None:
     return np.mean(known, axis=0) if known else None
 
 
-# A block of which fewer rows fit is left out.
-_LEAST = 4
+_LEAST = 4  # a block of which fewer rows fit is left out
 
 
 class Indicators(Factor):

@@ -39,8 +39,7 @@ _NESTED = {"accuracies", "held_interval", "history", "images", "left_out", "prov
 _NESTED |= {"readouts", "stages", "theory", "top1", "widths"}
 # The largest file of results in bytes, and the longest word; a stranger's may be any size.
 _MOST, _LONGEST = 2**24, 1000
-# Seconds between notes of a job.
-_EVERY = 0.25
+_EVERY = 0.25  # seconds between notes of a job
 # Names of boards of sweeps, and of notes: row, seed and model.
 _BOARD, _NOTES = re.compile(r"(gone-)?sweep-[0-9a-f]{32}"), r"[0-9]+-[0-9]+-[a-z_]+\.json"
 

@@ -5,8 +5,7 @@ import numpy as np
 from demix.papers.scenes.geometry import PLACES, Camera, Caster, Pose, Resized, dot
 from demix.papers.scenes.lights import LOOKS, Light, Rubber
 
-# Rays that are followed together; more of them would only take memory.
-_TOGETHER = 1 << 18
+_TOGETHER = 1 << 18  # rays that are followed together; more of them would only take memory
 
 # What a pixel is made of. Light is linear, so colours can wait until these are known: they take
 # part in it as ``ground * (GROUND + spot * GROUND_SPOT) + object * (...) + GLOSS + spot * ...``.

@@ -11,8 +11,7 @@ from demix.papers.scenes.lights import Light, area, as_bytes, hue_colour, spot, 
 from demix.papers.scenes.meshes import teapot
 from demix.papers.scenes.stage import COVER, Stage
 
-# The published scene, in the units of its files.
-SCALE = 1.5
+SCALE = 1.5  # the published scene, in the units of its files
 EXTENT = 4.4421  # the largest side of the scaled teapot
 CAMERA = Camera((8.0, 0.0, 8.0), (0.0, 0.0, 0.0), 1.240499)
 GROUND_LEVEL = -EXTENT
