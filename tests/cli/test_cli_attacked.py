@@ -196,7 +196,7 @@ def test_what_was_ended_while_it_replaced_a_fit_is_not_used(demix, x, tmp_path):
         ["transform", model, x, "--out", tmp_path / "z.npy"],
         ["export", model, "--onnx", tmp_path / "m.onnx"],
     ):
-        assert "holds a fit that was not finished" in demix.refusal(*use)
+        assert "holds an unfinished fit" in demix.refusal(*use)
     done = demix.run_briefly(*command)
     assert done.returncode == 0, done.stderr
     assert demix.run("report", model, "--out", tmp_path / "page").returncode == 0

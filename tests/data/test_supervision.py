@@ -31,7 +31,7 @@ def test_pairs_become_int64(pairs):
 @pytest.mark.parametrize(
     ("pairs", "words"),
     [
-        ([0, 1, 2], "pairs (P, 2) of row numbers, but got an array of shape (3,)"),
+        ([0, 1, 2], "pairs (P, 2) of row numbers, but got shape (3,)"),
         ([[0, 1, 2]], "of shape (1, 3)"),
         ([], "of shape (0,)"),
         ([[0, 1], [2]], "pairs as an array"),

@@ -194,9 +194,7 @@ def _joined(
         )
         if left
     ]
-    columns = {
-        name: column[both.second] for name, column in columns_of(table).items() if name != join
-    }
+    columns = {name: x[both.second] for name, x in columns_of(table).items() if name != join}
     return data, columns, unmatched, both.first
 
 

@@ -64,20 +64,13 @@ def counting_bar(console: Console) -> Iterator[Callable[[int, int, str], None]]:
         progress.stop()
 
 
-def numbers_of(record: Mapping[str, float | None], score: str) -> str:
-    """Write the latest record in a few words."""
-    forms = {"loss": "loss {:.3f}", "score": score + " {:.2f} %"}
-    forms["nats_above_optimum"] = "optimum {:+.3f}"
-    return " · ".join(
-        form.format(record[key]) for key, form in forms.items() if record.get(key) is not None
-    )
-
-
 class TrainingTask:
     """One training on a progress bar, which begins with its first step."""
 
     def __init__(self, progress: Progress, title: str, score: str = "score") -> None:
-        self.progress, self.title, self.score = progress, title, score
+        self.progress, self.title = progress, title
+        self.forms = {"loss": "loss {:.3f}", "score": score + " {:.2f} %"}
+        self.forms["nats_above_optimum"] = "optimum {:+.3f}"
         self.task: TaskID | None = None
         self.drawn = 0.0
 
@@ -86,7 +79,8 @@ class TrainingTask:
         if self.task is None:
             self.task = self.progress.add_task(self.title, total=steps, numbers="")
         if step == steps or time.monotonic() - self.drawn > _REDRAW:
-            words = numbers_of(record, self.score)
+            known = (x for x in self.forms if record.get(x) is not None)
+            words = " · ".join(self.forms[x].format(record[x]) for x in known)
             self.progress.update(self.task, completed=step, numbers=words)
             self.progress.refresh()
             self.drawn = time.monotonic()

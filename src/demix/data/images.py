@@ -97,7 +97,11 @@ class ImageRows(Rows):
         mode, width, height = self._format
         self.shape, self.dtype = (len(self._paths), len(mode), height, width), np.dtype(np.float32)
         self.source, self.stamp = folder, self.now()
-        for first, other in zip(self._paths, sorted(self._paths, key=_counted), strict=True):
+
+        def counted(path: Path) -> list[str | int]:
+            return [int(x) if x.isdecimal() else x for x in re.split(r"(\d+)", path.name)]
+
+        for first, other in zip(self._paths, sorted(self._paths, key=counted), strict=True):
             if first != other:
                 self.doubt = (
                     f"Images in {folder} are sorted by name, {first.name} before {other.name}, "
@@ -131,11 +135,6 @@ class ImageRows(Rows):
                 f"Expected images of one size, {first} as {self._paths[0].name}, but {path} is "
                 f"{other}; convert or remove it."
             )
-
-
-def _counted(path: Path) -> list[str | int]:
-    """Return the parts of a name, numbers as such."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path.name)]
 
 
 def _format(path: Path) -> tuple[str, int, int]:

@@ -63,7 +63,13 @@ def match_rows(
     # Names are compared as they are; if not a single one is in both, as file names without folders.
     # No name may occur twice. Messages call the two as ``called`` says.
     for names, words in zip((first, second), called, strict=True):
-        _check_names(names, words)
+        places: dict[str, int] = {}
+        for place, name in enumerate(names):
+            if places.setdefault(name, place) != place:
+                raise DemixError(
+                    f"Expected a name of its own for each row of {words}, but rows {places[name]} "
+                    f"and {place} (counted from 0) are both called {name!r}."
+                )
     found = _matched(first, second)
     if not len(found.first):
         short = [[PurePosixPath(n.replace("\\", "/")).name for n in x] for x in (first, second)]
@@ -100,13 +106,3 @@ def _matched(first: Sequence[str], second: Sequence[str]) -> Matched:
         [name for name in first if name not in places],
         [name for name in second if name not in known],
     )
-
-
-def _check_names(names: Sequence[str], called: str) -> None:
-    places: dict[str, int] = {}
-    for place, name in enumerate(names):
-        if places.setdefault(name, place) != place:
-            raise DemixError(
-                f"Expected a name of its own for each row of {called}, but rows {places[name]} and "
-                f"{place} (counted from 0) are both called {name!r}."
-            )

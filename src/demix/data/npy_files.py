@@ -68,9 +68,7 @@ def read_npz(path: Path, key: str | None) -> np.ndarray:
     with demix_errors(problem, advice), zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if name.endswith(".npy")]
         if not names:
-            raise DemixError(
-                f"Expected arrays in {path}, but it is a zip archive of something else."
-            )
+            raise DemixError(f"Expected arrays in {path}, but it is a zip file of something else.")
         arrays = [name.removesuffix(".npy") for name in names]
         if len(set(arrays)) < len(arrays):
             raise ValueError("two of its arrays have one name")

@@ -78,9 +78,7 @@ def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
         raise DemixError(f"A column is chosen from a .csv file, but {path} is an .npy file.")
     array = read_whole(path)
     if array.ndim != 1 or len(array) == 0:
-        raise DemixError(
-            f"Expected one label for each row, (N,), but {path} has shape {array.shape}."
-        )
+        raise DemixError(f"Expected one label per row, (N,), but {path} has shape {array.shape}.")
     if array.dtype.kind == "U":
         return _numbered(array, path)
     if array.dtype.kind not in "biu":
@@ -98,9 +96,7 @@ def check_pairs(pairs: Any, rows: int) -> Tensor:
     """
     array = _array(pairs, "pairs")
     if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
-        raise DemixError(
-            f"Expected pairs (P, 2) of row numbers, but got an array of shape {array.shape}."
-        )
+        raise DemixError(f"Expected pairs (P, 2) of row numbers, but got shape {array.shape}.")
     if array.dtype.kind not in "iu":
         raise DemixError(
             f"Expected pairs of whole row numbers, but they are of type {array.dtype}; convert "
@@ -136,9 +132,7 @@ def check_time(time: Any) -> None:
     if array.ndim != 1 or len(array) == 0:
         raise DemixError(f"Expected one moment for each row, (N,), but time is {array.shape}.")
     if array.dtype.kind not in "iufM":
-        raise DemixError(
-            f"Expected time as numbers or numpy.datetime64, but it is of type {array.dtype}."
-        )
+        raise DemixError(f"Expected time as numbers or numpy.datetime64, but got {array.dtype}.")
     bad = ~np.isfinite(array)
     if bad.any():
         first = int(bad.argmax())

@@ -118,8 +118,7 @@ def judge(
 
 def worst(parts: Sequence[Check]) -> Check:
     """Return the check of the part of a product of spaces that fares worst."""
-    order = ("skipped", "pass", "warn", "fail")
-    number = max(range(len(parts)), key=lambda i: order.index(parts[i].verdict))
+    number = min(range(len(parts)), key=lambda i: _WORST_FIRST.index(parts[i].verdict))
     found = parts[number]
     return replace(found, sentence=f"Part {number + 1} of {len(parts)}: {found.sentence}")
 
@@ -204,9 +203,7 @@ class Checkup:
         return write_page(checkup_page(self.to_dict(), title=title, provenance=origin), path)
 
 
-def conclude(
-    checks: list[Check], setting: Setting, grade: dict[str, float] | None = None
-) -> Checkup:
+def conclude(checks: list[Check], setting: Setting, grade: dict[str, float]) -> Checkup:
     """Return the check-up with its conclusion."""
     # A failed check contradicts the theorem only if the fit has settled: latents that depend on the
     # seed are not yet those that the theorem speaks of.
@@ -226,22 +223,19 @@ def conclude(
     if relied_on == "permutation" and not contradicted and not _far_from_normal(checks):
         found = identified(replace(setting, conditional="normal"))
     supported: EquivalenceName | Literal["undecided"] = found.name
-    if contradicted or relied_on == "none":
-        supported = "none"
-    elif unsettled:
-        supported = "undecided"
     if relied_on == "none":
         claim, why = "none", " ".join(found.reasons)
     elif unsettled:
-        claim, why = "undecided", reasons[unsettled[0].name]
+        supported, claim, why = "undecided", "undecided", reasons[unsettled[0].name]
     elif contradicted:
-        claim, why = "contradicted", ", ".join(c.name for c in failed or doubtful)
+        supported, claim = "none", "contradicted"
+        why = ", ".join(c.name for c in failed or doubtful)
     else:
         claim, why = "supported", f", with a doubt about {doubtful[0].name}" if doubtful else ""
     tested = sum(c.verdict != "skipped" for c in checks)
     facts = {"theorem": found.theorem, "up_to": found.words, "tested": tested, "why": why}
     sentence = _CLAIMS[claim].format(**facts).strip()
-    return Checkup(checks, relied_on, found.theorem, supported, sentence, grade or {})
+    return Checkup(checks, relied_on, found.theorem, supported, sentence, grade)
 
 
 def _far_from_normal(checks: list[Check]) -> bool:

@@ -36,7 +36,6 @@ from demix.diagnostics.paired import paired
 from demix.diagnostics.parts import divided
 from demix.estimators.assumptions import assumed_space, default_conditional, pair_objective
 from demix.estimators.base import Demixer
-from demix.estimators.gain import Gain
 from demix.estimators.sources import PARTS, Part, augmented, thin
 from demix.metrics.regression import affine_r2
 from demix.spaces.base import Space
@@ -134,7 +133,13 @@ def checkup(
         others = refit(model, fit, callback)
         equivalence = weakest([identified(model.setting())]).name
         checks += [*dimension(others, source), stability(others, x, equivalence)]
-    return conclude(checks, model.setting(), _grade(gain, checks, x, z))
+    # What is known of the latents whether or not a theorem holds.
+    grade = {"information": gain.bits, "ceiling": gain.ceiling}
+    flat = x.flatten(1).double().numpy()
+    if flat.shape[1] < len(flat) / 4:
+        grade["linear"] = float(affine_r2(flat, z))
+    grade |= {c.name: float(c.details["score"]) for c in checks if "score" in c.details}
+    return conclude(checks, model.setting(), grade)
 
 
 def checkup_pairs(
@@ -186,7 +191,7 @@ def checkup_pairs(
     if x is not None:
         flat = np.asarray(as_numpy(x, "observations")).reshape(len(first), -1)
         checks.append(injectivity(flat, pairs.z.numpy(), assumed))
-    return conclude(checks, setting)
+    return conclude(checks, setting, {})
 
 
 def _of_pairs(
@@ -224,17 +229,6 @@ def _of_pairs(
     first = thin(torch.arange(len(source.data) - LAGS), _WALK)
     after = [latents_of(model.encoder_, source.data.take(first + k)) for k in range(1 + LAGS)]
     return [*checks, observation_noise(np.stack(after, axis=1))]
-
-
-def _grade(gain: Gain, checks: list[Check], x: torch.Tensor, z: np.ndarray) -> dict[str, float]:
-    """Return what is known of the latents whether or not a theorem holds."""
-    grade = {"information": gain.bits, "ceiling": gain.ceiling}
-    flat = x.flatten(1).double().numpy()
-    if flat.shape[1] < len(flat) / 4:
-        grade["linear"] = float(affine_r2(flat, z))
-    return grade | {
-        check.name: float(check.details["score"]) for check in checks if "score" in check.details
-    }
 
 
 def _of_instances(model: Any, source: Any, generator: torch.Generator) -> list[Check]:

@@ -31,10 +31,8 @@ def prototype_checks(prototypes: np.ndarray, case: str | None) -> list[Check]:
     classes, n = prototypes.shape
     apart, values = _apart(prototypes)
     random = np.random.default_rng(0)
-    # Of prototypes in general position; too few of them never are.
-    null = [
-        _apart(random.normal(size=prototypes.shape))[0] for _ in range(_DRAWS if classes > n else 0)
-    ]
+    draws = _DRAWS if classes > n else 0  # in general position, which too few never are
+    null = [_apart(random.normal(size=prototypes.shape))[0] for _ in range(draws)]
     generator = judge(
         "generator system",
         apart,
@@ -45,9 +43,7 @@ def prototype_checks(prototypes: np.ndarray, case: str | None) -> list[Check]:
     )
     if case != "C3":
         return [generator]
-    unit = torch.from_numpy(
-        prototypes / np.linalg.norm(prototypes, axis=1, keepdims=True).clip(1e-30)
-    )
+    unit = torch.nn.functional.normalize(torch.from_numpy(prototypes))
     rank, asked = diversity_rank(unit)
     squares, _ = diversity_rank(unit, sufficient=False)
     details = {"rank": rank, "asked": asked, "rank_of_squares": squares}
@@ -71,11 +67,9 @@ def balance(labels: np.ndarray, classes: int) -> Check:
         return math.log2(classes) - float(special.entr(share).sum() / math.log(2))
 
     random = np.random.default_rng(0)
-    null = [
-        bits(random.multinomial(len(labels), np.full(classes, 1 / classes))) for _ in range(_DRAWS)
-    ]
+    drawn = random.multinomial(len(labels), np.full(classes, 1 / classes), size=_DRAWS)
     details = {"smallest": int(counts.min()), "largest": int(counts.max())}
-    return judge("balance", bits(counts), np.array(null), details=details)
+    return judge("balance", bits(counts), np.array([bits(x) for x in drawn]), details=details)
 
 
 def label_noise(logits: np.ndarray, labels: np.ndarray) -> Check:
@@ -110,9 +104,7 @@ def log_linear(logits: np.ndarray, z: np.ndarray, labels: np.ndarray, degree: in
     terms = np.column_stack([own, _products(z, degree + 1, own)])
     linear = own.shape[1]
     ridge = 1e-3 * np.eye(terms.shape[1])
-    information = [
-        (w[:, None] * terms).T @ terms / len(z) + w.mean() * ridge for w in (p * (1 - p)).T
-    ]
+    information = [(w * terms.T) @ terms / len(z) + w.mean() * ridge for w in (p * (1 - p)).T]
     inverses = np.linalg.inv(information)
     of_linear = np.linalg.inv([matrix[:linear, :linear] for matrix in information])
 

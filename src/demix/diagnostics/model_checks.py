@@ -183,9 +183,7 @@ def observation_noise(walk: np.ndarray) -> Check:
     statistic = share(products.mean(axis=0))
     blocks = np.array_split(products, min(50, len(products)))
     sums = np.array([block.sum(axis=0) for block in blocks])
-    draws = [
-        share(sums[random.integers(len(sums), size=len(sums))].sum(axis=0)) for _ in range(_DRAWS)
-    ]
+    draws = [share(random.choice(sums, len(sums)).sum(axis=0)) for _ in range(_DRAWS)]
     return judge("observation noise", statistic, around_zero(float(np.std(draws))))
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ _BATCH = 1024  # positives that are told apart at a time
 def pair_checks(pairs: Paired, random: np.random.Generator) -> list[Check]:
     """Check what the theorems need of latents and of their noise."""
     own_scale = pairs.model.scale
-    pairs = pairs.under(pairs.fitted(shape=False))
+    pairs = replace(pairs, model=pairs.fitted(shape=False))
     draws = pairs.simulated(_DRAWS, random)
     return [
         *_marginal(pairs, draws, random),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -41,10 +40,6 @@ class Paired:
         """Return the noise model of the largest likelihood."""
         return self.model.fitted(self.z_tilde, self.z, shape=shape)
 
-    def under(self, model: NoiseModel) -> Paired:
-        """Return the same pairs with another noise model."""
-        return replace(self, model=model)
-
     def quantiles(self) -> np.ndarray:
         """Return the size of the noise as quantiles ``(M, k)`` of the model."""
         return np.asarray(self.model.quantiles(self.z_tilde, self.z))
@@ -59,7 +54,12 @@ class Paired:
         even = space.bounded and self.uniform
         walks: list[Tensor | None] = [None] * draws
         if even and self.walk is not None:
-            walks = list(_walks(self.walk, self.model, draws, random))
+            # As long as this one, from a uniform start, with steps of its size.
+            step = self.model.fitted(self.walk[1:], self.walk[:-1], shape=False)
+            places = [uniform(space, draws, random)]
+            for _ in range(len(self.walk) - 1):
+                places.append(step.sample(places[-1], generator=random))
+            walks = list(torch.stack(places, dim=1))
         found = []
         for walk in walks:
             z = self.z  # where no marginal is assumed
@@ -86,17 +86,6 @@ def uniform(space: Space, size: int, random: np.random.Generator) -> Tensor:
         return space.project(torch.from_numpy(random.normal(size=(size, space.dim))))
     low, high = space.bounds(torch.empty(0, dtype=torch.float64))  # type: ignore[attr-defined]
     return low + (high - low) * torch.from_numpy(random.random((size, space.dim)))
-
-
-def _walks(
-    walk: Tensor, model: NoiseModel, draws: int, random: np.random.Generator
-) -> Iterator[Tensor]:
-    """Yield walks as long as this one, from a uniform start, with steps of its size."""
-    step = model.fitted(walk[1:], walk[:-1], shape=False)
-    places = [uniform(model.space, draws, random)]
-    for _ in range(len(walk) - 1):
-        places.append(step.sample(places[-1], generator=random))
-    yield from torch.stack(places, dim=1)
 
 
 def _upright(z: np.ndarray) -> np.ndarray:

@@ -42,7 +42,13 @@ def divided(
         every, pairs = estimator._targets(rows, reset=True, y=y, positives=positives)
         return _paired(count, every, pairs, share, least, seed)
     if estimator.supervision == "labels":
-        labels = _labels(y, count)
+        if y is None:
+            raise DemixError("ClassifierDemixer learns from classes, but y is None; pass y.")
+        labels = np.asarray(y.detach().cpu() if torch.is_tensor(y) else y)
+        if labels.shape != (count,):
+            raise DemixError(
+                f"y must be one class for each of {count} rows, but has shape {labels.shape}."
+            )
         parts = row_parts(count, share, least, seed, labels=labels)
         return parts, rows.only(parts.fit), {"y": labels[parts.fit.numpy()]}
     lag = estimator.time_lag()
@@ -67,17 +73,6 @@ def _paired(
             "pairs, of more different rows."
         )
     return parts, every.only(fit), {"positives": kept}
-
-
-def _labels(y: Any, rows: int) -> np.ndarray:
-    if y is None:
-        raise DemixError("ClassifierDemixer learns from classes, but y is None; pass y.")
-    labels = np.asarray(y.detach().cpu() if torch.is_tensor(y) else y)
-    if labels.shape != (rows,):
-        raise DemixError(
-            f"y must be one class for each of {rows} rows, but has shape {labels.shape}."
-        )
-    return labels
 
 
 def time_parts(rows: int, share: float, high: int, least: int) -> Parts:

@@ -183,10 +183,8 @@ class NoiseModel(Conditional):
 
     def __repr__(self) -> str:
         _, *rest = signature(type(self)).parameters.values()
-        given = (
-            (p.name, getattr(self, p.name)) for p in rest if getattr(self, p.name) != p.default
-        )
-        words = [repr(self.space), *(f"{name}={number:g}" for name, number in given)]
+        given = {p.name: getattr(self, p.name) for p in rest if getattr(self, p.name) != p.default}
+        words = [repr(self.space), *(f"{name}={number:g}" for name, number in given.items())]
         return f"{type(self).__name__}({', '.join(words)})"
 
 

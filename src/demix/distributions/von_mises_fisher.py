@@ -30,9 +30,7 @@ class GeneralizedVonMisesFisher(NoiseModel):
 
     def __init__(self, space: Space, p: float, scale: float) -> None:
         if not isinstance(space, Sphere) or space.radius != 1:
-            raise DemixError(
-                f"A von Mises-Fisher distribution needs the unit sphere, but got {space!r}."
-            )
+            raise DemixError(f"Von Mises-Fisher noise needs the unit sphere, but got {space!r}.")
         self.space = space
         self.p = check_positive(p, "The shape p of a generalised von Mises-Fisher distribution")
         self.scale = check_positive(scale, "The scale of a von Mises-Fisher distribution")

@@ -150,12 +150,17 @@ def open_model(folder: str | Path, *, unfinished: bool = False) -> SavedModel:
     compared before memory is taken, so that a small file cannot claim much of it.
     """
     folder = Path(folder)
-    _refuse_pickles(folder)
+    # A pickle could run code: it is refused, and so is a folder with one as its model.
+    named = [folder] if folder.suffix in _PICKLES else []
+    for path in [*named, *(folder / f"model{suffix}" for suffix in _PICKLES)]:
+        if os.path.isfile(path):  # which no name is too long for
+            raise DemixError(
+                f"Expected a folder with model.json and model.safetensors, but got {path}; demix "
+                "never opens pickles: save the model with save_encoder."
+            )
     marker = None if unfinished else read_marker(folder / "fit.json")
     if isinstance(marker, dict) and marker.get("unfinished"):
-        raise DemixError(
-            f"{folder} holds a fit that was not finished; give the same 'demix fit' again."
-        )
+        raise DemixError(f"{folder} holds an unfinished fit; give the same 'demix fit' again.")
     try:
         description = json.loads(read_at_most(folder / "model.json", _MOST_TEXT))
         schema, digest = description["schema"], description["sha256"]
@@ -208,17 +213,6 @@ def _digest(weights: bytes, model: dict[str, Any]) -> str:
     digest = hashlib.sha256(weights)
     digest.update(json.dumps(model, sort_keys=True).encode())
     return digest.hexdigest()
-
-
-def _refuse_pickles(folder: Path) -> None:
-    """Raise a DemixError for a pickle, which could run code, or a folder with one as its model."""
-    named = [folder] if folder.suffix in _PICKLES else []
-    for path in [*named, *(folder / f"model{suffix}" for suffix in _PICKLES)]:
-        if os.path.isfile(path):  # which no name is too long for
-            raise DemixError(
-                f"Expected a folder with model.json and model.safetensors, but got {path}; demix "
-                "never opens pickles: save the model with save_encoder."
-            )
 
 
 def read_at_most(path: Path, most: int) -> bytes:

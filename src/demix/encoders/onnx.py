@@ -139,9 +139,7 @@ class _Graph:
         # By the exact class: one derived from it may compute something else.
         if type(space) not in _SPACES:
             known = ", ".join(kind.__name__ for kind in _SPACES)
-            raise DemixError(
-                f"The space {type(space).__name__} has no ONNX form here; known are {known}."
-            )
+            raise DemixError(f"{type(space).__name__} has no ONNX form here; known are {known}.")
         return _SPACES[type(space)](self, space, z)
 
     def tensors(self, layer: nn.Module, *names: str) -> list[str]:

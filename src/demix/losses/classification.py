@@ -106,9 +106,8 @@ class Classification(PrototypeObjective):
                 "Prototypes of quadratic logits have no length to keep; leave unit_prototypes out."
             )
         self.dim, self.quadratic = dim, quadratic
-        if sampled not in (None, "batch") and not (
-            isinstance(sampled, int) and 2 <= sampled <= classes
-        ):
+        few = isinstance(sampled, int) and 2 <= sampled <= classes
+        if sampled not in (None, "batch") and not few:
             raise DemixError(
                 f'sampled must be between 2 and the number of prototypes, {classes}, "batch" for '
                 f"those of the batch, or None for all of them, but got {sampled!r}."
@@ -237,9 +236,8 @@ class Classification(PrototypeObjective):
 
     def _keys(self, which: Tensor | None = None) -> Tensor:
         """Return the prototypes held, or those at ``which``; the last coordinate is the bias."""
-        keys = self._sized(
-            self.weight if which is None else functional.embedding(which, self.weight)
-        )
+        weight = self.weight if which is None else functional.embedding(which, self.weight)
+        keys = self._sized(weight)
         if self.bias is not None:
             bias = self.bias if which is None else self.bias.gather(0, which)
             keys = torch.cat([keys, bias[:, None]], dim=1)

@@ -134,6 +134,4 @@ def similarity_named(kind: SimilarityName) -> PairSimilarity:
         return _DotProduct()
     if isinstance(kind, int | float) and not isinstance(kind, bool) and 1 <= kind < float("inf"):
         return _SquaredDistance() if kind == 2 else _PowerDistance(float(kind))
-    raise DemixError(
-        f'similarity must be "dot" or a number p >= 1 for -|q - k|_p^p, but got {kind!r}.'
-    )
+    raise DemixError(f'similarity must be "dot" or p >= 1 for -|q - k|_p^p, but got {kind!r}.')

@@ -119,7 +119,11 @@ def sampling_of(latents: np.ndarray, factors: np.ndarray, blocks: Blocks, seed: 
     if blocks is None:
         return Sampling(width, factors, seed)
     if isinstance(blocks, str) or (isinstance(blocks, Integral) and not isinstance(blocks, bool)):
-        times = _correlation_times(latents, factors)
+        # The largest 1 + 2 sum_k rho_z(k) rho_s(k) of a latent and a factor: by as much the
+        # variance of their correlation grows if they are independent (Bartlett 1935).
+        z, s = _autocorrelation(latents), _autocorrelation(factors)
+        lags = min(len(z), len(s))
+        times = float(1 + 2 * (z[:lags].T @ s[:lags]).max(initial=0.0))
         if blocks == "auto":
             blocks = int(np.clip(round(_TIMES * times), 1, max(1, rows // _PARTS)))
         if isinstance(blocks, str) or not 1 <= blocks <= rows // _FEWEST:
@@ -186,14 +190,6 @@ def _centred(columns: np.ndarray) -> np.ndarray:
     """Return columns of mean 0; of very many, some show how much and how long they are alike."""
     some = columns[:, :: -(-columns.shape[1] // _COLUMNS)].astype(float)
     return np.asarray(some - some.mean(axis=0))
-
-
-def _correlation_times(latents: np.ndarray, factors: np.ndarray) -> float:
-    r"""Return the largest :math:`1 + 2 \sum_k \rho_z(k) \rho_s(k)` of a latent and a factor."""
-    # By as much the variance of their correlation grows if they are independent (Bartlett 1935).
-    z, s = _autocorrelation(latents), _autocorrelation(factors)
-    lags = min(len(z), len(s))
-    return float(1 + 2 * (z[:lags].T @ s[:lags]).max(initial=0.0))
 
 
 def _autocorrelation(columns: np.ndarray) -> np.ndarray:

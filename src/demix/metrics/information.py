@@ -1,5 +1,6 @@
 """Scores by mutual information: MIG, modularity, and InfoMEC."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,9 +87,8 @@ def modularity(
 
     def measure(z: np.ndarray) -> Statistic:
         information = binned_information(z, true, sampling.times)
-        return Statistic(
-            np.arange(len(z)), lambda weights: mean_of(modularity_of(information.of(weights)[0]))
-        )
+        of = information.of
+        return Statistic(np.arange(len(z)), lambda w: mean_of(modularity_of(of(w)[0])))
 
     return scored(measure, latents, Meaning.of("modularity"), sampling, nulls=SLOW)
 
@@ -147,14 +147,13 @@ def infomec(
             parts, active = infomodularity_of(normalised(weights))
             return over((parts * active).sum(axis=1), active.sum(axis=1)), parts
 
-        def compact(weights: np.ndarray) -> Values:
-            return mean_of(infocompactness_of(normalised(weights)))
-
-        def explicit(weights: np.ndarray) -> Values:
-            return mean_of(np.hstack([of(weights) for of in removed]))
-
+        scores: tuple[Callable[[np.ndarray], Values], ...] = (
+            modular,
+            lambda weights: mean_of(infocompactness_of(normalised(weights))),
+            lambda weights: mean_of(np.hstack([of(weights) for of in removed])),
+        )
         rows = np.arange(len(z))
-        return [Statistic(rows, modular), Statistic(rows, compact), Statistic(true.test, explicit)]
+        return [*map(Statistic, (rows, rows, true.test), scores)]
 
     names = ("modularity", "infomec_compactness", "infomec_explicitness")
     meanings = [Meaning.of(name) for name in names]

@@ -291,30 +291,20 @@ def _class_scores(latents: np.ndarray, factors: Factors, column: int) -> OfWeigh
     return balanced
 
 
-def _guessed(
-    name: str,
-    guess: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
-    latents: Any,
-    factors: Any,
-    categorical: Columns,
-    blocks: Blocks,
-    seed: int,
-) -> Score:
+def _guessed(name: str, guess: Callable[..., np.ndarray], *given: Any) -> Score:
     """Return the accuracy of guesses from the runs of one half for those of the other."""
-    latents, true, sampling = check_factors(latents, factors, categorical, blocks, seed)
+    latents, true, sampling = check_factors(*given)
     moved = unit_columns(latents)
     moved = moved[:, moved.any(axis=0)]
     scaled = moved / moved.std(axis=0)
-    (seen, known), (fresh, asked) = (_runs(true, rows, seed) for rows in (true.fit, true.test))
+    (seen, known), (fresh, asked) = (_runs(true, x, sampling.seed) for x in (true.fit, true.test))
     fixed, members = np.concatenate([known, asked]), np.eye(true.values.shape[1])[asked]
 
     def measure(z: np.ndarray) -> Statistic:
         # Without a latent that varies no guess is right.
         guessed = guess(z[seen], fixed, z[fresh]) if z.shape[1] else np.full(len(fresh), -1)
         right = members * (guessed == asked)[:, None]
-        return Statistic(
-            fresh[:, 0], lambda weights: mean_of(over(weights @ right, weights @ members))
-        )
+        return Statistic(fresh[:, 0], lambda w: mean_of(over(w @ right, w @ members)))
 
     return scored(measure, scaled, Meaning.of(name), sampling, nulls=SLOW)
 

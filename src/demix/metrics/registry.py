@@ -53,9 +53,7 @@ ENTRIES = (
     _Entry({"separated_predictability": "SAP"}, separated_predictability, slow=True),
     _Entry({"modularity": "modularity"}, modularity, slow=True),
     _Entry({"explicitness": "explicitness"}, explicitness, slow=True),
-    _Entry(
-        {f"infomec_{name}": f"Info{name.title()}" for name in InfoMEC._fields}, infomec, slow=True
-    ),
+    _Entry({f"infomec_{x}": f"Info{x.title()}" for x in InfoMEC._fields}, infomec, slow=True),
     _Entry({"beta_vae_score": "beta-VAE score"}, beta_vae_score, slow=True),
     _Entry({"factor_vae_score": "FactorVAE score"}, factor_vae_score, slow=True),
 )

@@ -198,9 +198,7 @@ class Real(Space):
 
     def uniform(self, size: int, *, generator: torch.Generator | None = None) -> Tensor:
         """Refuse: no uniform distribution exists on an unbounded space."""
-        raise DemixError(
-            "R^n has no uniform distribution; choose a Normal or Laplace marginal, or a Box."
-        )
+        raise DemixError("R^n has no uniform distribution; choose another marginal, or a Box.")
 
     def contains(self, z: Tensor, atol: float = 1e-5) -> Tensor:
         """Every finite point is in the space."""

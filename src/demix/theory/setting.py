@@ -214,9 +214,7 @@ def _identified_by_pairs(setting: Setting) -> Equivalence:
     return _by_pairs("permutation", "Theorem 6", setting.marginal)
 
 
-def _by_pairs(
-    name: EquivalenceName, key: str, marginal: str, *, sphere: bool = False
-) -> Equivalence:
+def _by_pairs(name: EquivalenceName, key: str, marginal: str, sphere: bool = False) -> Equivalence:
     theorem = _WORDS["theorems"].get(key, f"{key} of {_ZIMMERMANN}")
     if marginal == "any":
         theorem += " with a potential for any marginal"
@@ -237,9 +235,8 @@ def _identified_by_classes(setting: Setting, vectors: Tensor | None) -> Equivale
     broken = [_reason("label noise", setting=setting)] if setting.label_noise else []
     if setting.conditional == "covariances":
         conditions = (_WORDS["injective"], *_WORDS["covariances"])
-        found = Equivalence(
-            "affine", theorem=_WORDS["theorems"]["Quadratic"], conditions=conditions
-        )
+        theorem = _WORDS["theorems"]["Quadratic"]
+        found = Equivalence("affine", theorem=theorem, conditions=conditions)
         return found.without(*broken) if broken else found
     unit_features, unit_prototypes = setting.space.spherical, setting.unit_prototypes
     case: Case

@@ -139,9 +139,7 @@ def factors_of(
 def unknown_factors(names: Sequence[str], known: Collection[str]) -> DemixError:
     """Return the error for names that no factor has."""
     listed = ", ".join(list(known)[:_LISTED]) + (", ..." if len(known) > _LISTED else "")
-    return DemixError(
-        f"There is no factor {', '.join(map(repr, names))}; the factors are {listed}."
-    )
+    return DemixError(f"There is no factor {', '.join(map(repr, names))}; known are {listed}.")
 
 
 def columns_of(table: Any) -> dict[str, np.ndarray]:

@@ -126,9 +126,7 @@ def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measu
     # ``prior`` is the share of ``true`` ``(m,)`` among training rows. The balanced accuracy is of
     # the value that is more likely than its prior.
     area = area_of(logits, true)
-    balanced, _ = _recall(
-        (logits > np.log(prior / (1 - prior))).astype(int), true * 1, np.arange(2)
-    )
+    balanced, _ = _recall(1 * (logits > np.log(prior / (1 - prior))), 1 * true, np.arange(2))
     right = (logits > 0) == true
 
     def scores(weights: np.ndarray) -> Values:
