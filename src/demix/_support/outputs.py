@@ -108,9 +108,7 @@ def refuse_other(file: Path, start: bytes) -> None:
         return
     with open_regular(file) as old:
         if not re.match(start, old.read(_HEAD), re.DOTALL):
-            raise DemixError(
-                f"{file} holds something else (not what demix writes there); choose another name."
-            )
+            raise DemixError(f"{file} holds something else than demix writes; choose another name.")
 
 
 def check_folder(folder: Path) -> None:

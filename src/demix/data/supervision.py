@@ -82,9 +82,7 @@ def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
     if array.dtype.kind == "U":
         return _numbered(array, path)
     if array.dtype.kind not in "biu":
-        raise DemixError(
-            f"Expected labels that are whole numbers or text, but {path} is of type {array.dtype}."
-        )
+        raise DemixError(f"Expected labels of whole numbers or text, but {path} has {array.dtype}.")
     return Labels(array.astype(np.int64))
 
 

@@ -75,9 +75,7 @@ def align(x: np.ndarray, y: np.ndarray, equivalence: Equivalence) -> Map:
            [-2.,  0.]]), array([3., 3.]))
     """
     if len(x) != len(y):
-        raise DemixError(
-            f"Latents to align must have one row per sample, but have {len(x)} and {len(y)} rows."
-        )
+        raise DemixError(f"Latents to align must be of the same rows, not {len(x)} and {len(y)}.")
     if equivalence.sphere:
         return Map(_rotation(x, y), np.zeros(y.shape[1]))
     x_mean, y_mean = x.mean(axis=0), y.mean(axis=0)

@@ -102,9 +102,7 @@ class Classification(PrototypeObjective):
         super().__init__(classes, terms, unit_prototypes=unit_prototypes, bias=bias)
         check_share(noise, "noise")
         if quadratic and unit_prototypes:
-            raise DemixError(
-                "Prototypes of quadratic logits have no length to keep; leave unit_prototypes out."
-            )
+            raise DemixError("Quadratic logits have no length to keep; leave unit_prototypes out.")
         self.dim, self.quadratic = dim, quadratic
         few = isinstance(sampled, int) and 2 <= sampled <= classes
         if sampled not in (None, "batch") and not few:

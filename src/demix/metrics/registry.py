@@ -109,10 +109,8 @@ def all_scores(
     """
     found, true, sampling = check_factors(latents, factors, categorical, blocks, seed)
     wanted = set(_ENTRY_OF if only is None else only)
-    if wanted - set(_ENTRY_OF):
-        raise DemixError(
-            f"Scores are {', '.join(_ENTRY_OF)}, but got {', '.join(wanted - set(_ENTRY_OF))}."
-        )
+    if unknown := wanted - set(_ENTRY_OF):
+        raise DemixError(f"Scores are {', '.join(_ENTRY_OF)}, but got {', '.join(unknown)}.")
     warn_if_alike(found, sampling)
     every = some = np.arange(len(found))
     if len(found) > _ENOUGH:

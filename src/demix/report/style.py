@@ -13,9 +13,7 @@ import numpy as np
 from demix._support.resources import table
 
 _STYLE = table("report/template/style.toml")
-PALETTE: dict[str, tuple[str, str]] = {
-    name: (light, dark) for name, (light, dark) in _STYLE["palette"].items()
-}
+PALETTE: dict[str, list[str]] = _STYLE["palette"]
 """The light and the dark form of each colour."""
 
 

@@ -41,9 +41,7 @@ class Factor:
                 f"period {self.period}; give both or neither."
             )
         if self.period is not None and not 1e-100 < self.period < 1e100:
-            raise DemixError(
-                f"A period must be a positive number, but that of {self.name!r} is {self.period}."
-            )
+            raise DemixError(f"A period is positive, but that of {self.name!r} is {self.period}.")
         if self.values.dtype.kind == "U" and self.kind not in ("categorical", "binary"):
             raise DemixError(
                 f"The {self.kind} factor {self.name!r} must be numbers, but is text; make it "

@@ -199,11 +199,7 @@ def _check_split(split: Sequence[Any], rows: int) -> ProbeSplit:
     parts = ProbeSplit(*(np.asarray(part, dtype=np.int64) for part in split))
     every = np.concatenate(parts)
     if len(every) and not 0 <= every.min() <= every.max() < rows:
-        raise DemixError(
-            f"Rows are numbered 0..{rows - 1}, but the split holds {every.min()}..{every.max()}."
-        )
+        raise DemixError(f"Rows are 0..{rows - 1}, but a split holds {every.min()}..{every.max()}.")
     if twice := len(every) - len(np.unique(every)):
-        raise DemixError(
-            f"A split must have three parts that share no row, but {twice} rows are in it twice."
-        )
+        raise DemixError(f"Parts of a split must share no row, but {twice} rows are in it twice.")
     return parts
