@@ -131,12 +131,7 @@ def probe(
 
 
 def _joined(
-    features: Path,
-    factors: Path,
-    join: str | None,
-    names: Path | None,
-    key: str | None,
-    header: str,
+    features: Path, factors: Path, by: str | None, names: Path | None, key: str | None, header: str
 ) -> tuple[Data, dict[str, np.ndarray], list[str], np.ndarray | None]:
     """Return features, the factors of some of them, and what is to be said of other rows.
 
@@ -150,7 +145,7 @@ def _joined(
     from demix.metrics.probes.factor import columns_of
 
     table, own = read_factors(factors, header=header), table_names(features, header)
-    if join is None:
+    if by is None:
         if names is not None:
             raise DemixError(
                 f"--names are those of {features}; say with --join which column of {factors} holds "
@@ -175,8 +170,8 @@ def _joined(
             f"Rows are joined by name, but {features} has no columns with names; give a file with "
             "the name of each of its rows with --names."
         )
-    called = read_names(features, join) if names is None else read_names(names)
-    chosen = [name for name in own or () if name != join] if names is None else None
+    called = read_names(features, by) if names is None else read_names(names)
+    chosen = [name for name in own or () if name != by] if names is None else None
     data = read_data(features, key=key, columns=chosen, header=header)
     if len(called) != len(data):
         raise DemixError(
@@ -184,8 +179,8 @@ def _joined(
             "names; give one for each row."
         )
     if table.names is None:
-        raise DemixError(f"Rows are joined by {join!r}, but columns of {factors} have no names.")
-    both = match_rows(called, read_names(factors, join), called=(str(features), str(factors)))
+        raise DemixError(f"Rows are joined by {by!r}, but columns of {factors} have no names.")
+    both = match_rows(called, read_names(factors, by), called=(str(features), str(factors)))
     unmatched = [
         f"{len(left)} of the {total} rows of {one.name} are not in {other.name}: {listed(left)}."
         for left, total, one, other in (
@@ -194,7 +189,7 @@ def _joined(
         )
         if left
     ]
-    columns = {name: x[both.second] for name, x in columns_of(table).items() if name != join}
+    columns = {name: x[both.second] for name, x in columns_of(table).items() if name != by}
     return data, columns, unmatched, both.first
 
 

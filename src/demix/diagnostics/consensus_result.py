@@ -152,15 +152,11 @@ class Consensus(Stability):
 
 
 def write_consensus(
-    models: Sequence[Demixer],
-    maps: Sequence[Map],
-    equivalence: Equivalence,
-    data: Data,
-    out: np.ndarray,
+    models: Sequence[Demixer], maps: Sequence[Map], group: Equivalence, data: Data, out: np.ndarray
 ) -> np.ndarray:
     """Write the consensus of all rows to ``out`` ``(N, n)``, in the memory of one block."""
     for start, runs in encoded([model.encoder_ for model in models], data):
-        out[start : start + len(runs[0])] = mean_of(maps, runs, equivalence)
+        out[start : start + len(runs[0])] = mean_of(maps, runs, group)
     return out
 
 

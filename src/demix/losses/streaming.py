@@ -13,12 +13,7 @@ from demix.losses.similarities import PairBlock, PairSimilarity
 
 
 def pairwise_logsumexp(
-    q: Tensor,
-    k: Tensor,
-    similarity: PairSimilarity,
-    *,
-    skip: Tensor | None = None,
-    columns: bool = False,
+    q: Tensor, k: Tensor, kind: PairSimilarity, *, skip: Tensor | None = None, columns: bool = False
 ) -> tuple[Tensor, Tensor | None]:
     """Return the log-sum-exp of the similarity matrix along its rows and along its columns.
 
@@ -26,7 +21,7 @@ def pairwise_logsumexp(
     ``log sum_i exp s(q_i, k_j)`` ``(K,)``, for queries ``(B, d)`` and keys ``(K, d)`` of one type.
     ``skip`` ``(B,)`` names for each query one key that is left out of both sums, or -1.
     """
-    return _PairwiseLogSumExp.apply(q, k, similarity, skip, columns)
+    return _PairwiseLogSumExp.apply(q, k, kind, skip, columns)
 
 
 def sharded_logsumexp(

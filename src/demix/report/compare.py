@@ -86,13 +86,11 @@ def _numbers(
 
 
 def _gain_curves(
-    names: Sequence[str],
-    histories: Sequence[Sequence[Mapping[str, Any]]],
-    ceilings: Sequence[float],
+    names: Sequence[str], runs: Sequence[Sequence[Mapping[str, Any]]], ceilings: Sequence[float]
 ) -> go.Figure | None:
     """Draw by how many bits each run is better than a guess over its steps, where it is known."""
     figure = go.Figure()
-    for index, (name, history, most) in enumerate(zip(names, histories, ceilings, strict=True)):
+    for index, (name, history, most) in enumerate(zip(names, runs, ceilings, strict=True)):
         steps, held_out = column(history, "step"), column(history, "validation")
         known = np.flatnonzero(np.isfinite(steps) & np.isfinite(held_out))
         if known.size == 0:

@@ -256,15 +256,12 @@ def _some_rows(count: int, panels: int) -> NDArray[np.intp]:
 
 def _cloud(points: NDArray[np.float64], across: str, up: str, *, size: float) -> go.Scatter:
     """Return points ``(K, 2)`` of a panel, whose axes have these names."""
+    faint = 0.3 if len(points) > 300 else 0.6
     return go.Scatter(
         x=points[:, 0].astype(np.float32),
         y=points[:, 1].astype(np.float32),
         mode="markers",
-        marker={
-            "size": size,
-            "color": colour("accent"),
-            "opacity": 0.3 if len(points) > 300 else 0.6,
-        },
+        marker={"size": size, "color": colour("accent"), "opacity": faint},
         hovertemplate=f"{across} %{{x:.3f}}<br>{up} %{{y:.3f}}<extra></extra>",
     )
 

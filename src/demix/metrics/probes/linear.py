@@ -157,20 +157,16 @@ def log_loss(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def _minimum(
-    train: np.ndarray,
-    targets: np.ndarray,
-    variances: np.ndarray,
-    penalty: float,
-    weights: np.ndarray,
+    train: np.ndarray, targets: np.ndarray, variances: np.ndarray, penalty: float, start: np.ndarray
 ) -> np.ndarray:
-    """Go down from ``weights``, all factors together, in units of the curvature of the features."""
+    """Go down from ``start``, all factors together, in units of the curvature of the features."""
     decay = np.full((len(variances), 1, 1), penalty)
     decay[-1] = 0.0  # the intercept is free
     share = targets.mean(axis=0, dtype=np.float64)
     # At the optimum of the intercept alone, the curvature of a category is its p (1 - p).
     bend = np.sqrt(variances[:, None, None] * np.maximum(share * (1 - share), 1e-4) + decay)
 
-    left = np.zeros(weights.shape[1])
+    left = np.zeros(start.shape[1])
 
     def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
         slopes = point.reshape(bend.shape) / bend
@@ -186,7 +182,7 @@ def _minimum(
             raise StopIteration
 
     found = minimize(
-        *(loss, (weights * bend).ravel()),
+        *(loss, (start * bend).ravel()),
         jac=True,
         method="L-BFGS-B",
         callback=stop,

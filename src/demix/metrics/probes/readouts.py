@@ -263,11 +263,7 @@ def _categories(
 
     both = targets(split.train), targets(split.validation)
     weights, penalties = logistic(
-        basis,
-        parts.train,
-        parts.validation,
-        both,
-        lambda penalty: tell(f"{words}, penalty {penalty:g}"),
+        basis, parts.train, parts.validation, both, lambda x: tell(f"{words}, penalty {x:g}")
     )
     logits = product(parts.test, weights[:-1]) + weights[-1]
     shares = both[0].mean(axis=0, dtype=float)
