@@ -108,8 +108,11 @@ def claimed(
                 """Restore the folder unless a result has changed; tell whether anything is left."""
                 changed = stamp != _stamp(folder, marker, *new)
                 kept = keep and any((folder / name).exists() for name in leftovers)
-                if not changed:
-                    _restore(folder, marker, before, [] if kept else new)
+                if not changed:  # what others have put in the place of a file stays
+                    if before is not None and is_own(folder / marker):
+                        write_atomic(folder / marker, before)
+                    for file in filter(is_own, (folder / name for name in ([] if kept else new))):
+                        file.unlink()
                 return changed or kept
 
             try:
@@ -151,14 +154,6 @@ def _stamp(folder: Path, *but: str) -> str:
     """Return a digest that changes when a file of a result is written, except those named."""
     files = (file for file in inside(folder, OSError) if os.path.isfile(file))
     return stamp_of(file for file in files if file.name not in but and not is_temporary(file))
-
-
-def _restore(folder: Path, marker: str, before: bytes | None, new: Sequence[str]) -> None:
-    """Undo what this process has written; what others have put in its place stays."""
-    if before is not None and is_own(folder / marker):
-        write_atomic(folder / marker, before)
-    for file in filter(is_own, (folder / name for name in new)):
-        file.unlink()
 
 
 def _places(folder: Path) -> tuple[Path, ...]:

@@ -226,6 +226,7 @@ def _print(found: dict[str, Any]) -> None:
 
     from demix.cli.console import print_lines, print_table
     from demix.report.probe import found_at, numbers_of, tested_of, verdict_of
+    from demix.report.words import said
 
     tested = tested_of(found)
     shown = numbers_of(tested)
@@ -237,10 +238,5 @@ def _print(found: dict[str, Any]) -> None:
     for factor in found["factors"]:
         if not factor["testable"]:
             print_lines(f"Not testable: {factor['name']}, {factor['reason']}.")
-    rows = found["rows"]
-    print_lines(
-        f"{verdict_of(tested, found['level']).text} Maps were fitted on {rows['train']} rows, "
-        f"penalties selected on {rows['validation']}, scores taken on {rows['test']}; chance is "
-        f"the mean over {found['permutations']} permutations of the latter. "
-        f"All rows are worth about {found['effective_rows']:.0f} independent ones."
-    )
+    words = said("probe printed", **found["rows"], **found)
+    print_lines(f"{verdict_of(tested, found['level']).text} {words['text']}")

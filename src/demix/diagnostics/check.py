@@ -214,10 +214,8 @@ def conclude(checks: list[Check], setting: Setting, grade: dict[str, float]) -> 
     doubtful = [c for c in checks if c.verdict == "warn" and c.name not in _ADVICE]
     known = all(c.verdict != "fail" for c in checks if c.name.endswith("informative"))
     # Checks that say that the data or the fit do not suffice to judge, and why.
-    reasons = {name: row["open"] for name, row in _CHECKS.items() if "open" in row}
-    if setting.supervision == "labels":  # pairs of too many latents contradict the marginal
-        reasons["too many latents"] = "the labels say nothing about some of the latents"
-        reasons["injectivity"] = "labels may not see what the latents leave open"
+    keys = ("open", "open_labels" if setting.supervision == "labels" else "open")
+    reasons = {name: row[key] for name, row in _CHECKS.items() for key in keys if key in row}
     unsettled = [c for c in checks if c.name in reasons and c.fires and known]
     contradicted = not unsettled and (bool(failed) or len(doubtful) > 1)
     if relied_on == "permutation" and not contradicted and not _far_from_normal(checks):

@@ -122,17 +122,18 @@ def checkup(
     checks.append(injectivity(some.flatten(1).numpy(), latents, model.encoder_.space))
     if refits:
 
-        def fit(demixer: Demixer, half: bool) -> Demixer:
+        def fit(demixer: Demixer, some: bool) -> Demixer:
             given, own = rows, targets
-            if half:
+            if some:
                 _, given, own = divided(demixer, rows, y, positives, 0.5, seed)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DemixWarning)
                 return demixer.fit(given, **own)
 
-        others = refit(model, fit, callback)
+        half, fewer, more = refit(model, fit, callback)
         equivalence = weakest([identified(model.setting())]).name
-        checks += [*dimension(others, source), stability(others, x, equivalence)]
+        checks += dimension(model, fewer, more, source)
+        checks.append(stability(model, half, x, equivalence))
     # What is known of the latents whether or not a theorem holds.
     grade = {"information": gain.bits, "ceiling": gain.ceiling}
     flat = x.flatten(1).double().numpy()

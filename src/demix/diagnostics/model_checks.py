@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,19 +41,11 @@ LAGS = 3  # rows after a row whose latents are compared with its own
 _DRAWS = 100
 
 
-@dataclass(frozen=True, eq=False)
-class Refits:
-    """The estimator, and others like it on the same data; None where a fit is not possible."""
+def refit(demixer: Any, fit: Callable[[Any, bool], Any], callback: Callable[[str], None]) -> Any:
+    """Fit again to half of the rows, and to all with one latent fewer and more; None if it fails.
 
-    own: Any
-    half: Any
-    fewer: Any
-    more: Any
-
-
-def refit(demixer: Any, fit: Callable[[Any, bool], Any], callback: Callable[[str], None]) -> Refits:
-    """Fit again to half of the rows, and to all with one latent fewer and more."""
-    # ``fit(demixer, half)`` fits to half of the rows or to all.
+    ``fit(demixer, half)`` fits to half of the rows or to all.
+    """
 
     def again(stage: str, *, half: bool = False, **changes: Any) -> Any:
         callback(stage)
@@ -66,8 +58,7 @@ def refit(demixer: Any, fit: Callable[[Any, bool], Any], callback: Callable[[str
             return None  # e.g. no sphere in one dimension, or a space of fixed dimension
 
     n, seed = int(demixer.n_latents), int(demixer._seed())
-    return Refits(
-        demixer,
+    return (
         again("half of the rows", half=True, random_state=(seed + 1) % 2**32),
         again("one latent fewer", n_latents=n - 1, random_state=seed) if n > 1 else None,
         again("one latent more", n_latents=n + 1, random_state=seed),
@@ -81,13 +72,13 @@ def informative(targets: str, gain: Gain) -> Check:
     return judge(f"{targets} informative", below, details=gain.to_dict(), gain=gain)
 
 
-def stability(refits: Refits, x: Tensor, equivalence: EquivalenceName) -> Check:
+def stability(demixer: Any, half: Any, x: Tensor, equivalence: EquivalenceName) -> Check:
     """Compare with a fit to half of the rows from another seed, up to the theorem's equivalence."""
     # What half of the rows change is about what all of them leave uncertain: an estimate from half
     # of the data is off by twice the variance, of which it shares one half with that from all.
-    if refits.half is None:
+    if half is None:
         return skipped("stability", "The model could not be fitted again.")
-    first, second = (latents_of(d.encoder_, x) for d in (refits.own, refits.half))
+    first, second = (latents_of(d.encoder_, x) for d in (demixer, half))
     score = SCORES[equivalence](second, first)
     return judge(
         "stability",
@@ -99,18 +90,17 @@ def stability(refits: Refits, x: Tensor, equivalence: EquivalenceName) -> Check:
     )
 
 
-def dimension(refits: Refits, source: Any) -> list[Check]:
+def dimension(demixer: Any, fewer: Any, more: Any, source: Any) -> list[Check]:
     """Test whether one latent more predicts held-out samples better, or one fewer as well."""
     few, many = "too few latents", "too many latents"
-    if not hasattr(refits.own, "objective_"):
+    if not hasattr(demixer, "objective_"):
         why = "Model folders do not keep the prototypes of instances; check a model after its fit."
         return [skipped(few, why), skipped(many, why)]
 
-    def compared(name: str, factors: str) -> Check:
-        other = getattr(refits, factors)
-        if other is None:
-            return skipped(name, f"The model could not be fitted with one latent {factors}.")
-        better, worse = (other, refits.own) if name == few else (refits.own, other)
+    def compared(name: str, better: Any, worse: Any) -> Check:
+        if better is None or worse is None:
+            change = "more" if name == few else "fewer"
+            return skipped(name, f"The model could not be fitted with one latent {change}.")
         held = HeldOut(source, ("test",), better._batch())
         (known, blocks), (less, _) = (
             own_information(held.predictions(d.encoder_, d.objective_), d.gain_.sharpness)
@@ -121,7 +111,7 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
         details = {"bits": bits, "low": bits - reach, "high": bits + reach}
         return judge(name, statistic, around_zero(2 * reach / _WIDTH), details=details)
 
-    return [compared(few, "more"), compared(many, "fewer")]
+    return [compared(few, more, demixer), compared(many, demixer, fewer)]
 
 
 @torch.no_grad()

@@ -119,10 +119,8 @@ class Table(Block):
     def __post_init__(self) -> None:
         for index, row in enumerate(self.rows):
             if len(row) != len(self.header):
-                raise DemixError(
-                    f"every table row needs {len(self.header)} cells, as the header has, but row "
-                    f"{index} has {len(row)}; add or drop cells in that row"
-                )
+                width = len(self.header)
+                raise DemixError(f"row {index} needs {width} cells, as the header, not {len(row)}")
 
     @property
     def numeric(self) -> list[bool]:

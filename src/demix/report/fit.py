@@ -36,11 +36,7 @@ from demix.report.training import training_sections
 from demix.report.words import said
 
 _ROWS, _IMAGES = 100_000, 2000  # that are drawn, or looked at, of very many
-LEARNT_FROM = {
-    "ContrastiveDemixer": "pairs of rows",
-    "ClassifierDemixer": "class labels",
-    "InstanceDemixer": "rows alone",
-}
+LEARNT_FROM = said("learnt from")
 
 
 def fit_page(
