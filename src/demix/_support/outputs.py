@@ -13,8 +13,7 @@ from demix._support.files import check_free, claiming, is_temporary, kind_of, op
 
 _MOST = 2**24  # the largest marker that is read; a stranger's file may have any size
 _HEAD = 2**18  # of other files as much is read as the header of the largest model has
-# Patterns of how files of demix begin, which no file of others does by accident. The length in the
-# header of an array is that of new_array only.
+# How files of demix begin, and no file of others; the length in ARRAY is that of new_array only.
 ARRAY = rb"\x93NUMPY\x01\0\xb6\0{'descr': '<f4', 'fortran_order': False, 'shape': \(\d+, \d+\), }"
 PAGE = rb'<!DOCTYPE html>.{48}<meta name="generator" content="demix">\n'
 

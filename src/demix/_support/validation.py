@@ -107,8 +107,7 @@ def check_enough_rows(rows: int, latents: int) -> None:
     least = 2 * (latents + 2)
     if rows < least:
         raise DemixError(
-            f"Scoring {latents} latents on held-out samples needs at least {least} rows, but got "
-            f"{rows}."
+            f"Scoring {latents} latents held out needs at least {least} rows, but got {rows}."
         )
 
 

@@ -82,8 +82,7 @@ def probe(
     if matched is not None:
         if read and len(alike) != len(data):
             raise DemixError(
-                f"{blocks} must have a block for each of the {len(data)} rows of {features}, but "
-                f"has {len(alike)}."
+                f"{blocks} must have a block for each of {len(data)} rows, but has {len(alike)}."
             )
         alike = alike[matched] if read else alike
         data = data.only(torch.from_numpy(matched))
@@ -148,8 +147,7 @@ def _joined(
     if by is None:
         if names is not None:
             raise DemixError(
-                f"--names are those of {features}; say with --join which column of {factors} holds "
-                "the same."
+                f"--names are those of {features}; name the same column of {factors} with --join."
             )
         for place, name in enumerate(table.names or ()):
             if name in (own or ()) and isinstance(table.values[0, place], str):

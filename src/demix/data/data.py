@@ -86,10 +86,7 @@ class Data:
             if (names is None) != (self.names is None):
                 known = "the model" if self.names is None else self.source
                 other = self.source if self.names is None else "the model"
-                warn(
-                    f"Columns have names in {known}, but not in {other}; they are taken in the "
-                    "order in which they come."
-                )
+                warn(f"Columns have names in {known}, but not in {other}; their order counts.")
             return self
         if tuple(names) == self.names:
             return self

@@ -49,8 +49,7 @@ def _opened(source: Path | BytesIO) -> Iterator[Image.Image]:
                 # Some cameras put a second, smaller image behind the photograph (MPO).
                 if getattr(image, "is_animated", False) and image.format != "MPO":
                     raise ValueError("it has several pages")
-                # Each scan of a JPEG, which nothing but its marker begins like, is decoded over all
-                # pixels; cameras write up to ten.
+                # Each scan of a JPEG is decoded over all pixels; cameras write up to ten.
                 file.seek(0)  # Pillow seeks before it reads
                 if image.format in ("JPEG", "MPO") and file.read().count(b"\xff\xda") > _MOST_SCANS:
                     raise ValueError(f"it has more than {_MOST_SCANS} scans")

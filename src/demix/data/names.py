@@ -60,8 +60,7 @@ def match_rows(
     first: Sequence[str], second: Sequence[str], *, called: tuple[str, str] = ("first", "second")
 ) -> Matched:
     """Return which rows have the same name in both, in the order of the first."""
-    # Names are compared as they are; if not a single one is in both, as file names without folders.
-    # No name may occur twice. Messages call the two as ``called`` says.
+    # If not a single name is in both, they are compared as file names without folders.
     for names, words in zip((first, second), called, strict=True):
         places: dict[str, int] = {}
         for place, name in enumerate(names):

@@ -110,8 +110,7 @@ def check_pairs(pairs: Any, rows: int) -> Tensor:
     alone = float((array[:, 0] == array[:, 1]).mean())
     if alone > 0.5:
         raise DemixError(
-            f"Expected pairs of two different rows, but {alone:.0%} of {len(array)} pair a row "
-            "with itself."
+            f"Expected pairs of two rows, but {alone:.0%} of {len(array)} pair one with itself."
         )
     if alone > 0.01:
         warn(
@@ -167,8 +166,7 @@ def _from_cells(cells: list[str], path: Path) -> Labels:
     broken = next((c for c in cells if reads_as(float, c) and not reads_as(int, c)), None)
     if broken is not None:
         raise DemixError(
-            f"Expected labels that are whole numbers or text, but {path} holds "
-            f"{shortened(broken)!r}."
+            f"Expected labels of whole numbers or text, but {path} holds {shortened(broken)!r}."
         )
     return _numbered(np.array(cells, dtype=object), path)
 

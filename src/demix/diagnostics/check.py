@@ -205,8 +205,7 @@ class Checkup:
 
 def conclude(checks: list[Check], setting: Setting, grade: dict[str, float]) -> Checkup:
     """Return the check-up with its conclusion."""
-    # A failed check contradicts the theorem only if the fit has settled: latents that depend on the
-    # seed are not yet those that the theorem speaks of.
+    # A failed check contradicts the theorem only if the fit has settled, whatever the seed.
     checks = sorted(checks, key=lambda check: _WORST_FIRST.index(check.verdict))
     found = identified(setting)
     relied_on = found.name

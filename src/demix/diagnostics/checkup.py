@@ -179,8 +179,7 @@ def checkup_pairs(
     first, second = (check_matrix(side, "embeddings") for side in (z, z_tilde))
     if first.shape != second.shape:
         raise DemixError(
-            f"Paired embeddings must be two arrays (M, n), but got {first.shape} and "
-            f"{second.shape}."
+            f"Paired embeddings must be two arrays (M, n), not {first.shape} and {second.shape}."
         )
     assumed = assumed_space(space, first.shape[1])
     conditional = default_conditional(assumed) if conditional is None else conditional

@@ -117,8 +117,7 @@ def consensus(
         name = f"seed-{model.random_state}.safetensors"
         with warnings.catch_warnings():
             if number:
-                # All runs see the same data, whose oddities the first run reports; the verdict
-                # counts runs that learnt nothing.
+                # The first run reports the oddities of the data; the verdict counts idle runs.
                 warnings.simplefilter("ignore", DemixWarning)
             model.fit(
                 fit_data,

@@ -74,8 +74,7 @@ def balance(labels: np.ndarray, classes: int) -> Check:
 
 def label_noise(logits: np.ndarray, labels: np.ndarray) -> Check:
     """Estimate which share of held-out labels ``(M,)`` was drawn at random."""
-    # Labels are explained by ``(1 - e) softmax(t * logits) + e / classes``, whose share ``e`` and
-    # sharpness ``t`` have the largest likelihood.
+    # The likeliest share ``e`` and sharpness ``t`` of (1 - e) softmax(t * logits) + e / classes.
     random = np.random.default_rng(0)
     step = max(1, len(labels) // _SAMPLES)
     logits, labels = logits[::step], labels[::step]

@@ -34,8 +34,7 @@ ROWS = 3000  # rows that are looked at
 _MOST_STEPS = 50_000  # fits again take no more steps, whatever the recipe of a loaded model says
 _NEIGHBOURS, _MANY = 4, 20  # of a row, for each latent; with more latents their mean has to do
 _VARIANCE, _DIRECTIONS = 0.999, 50  # of the observations, at most so many, count
-# A residual of local lines falls with rows to the power -_RATE / dimension, noise does not: 4 for
-# smooth mixings, 3 where they have kinks.
+# A residual of local lines falls as rows^(-_RATE / dimension); 4 if smooth, 3 with kinks.
 _RATE = 3.0
 LAGS = 3  # rows after a row whose latents are compared with its own
 _DRAWS = 100
@@ -74,8 +73,7 @@ def informative(targets: str, gain: Gain) -> Check:
 
 def stability(demixer: Any, half: Any, x: Tensor, equivalence: EquivalenceName) -> Check:
     """Compare with a fit to half of the rows from another seed, up to the theorem's equivalence."""
-    # What half of the rows change is about what all of them leave uncertain: an estimate from half
-    # of the data is off by twice the variance, of which it shares one half with that from all.
+    # An estimate from half of the data is off by twice the variance, half of it shared with all.
     if half is None:
         return skipped("stability", "The model could not be fitted again.")
     first, second = (latents_of(d.encoder_, x) for d in (demixer, half))
@@ -179,8 +177,7 @@ def observation_noise(walk: np.ndarray) -> Check:
 
 def linear_views(x: np.ndarray, z: np.ndarray) -> Check:
     """Ask whether latents ``(M, n)`` of instances are more than a linear map of ``x (M, d)``."""
-    # Views that add noise to the observations surround the observations themselves. These are what
-    # is then recovered, and nothing behind them.
+    # Views that add noise surround the observations themselves, which are then recovered.
     if x.shape[1] >= len(x) / 4:
         return skipped("views", "There are too many numbers in a row to compare them with.")
     return judge("views", affine_r2(x, z))

@@ -70,8 +70,7 @@ def _compared(
 
 def _marginal(pairs: Paired, draws: list[Paired], random: np.random.Generator) -> list[Check]:
     """Compare means of polynomials with those of uniform latents: Neyman's smooth test."""
-    # Half of the squared norm of their standardised means is, to second order, the divergence from
-    # uniform in nats.
+    # Half of the squared norm of standardised means is, to second order, the divergence in nats.
     if not pairs.uniform:
         return [skipped("marginal", "Nothing is assumed of the marginal.")]
     if not pairs.model.space.bounded:

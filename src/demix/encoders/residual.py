@@ -8,8 +8,7 @@ from torch.nn import functional
 
 from demix._support.kernel import calls
 
-# The widths that the kernel takes are multiples of the first, where it beats a product of matrices
-# up to the second; fewer rows are not worth a call.
+# Widths are multiples of the first, up to the second, where it beats a matrix product.
 _STEP, _WIDEST, _LEAST_ROWS = 16, 256, 32
 
 

@@ -53,8 +53,7 @@ class PrototypeObjective(nn.Module, Objective[LabelBatch]):
     @torch.no_grad()
     def initialise(self, generator: torch.Generator | None = None) -> None:
         """Draw the prototypes anew: small, so that they take their places from the data first."""
-        # Of their final size they would pull features to where chance has put them, and the encoder
-        # would fold the latents far more often.
+        # Of their final size they would pull features to chance places, and fold the latents.
         self.weight.normal_(0, _START / math.sqrt(self.weight.shape[1]), generator=generator)
         if self.bias is not None:
             self.bias.zero_()
@@ -100,8 +99,7 @@ def check_labels(labels: Tensor, samples: int, classes: int) -> Tensor:
         )
     if labels.shape != (samples,):
         raise DemixError(
-            f"{samples} samples need {samples} labels, one each, but got labels of shape "
-            f"{tuple(labels.shape)}."
+            f"{samples} samples need {samples} labels, one each, but got {tuple(labels.shape)}."
         )
     if samples and (int(labels.min()) < 0 or int(labels.max()) >= classes):
         raise DemixError(

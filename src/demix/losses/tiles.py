@@ -48,8 +48,7 @@ def gradient(
 def _tiles(block: PairBlock) -> Iterator[tuple[slice, Tensor]]:
     """Yield ``(slice of rows, tile)``, skipped pairs at ``-inf``."""
     q, k, similarity, skip = block
-    # With many keys a tile may weigh as much as they do: fewer queries would not spare memory,
-    # but go through all keys more often.
+    # With many keys a tile may weigh as much as they do: fewer queries would only cost time.
     step = max(q.shape[1], _TILE // len(k))
     for start in range(0, len(q), step):
         part = slice(start, min(start + step, len(q)))

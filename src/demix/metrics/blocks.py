@@ -119,8 +119,7 @@ def sampling_of(latents: np.ndarray, factors: np.ndarray, blocks: Blocks, seed: 
     if blocks is None:
         return Sampling(width, factors, seed)
     if isinstance(blocks, str) or (isinstance(blocks, Integral) and not isinstance(blocks, bool)):
-        # The largest 1 + 2 sum_k rho_z(k) rho_s(k) of a latent and a factor: by as much the
-        # variance of their correlation grows if they are independent (Bartlett 1935).
+        # The largest 1 + 2 sum_k rho_z(k) rho_s(k), the variance of a correlation (Bartlett 1935).
         z, s = _autocorrelation(latents), _autocorrelation(factors)
         lags = min(len(z), len(s))
         times = float(1 + 2 * (z[:lags].T @ s[:lags]).max(initial=0.0))

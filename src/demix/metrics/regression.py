@@ -144,8 +144,7 @@ def isometry_error(latents: Any, factors: Any, *, blocks: Blocks = None, seed: i
 
 def _of_samples(pairs: np.ndarray, shifts: np.ndarray) -> np.ndarray:
     """Return terms ``(N,)`` of samples with the mean of pairs ``(rounds, N)`` and its variance."""
-    # A mean over pairs varies twice as much with a sample as that of its own pairs (Hoeffding
-    # 1948).
+    # A mean over pairs varies twice as much with a sample as its own pairs (Hoeffding 1948).
     other = np.stack([np.roll(row, -shift) for row, shift in zip(pairs, shifts, strict=True)])
     own = (pairs + other).mean(axis=0) / 2
     return np.asarray(2 * own - own.mean())

@@ -111,8 +111,7 @@ def r2_of(error: np.ndarray, target: np.ndarray) -> OfWeights:
 
 def affine_prediction(rows: np.ndarray, targets: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return what least squares from rows to targets, with an intercept, give for other rows."""
-    # Not by scikit-learn, whose checks of such small arrays take ten times as long, for each of the
-    # hundred orders that say what chance gives.
+    # Not by scikit-learn, whose checks take ten times as long, for each order of chance.
     centre, level = rows.mean(axis=0), targets.mean(axis=0)
     slopes = lstsq(rows - centre, targets - level, cond=_RANK, check_finite=False)[0]
     return (others - centre) @ slopes + level

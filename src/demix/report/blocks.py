@@ -201,8 +201,7 @@ def prose(name: str) -> Text:
 
 def inline_svg(svg: str, prefix: str) -> tuple[str, str]:
     """Return viewBox and contents of an SVG, for an ``svg`` element inside HTML."""
-    # Ids begin with ``prefix``, so that those of two pictures on one page differ. Colours of the
-    # palette become its CSS variables, so that the picture follows the page into dark mode.
+    # Ids get a prefix for the page, and palette colours become CSS variables, for dark mode.
     root = ElementTree.fromstring(svg)
     variables = palette_variables()
 

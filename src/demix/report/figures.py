@@ -284,8 +284,7 @@ def gain_of(record: Mapping[str, float | None]) -> dict[str, float]:
 
 def thinned(values: NDArray[np.float64], most: int) -> NDArray[np.intp]:
     """Return the places of at most ``most`` values whose line looks like that of all of them."""
-    # The smallest and the largest value of every stretch are kept: every k-th value would lose
-    # peaks.
+    # The smallest and the largest of every stretch: every k-th value would lose peaks.
     if len(values) <= most:
         return np.arange(len(values))
     kept = {0, len(values) - 1}

@@ -49,8 +49,7 @@ def _matplotlib() -> Any:
             importlib.import_module("matplotlib.font_manager")  # which looks for fonts at once
         except (OSError, ValueError) as error:
             raise DemixError(
-                f"Expected settings that matplotlib can read, but {reason(error)}; mend your "
-                "matplotlibrc."
+                f"Expected settings that matplotlib reads, but {reason(error)}; mend matplotlibrc."
             ) from error
         finally:
             os.chdir(here)

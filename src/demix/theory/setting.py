@@ -70,8 +70,7 @@ class Setting:
     def __post_init__(self) -> None:
         if self.supervision not in get_args(Supervision):
             raise DemixError(
-                'supervision must be "pairs", "labels" or "instances", but got '
-                f"{self.supervision!r}."
+                f'supervision must be "pairs", "labels" or "instances", not {self.supervision!r}.'
             )
 
     @property
@@ -201,8 +200,7 @@ def _identified_by_pairs(setting: Setting) -> Equivalence:
         if setting.learned or setting.conditional in ("anisotropic", "auto"):
             return _by_pairs("orthogonal", "Rusak", "uniform", sphere=True)
         return _by_pairs("orthogonal", "Theorem 2", setting.marginal, sphere=True)
-    # The theorems are about convex bodies, which are bounded; without a uniform marginal the same
-    # proof holds in R^n.
+    # The theorems are about bounded bodies; without a uniform marginal they hold in R^n.
     if not (space.convex and (space.bounded or setting.marginal == "any")):
         return _nothing("space", setting)
     if setting.conditional == "dynamics":

@@ -23,8 +23,7 @@ _FLAGS = ["-O3", "-march=native", "-fopenmp", "-fno-math-errno", "-shared", "-fP
 @cache
 def library() -> ctypes.CDLL | None:
     """Return the compiled kernel; None where nothing compiles it or others could change it."""
-    # The compiler is ``$CC``, or else ``cc``. The result is kept under ``$XDG_CACHE_HOME/demix``
-    # (``~/.cache/demix``), by the source, the compiler and the processor it was made for.
+    # By ``$CC`` or ``cc``; kept in the cache folder by source, compiler and processor.
     command = _command()
     if command is None:
         return None

@@ -123,8 +123,7 @@ def measured_numbers(predicted: np.ndarray, true: np.ndarray) -> Measured:
 
 def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measured:
     """Return the area under the ROC curve, balanced and plain accuracy of logits ``(m,)``."""
-    # ``prior`` is the share of ``true`` ``(m,)`` among training rows. The balanced accuracy is of
-    # the value that is more likely than its prior.
+    # ``prior`` is the share of ``true`` ``(m,)`` in training; what exceeds it is predicted.
     area = area_of(logits, true)
     balanced, _ = _recall(1 * (logits > np.log(prior / (1 - prior))), 1 * true, np.arange(2))
     right = (logits > 0) == true
