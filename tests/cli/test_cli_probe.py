@@ -163,7 +163,7 @@ def test_blocks_follow_the_rows_of_the_features(demix, files, tmp_path):
     for wrong in (subjects[:100], [*subjects, "one more"]):
         (tmp_path / "wrong.txt").write_text("\n".join(wrong))
         told = demix.refusal("probe", *given, "--blocks", tmp_path / "wrong.txt")
-        assert f"a block for each of the {ROWS} rows of" in told
+        assert f"a block for each of {ROWS} rows, but has" in told
         assert f"but has {len(wrong)}." in told
 
 

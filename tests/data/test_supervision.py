@@ -32,8 +32,8 @@ def test_pairs_become_int64(pairs):
     ("pairs", "words"),
     [
         ([0, 1, 2], "pairs (P, 2) of row numbers, but got shape (3,)"),
-        ([[0, 1, 2]], "of shape (1, 3)"),
-        ([], "of shape (0,)"),
+        ([[0, 1, 2]], "got shape (1, 3)"),
+        ([], "got shape (0,)"),
         ([[0, 1], [2]], "pairs as an array"),
         ([[0.0, 1.0]], "of type float64; convert them"),
         (torch.zeros(2, 2, dtype=torch.bfloat16), "of type float32; convert them"),

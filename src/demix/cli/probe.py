@@ -147,7 +147,8 @@ def _joined(
     if by is None:
         if names is not None:
             raise DemixError(
-                f"--names are those of {features}; name the same column of {factors} with --join."
+                f"--names are those of {features}; say with --join which column of {factors} holds "
+                "the same."
             )
         for place, name in enumerate(table.names or ()):
             if name in (own or ()) and isinstance(table.values[0, place], str):

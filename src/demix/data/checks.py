@@ -105,8 +105,7 @@ def _scan(data: Data) -> Findings:
     hashes = np.empty(rows, dtype=np.int64)
     bad, first_bad = 0, ""
     for start, raw in data.digested_blocks():
-        # (B, columns, entries of a column); a matrix has one entry each
-        block = raw.reshape(len(raw), columns, -1)
+        block = raw.reshape(len(raw), columns, -1)  # of a matrix, one entry each
         finite = (np.abs(block) <= LARGEST).all(axis=2)  # not so for NaN, either
         if not finite.all():
             row, column = np.argwhere(~finite)[0]

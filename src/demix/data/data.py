@@ -210,9 +210,7 @@ def checked_data(rows: Rows, source: str, names: tuple[str, ...] | None = None) 
             "reshape a single dimension with [:, None]."
         )
     if 0 in rows.shape:
-        raise DemixError(
-            f"Expected at least one row and column, but {source} has shape {rows.shape}."
-        )
+        raise DemixError(f"Expected at least one row and column, but {source} has {rows.shape}.")
     return Data(rows, source, names)
 
 

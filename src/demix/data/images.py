@@ -16,8 +16,7 @@ from demix.data.formats import looks_like
 from demix.data.rows import Rows
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
-# Pillow opens many more, some of them with another program.
-_FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP")
+_FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP")  # of Pillow's, which may run programs
 _LARGEST = 2**24  # numbers in an image: a small file may hold a thousand times as many
 _MOST_SCANS = 100
 # What images are decoded to; 8 bits for each channel.
@@ -53,8 +52,7 @@ def _opened(source: Path | BytesIO) -> Iterator[Image.Image]:
                 file.seek(0)  # Pillow seeks before it reads
                 if image.format in ("JPEG", "MPO") and file.read().count(b"\xff\xda") > _MOST_SCANS:
                     raise ValueError(f"it has more than {_MOST_SCANS} scans")
-                # In colour, Pillow drops the lower half of 16 bits; tags are those of TIFF.
-                tags = getattr(image, "tag_v2", {})
+                tags = getattr(image, "tag_v2", {})  # Pillow drops half of 16 bits in colour
                 bits = tags.get(ExifTags.Base.BitsPerSample, (8,))
                 if max(bits) > 8 or ";16B" in str(image.tile[:1]):
                     raise ValueError("it has more than 8 bits for each channel")
@@ -80,11 +78,8 @@ class ImageRows(Rows):
     """
 
     def __init__(self, folder: Path) -> None:
-        self._paths = sorted(
-            path
-            for path in folder.iterdir()
-            if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
-        )
+        shown = (path for path in folder.iterdir() if not path.name.startswith("."))
+        self._paths = sorted(path for path in shown if path.suffix.lower() in SUFFIXES)
         if not self._paths:
             raise DemixError(
                 "Expected a folder of .png, .jpg, .webp, .tif or .bmp images or a zarr store, but "
@@ -142,8 +137,7 @@ def _format(path: Path) -> tuple[str, int, int]:
         mode, (width, height) = image.mode, image.size
         # The method of PNG images would decode them, to look for an orientation behind the pixels.
         orientation = Image.Image.getexif(image).get(ExifTags.Base.Orientation)
-        # Pillow turns TIFF images by itself.
-        if orientation in (5, 6, 7, 8) and image.format != "TIFF":
+        if orientation in (5, 6, 7, 8) and image.format != "TIFF":  # it turns TIFF itself
             width, height = height, width
     if mode not in _MODES:
         raise DemixError(

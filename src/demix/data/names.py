@@ -26,8 +26,7 @@ def table_names(path: Path, header: str = "auto") -> list[str] | None:
 
 
 def read_names(path: Path, column: str | None = None) -> list[str]:
-    """Return a name for each row, from a table, an ``.npy`` file or lines of a ``.txt`` file."""
-    # If a table has several columns, one must be chosen.
+    """Return a name for each row: a ``column`` of a table, an ``.npy`` file or lines of text."""
     known = (".csv", ".tsv", ".parquet", ".txt", ".npy")
     suffix = known_suffix(path, "names in a .txt, .csv, .parquet or .npy", *known)
     if suffix in (".csv", ".tsv"):

@@ -91,8 +91,7 @@ def open_member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
 
 def read_header(file: IO[bytes]) -> Header:
     """Read the header of an array; ``ValueError`` if it is none, or claims more than 64 kB."""
-    # numpy reads as much as the header claims, even gigabytes, before it parses it.
-    start = file.read(_BEFORE)
+    start = file.read(_BEFORE)  # numpy would read all that a header claims
     first_version = start[6:7] == b"\x01"
     length = file.read(2 if first_version else 4)
     claimed = int.from_bytes(length, "little")

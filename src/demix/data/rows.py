@@ -178,8 +178,7 @@ def array_rows(array: np.ndarray) -> Rows:
         same = rows[some].tobytes() == plain[some].tobytes()
     except (OSError, DemixError):  # the file was removed or may not be read; the map still works
         return ArrayRows(plain)
-    # Another file may have taken its name meanwhile.
-    return rows if same else ArrayRows(plain)
+    return rows if same else ArrayRows(plain)  # or another file took its name
 
 
 def shares(array: np.ndarray, held: Any) -> bool:

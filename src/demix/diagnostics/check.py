@@ -19,8 +19,7 @@ _DRAWS = 100
 _CHECKS, _CLAIMS = table("diagnostics/checks.toml"), table("diagnostics/claims.toml")["checkup"]
 MARGINS = {name: row["margin"] for name, row in _CHECKS.items() if "margin" in row}
 """What the error of learning adds to the statistic of each check; see the calibration."""
-# These checks advise on the fit and do not contradict the theorem's conclusion.
-_ADVICE = ("too many latents", "balance")
+_ADVICE = ("too many latents", "balance")  # they do not contradict the theorem
 _WORST_FIRST = ("fail", "warn", "pass", "skipped")
 
 

@@ -170,9 +170,7 @@ def _models(estimator: Any, n_seeds: int) -> list[Demixer]:
         )
     whole = isinstance(n_seeds, int | np.integer) and not isinstance(n_seeds, bool)
     if not whole or n_seeds < 2:
-        raise DemixError(
-            f"Agreement takes at least 2 runs, but n_seeds is {n_seeds!r}; 5 is a good start."
-        )
+        raise DemixError(f"Agreement takes at least 2 runs, but n_seeds is {n_seeds!r}; take 5.")
     first = check_seed(estimator._seed())
     check_seed(first + int(n_seeds) - 1)
     return [clone(estimator).set_params(random_state=first + run) for run in range(n_seeds)]

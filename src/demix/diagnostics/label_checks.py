@@ -33,14 +33,9 @@ def prototype_checks(prototypes: np.ndarray, case: str | None) -> list[Check]:
     random = np.random.default_rng(0)
     draws = _DRAWS if classes > n else 0  # in general position, which too few never are
     null = [_apart(random.normal(size=prototypes.shape))[0] for _ in range(draws)]
-    generator = judge(
-        "generator system",
-        apart,
-        np.array(null),
-        details={"classes": classes, "singular_values": values.tolist()},
-        n=n,
-        needed=n + 1,
-    )
+    about = {"classes": classes, "singular_values": values.tolist()}
+    words = {"n": n, "needed": n + 1}
+    generator = judge("generator system", apart, np.array(null), details=about, **words)
     if case != "C3":
         return [generator]
     unit = torch.nn.functional.normalize(torch.from_numpy(prototypes))

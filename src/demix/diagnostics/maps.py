@@ -187,8 +187,7 @@ def _matched(runs: Sequence[np.ndarray]) -> list[Map]:
         if np.array_equal(moves, before):
             break
         mean = np.mean([run @ move for run, move in zip(standard, moves, strict=True)], axis=0)
-    # The mean of runs that differ has a smaller variance; rescale it to 1.
-    final = _scaling(mean, centred=False)
+    final = _scaling(mean, centred=False)  # the mean of runs that differ has a smaller variance
     return [
         map_.then(Map(move, np.zeros(n))).then(final)
         for map_, move in zip(scaled, moves, strict=True)
@@ -335,8 +334,7 @@ def _left_out(
         to_everyone = align(target, everyone, equivalence)
         target = to_everyone(target)
         test_target = to_everyone(mean_of(maps, [to_test[s] for s in others], equivalence))
-        # Around the mean, which changes no R²: squares of large numbers would lose digits.
-        centre = test_target.mean(axis=0)
+        centre = test_target.mean(axis=0)  # squares of large numbers would lose digits
         own = align(to_align[r], target, equivalence)
         errors.append(by_block((own(to_test[r]) - test_target) ** 2))
         squares.append(by_block((test_target - centre) ** 2))

@@ -22,20 +22,11 @@ from demix.theory.setting import UP_TO, EquivalenceName
 
 _WIDTH = 2 * 1.96  # a 95 % interval is so many standard errors wide
 
-SCORES: dict[EquivalenceName, Callable[..., Any]] = {
-    "orthogonal": orthogonal_r2,
-    "affine": affine_r2,
-    "linear": affine_r2,
-    "permutation": mean_correlation,
-}
-"""The score that is 1 for latents which are the same up to each equivalence."""
-
 ROWS = 3000  # rows that are looked at
 _MOST_STEPS = 50_000  # fits again take no more steps, whatever the recipe of a loaded model says
 _NEIGHBOURS, _MANY = 4, 20  # of a row, for each latent; with more latents their mean has to do
 _VARIANCE, _DIRECTIONS = 0.999, 50  # of the observations, at most so many, count
-# A residual of local lines falls as rows^(-_RATE / dimension); 4 if smooth, 3 with kinks.
-_RATE = 3.0
+_RATE = 3.0  # residuals fall as rows^(-_RATE / dimension); 4 if smooth, 3 with kinks
 LAGS = 3  # rows after a row whose latents are compared with its own
 _DRAWS = 100
 
@@ -66,8 +57,7 @@ def refit(demixer: Any, fit: Callable[[Any, bool], Any], callback: Callable[[str
 
 def informative(targets: str, gain: Gain) -> Check:
     """Check that the information about held-out targets is above zero."""
-    # No information at all is as bad as less.
-    below = -gain.low if gain.above_zero else max(-gain.low, 1e-9)
+    below = -gain.low if gain.above_zero else max(-gain.low, 1e-9)  # none is as bad as less
     return judge(f"{targets} informative", below, details=gain.to_dict(), gain=gain)
 
 
@@ -77,7 +67,9 @@ def stability(demixer: Any, half: Any, x: Tensor, equivalence: EquivalenceName) 
     if half is None:
         return skipped("stability", "The model could not be fitted again.")
     first, second = (latents_of(d.encoder_, x) for d in (demixer, half))
-    score = SCORES[equivalence](second, first)
+    # The score that is 1 for latents which are the same up to the equivalence.
+    known = {"orthogonal": orthogonal_r2, "permutation": mean_correlation}
+    score = known.get(equivalence, affine_r2)(second, first)
     return judge(
         "stability",
         1 - float(score),

@@ -118,12 +118,8 @@ def _shape(pairs: Paired, draws: list[Paired], own_scale: float) -> Check:
         name, of = "kappa", lambda scale: 2 / scale**2
     error = np.quantile(np.log(scales / model.scale), [0.025, 0.975])
     ends = sorted(float(of(model.scale * math.exp(e))) for e in error)
-    about |= {
-        name: float(of(model.scale)),
-        f"{name}_low": ends[0],
-        f"{name}_high": ends[1],
-        f"{name}_of_model": float(of(own_scale)),
-    }
+    about |= {name: float(of(model.scale)), f"{name}_of_model": float(of(own_scale))}
+    about |= {f"{name}_low": ends[0], f"{name}_high": ends[1]}
     end = " or beyond" if not SHAPES[0] * 1.01 < free.p < SHAPES[1] / 1.01 else ""
     apart = abs(math.log(free.p / model.p) - centre)
     return judge("shape", apart, np.abs(spread), details=about, end=end)
@@ -183,8 +179,7 @@ def _standardiser(reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _explained(features: np.ndarray, targets: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """Return the held-out R² ``(t,)`` of each target ``(M, t)`` by ridge regression."""
-    # Blocks ``(M,)`` are not split between folds.
-    mean, whiten = _standardiser(features)
+    mean, whiten = _standardiser(features)  # ``blocks`` ``(M,)`` are not split
     design = (features - mean) @ whiten
     _, place = np.unique(blocks, return_inverse=True)
     fold = place * _FOLDS // (place.max() + 1) if place.max() >= _FOLDS else place % 2

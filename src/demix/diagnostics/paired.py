@@ -90,8 +90,7 @@ def uniform(space: Space, size: int, random: np.random.Generator) -> Tensor:
 
 def _upright(z: np.ndarray) -> np.ndarray:
     """Return the rotation ``(n, n)`` of latents ``(M, n)`` that makes coordinates independent."""
-    # Normal noise leaves a rotation open, after which a box is no longer parallel to the axes.
-    if z.shape[1] == 1:
+    if z.shape[1] == 1:  # else normal noise may have turned the box away from the axes
         return np.eye(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -130,8 +129,7 @@ def paired(
         if walk is not None:
             walk = walk / np.linalg.norm(walk, axis=1, keepdims=True).clip(1e-30)
         chord = math.sqrt(float(np.mean(((z - z_tilde) ** 2).sum(axis=1))) or 1e-6)
-        # e^{r^2 z.z~} is e^{-(chord / scale)^2} with scale^2 = 2 / r^2.
-        own = math.sqrt(2) / float(np.median(lengths[0]))
+        own = math.sqrt(2) / float(np.median(lengths[0]))  # e^{r^2 z.z~} is e^{-(chord / own)^2}
         model = GeneralizedVonMisesFisher(Sphere(space.dim), p, own if trained else chord)
     else:
         spread = float(np.abs(z - z_tilde).mean()) or 1e-6

@@ -20,8 +20,7 @@ Generator = torch.Generator | np.random.Generator
 
 SHAPES = (0.4, 12.0)
 """The shapes ``p`` that a fit tells apart; beyond them noise is a spike or a block."""
-# Pairs that a fit uses, and the smallest scale, which latents that do not differ would get.
-_MOST, _LEAST = 2000, 1e-12
+_MOST, _LEAST = 2000, 1e-12  # pairs that a fit uses, and the smallest scale it gives
 
 
 @dataclass(frozen=True)

@@ -107,13 +107,8 @@ def save_encoder(
     model: dict[str, Any] = {"space": encoder.space.to_dict(), "encoder": encoder.settings}
     if head:
         model["head"] = {name: list(value.shape) for name, value in head.items()}
-    description = {
-        "schema": _SCHEMA,
-        "demix": __version__,
-        **model,
-        "sha256": _digest(weights, model),
-        "about": about or {},
-    }
+    description = {"schema": _SCHEMA, "demix": __version__, **model}
+    description |= {"sha256": _digest(weights, model), "about": about or {}}
     try:
         description["about_sha256"] = _digest(b"", json.loads(json.dumps(about or {})))
         text = json.dumps(description, indent=2) + "\n"
@@ -256,9 +251,7 @@ def _check_weights(weights: dict[str, Tensor], expected: dict[str, Tensor]) -> N
     for name, value in expected.items():
         came, shapes = weights[name].dtype, (tuple(weights[name].shape), tuple(value.shape))
         if shapes[0] != shapes[1]:
-            raise DemixError(
-                f"{name} has shape {shapes[0]} in model.safetensors, but {shapes[1]} by model.json"
-            )
+            raise DemixError(f"{name} has shape {shapes[0]}, but {shapes[1]} by model.json")
         right = came == (precision if value.is_floating_point() else value.dtype)
         precise = name == "whitening.mean" and came == torch.float64
         if not (right or precise) or precision not in _PRECISIONS:

@@ -8,8 +8,7 @@ from torch.nn import functional
 
 from demix._support.kernel import calls
 
-# Widths are multiples of the first, up to the second, where it beats a matrix product.
-_STEP, _WIDEST, _LEAST_ROWS = 16, 256, 32
+_STEP, _WIDEST, _LEAST_ROWS = 16, 256, 32  # of widths, and of rows, that are worth a call
 
 
 def serves(h: Tensor, weights: list[Tensor]) -> bool:

@@ -164,6 +164,5 @@ def sampled_log_likelihood(matched: Tensor, others: Tensor, drawn: Tensor, total
     keys is without bias. ``matched`` are :math:`s_{i+}`, ``others`` the logarithms of the sums, and
     ``drawn`` the numbers :math:`S_i` of their terms.
     """
-    # In the type of the logits: float32 would cost a float64 loss its digits.
-    represented = drawn.to(others).log()
+    represented = drawn.to(others).log()  # in their type, so that float64 keeps its digits
     return matched - torch.logaddexp(matched, others + math.log(total - 1) - represented)

@@ -221,8 +221,7 @@ class Information(NamedTuple):
     def of(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the information ``(B, n, m)`` and the entropies ``(B, n)`` under weights."""
         shared = np.clip(weights @ self.shared, 0, None).reshape(-1, *self.dependent.shape)
-        # The noise of many independent pairs would look like a dependence.
-        return shared * self.dependent, weights @ self.entropy
+        return shared * self.dependent, weights @ self.entropy  # else noise would look dependent
 
 
 def binned_information(latents: np.ndarray, factors: Factors, times: float = 1.0) -> Information:
@@ -292,8 +291,7 @@ def _nearest(places: np.ndarray, classes: np.ndarray) -> np.ndarray:
     terms = np.zeros(len(places))
     for kind in range(int(classes.max()) + 1):
         own = np.flatnonzero(classes == kind)
-        # A sample that is alone in its class has no neighbour.
-        k = min(_NEIGHBOURS, len(own) - 1)
+        k = min(_NEIGHBOURS, len(own) - 1)  # one that is alone in its class has none
         if k < 1:
             continue
         line = places[own]
@@ -306,7 +304,6 @@ def _nearest(places: np.ndarray, classes: np.ndarray) -> np.ndarray:
             reach = np.minimum(reach, np.maximum(down, up))
         first = np.searchsorted(places, line - reach, side="right")
         last = np.searchsorted(places, line + reach, side="left")
-        # Rounding may lose the sample itself or its neighbour, never both sides of it.
-        near = np.maximum(last - first, k)
+        near = np.maximum(last - first, k)  # rounding may lose one side of it
         terms[own] = digamma(len(places)) + digamma(k) - digamma(len(own)) - digamma(near)
     return terms

@@ -245,8 +245,7 @@ def _fitted(
     spread = latents[fit].std(axis=0)
     inputs = (latents - latents[fit].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     with warnings.catch_warnings():
-        # Further steps change no held-out figure.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # change no held-out figure
         model = LogisticRegression(C=_STRENGTH, max_iter=200).fit(inputs[fit], classes[fit])
     return model, inputs[test]
 
@@ -277,8 +276,7 @@ def _class_scores(latents: np.ndarray, factors: Factors, column: int) -> OfWeigh
     kinds = np.unique(classes[fit])
     means = np.stack([latents[fit][classes[fit] == kind].mean(axis=0) for kind in kinds])
     _, place, counts = np.unique(classes[test], return_inverse=True, return_counts=True)
-    # Each class counts the same, however many samples it has.
-    weight = (1 / counts)[place][:, None]
+    weight = (1 / counts)[place][:, None]  # each class counts the same, whatever its size
     columns = zip(latents[test].T, means.T, strict=True)
     nearest = [np.abs(z[:, None] - mean).argmin(axis=1) for z, mean in columns]
     right = kinds[np.stack(nearest, axis=1)] == classes[test][:, None]
@@ -311,8 +309,7 @@ def _guessed(name: str, guess: Callable[..., np.ndarray], *given: Any) -> Score:
 
 def _runs(factors: Factors, rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return runs ``(V, L)`` of rows that agree in a factor, and which factor it is, ``(V,)``."""
-    # Runs share no row, so that drawing them anew gives an interval.
-    length = min(_RUN, isqrt(len(rows)))
+    length = min(_RUN, isqrt(len(rows)))  # runs share no row, so that they may be drawn anew
     for column in np.flatnonzero(factors.categorical).tolist():
         # At least one category is as large as the mean.
         length = min(length, len(rows) // factors.classes_of(column))

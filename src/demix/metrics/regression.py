@@ -133,8 +133,7 @@ def isometry_error(latents: Any, factors: Any, *, blocks: Blocks = None, seed: i
 
         def error(weights: np.ndarray) -> Values:
             off, size = np.clip(weights @ terms, 0, None).T
-            # Latents that are all equal keep nothing.
-            values = np.where(size > 0, np.sqrt(over(off, size)), 1.0)
+            values = np.where(size > 0, np.sqrt(over(off, size)), 1.0)  # if all are equal
             return values, values[:, None]
 
         return Statistic(np.arange(len(z)), error)

@@ -96,8 +96,7 @@ def over(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
 
 
 def r2_of(error: np.ndarray, target: np.ndarray) -> OfWeights:
-    r"""Return the :math:`R^2` ``(B, k)`` of predictions as a function of weights ``(B, N)``."""
-    # ``error`` ``(N, k)`` is what the predictions miss of ``target`` ``(N, k)``.
+    r"""Return the :math:`R^2` ``(B, k)``, under weights, of what misses ``target`` by ``error``."""
     centred = target - target.mean(axis=0)
     terms = np.hstack([np.square(error), centred, np.square(centred)])
 

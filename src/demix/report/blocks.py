@@ -194,11 +194,6 @@ def templates() -> Environment:
     return environment
 
 
-def prose(name: str) -> Text:
-    """Return the text in a file of the templates."""
-    return Text(templates().get_template(name).render())
-
-
 def inline_svg(svg: str, prefix: str) -> tuple[str, str]:
     """Return viewBox and contents of an SVG, for an ``svg`` element inside HTML."""
     # Ids get a prefix for the page, and palette colours become CSS variables, for dark mode.
@@ -209,8 +204,7 @@ def inline_svg(svg: str, prefix: str) -> tuple[str, str]:
         return f"var({variables[match[0]]})" if match[0] in variables else match[0]
 
     for element in root.iter():
-        # HTML knows the elements of SVG without their namespace.
-        element.tag = element.tag.rpartition("}")[2]
+        element.tag = element.tag.rpartition("}")[2]  # without a namespace, as in HTML
         for child in list(element):
             if child.tag.rpartition("}")[2] in _DROPPED:
                 element.remove(child)
@@ -242,8 +236,7 @@ def render(page: Page) -> str:
         sections=sections,
         palette=PALETTE,
         palette_json=json.dumps(palette_variables()),
-        # A page without plotly figures does not carry 5 MB of plotting library.
-        plotly_js=Markup(get_plotlyjs()) if plots else "",
+        plotly_js=Markup(get_plotlyjs()) if plots else "",  # which is 5 MB
     )
 
 

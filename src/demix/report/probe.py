@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from demix._support.errors import DemixError
 from demix._support.outputs import refuse_other
-from demix.report.blocks import Block, Facts, Page, Picture, Section, Table, Text, Verdict, prose
+from demix.report.blocks import Block, Facts, Page, Picture, Section, Table, Text, Verdict
 from demix.report.static import FIGURE_MARKS, figure_svg, write_figure
 from demix.report.style import colour, interval, number, shown
 from demix.report.words import said
@@ -48,7 +48,7 @@ def probe_page(found: Mapping[str, Any], *, features: str, factors: str) -> Page
         )
         sections.append(Section("Not testable", [table]))
     unmatched = [Text(words) for words in found.get("unmatched", ())]
-    sections.append(Section("Method", [*unmatched, prose("probe.txt")]))
+    sections.append(Section("Method", [*unmatched, Text(said("probe method")["text"])]))
     words = said("probe", features=found["features"], rows=sum(found["rows"].values()))
     title = f"Factors of {factors} in {features}"
     return Page(title, words["summary"], sections, found["provenance"])

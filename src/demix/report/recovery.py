@@ -97,8 +97,7 @@ def _matching(
     rows: list[str], latents: np.ndarray, correlation: np.ndarray, order: list[int]
 ) -> list[Block]:
     m = latents.shape[1]
-    # Latents matched to no factor come last.
-    after = order + [column for column in range(m) if column not in order]
+    after = order + [column for column in range(m) if column not in order]  # others last
     spread = latents.std(axis=0)
     lines = []
     for i, (name, column) in enumerate(zip(rows, order, strict=True)):

@@ -61,8 +61,7 @@ def _files(draw: Callable[[], Figure], *kinds: str) -> list[bytes]:
     about: dict[str, Any] = {"svg": {"Date": None, "Creator": "demix"}}
     about["png"] = {"Software": "demix"}
     files = []
-    # The reader's own settings would change the bytes.
-    with matplotlib.rc_context():
+    with matplotlib.rc_context():  # the reader's own settings would change the bytes
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(styled("matplotlib"))
         figure = draw()

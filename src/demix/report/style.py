@@ -76,16 +76,14 @@ def base_layout(height: int, min_width: int, **extra: Any) -> dict[str, Any]:
         "height": height,
         "meta": {"min_width": min_width},
         **styled("layout"),
-        # Redrawing in other colours must not undo the reader's zoom.
-        "uirevision": "keep",
+        "uirevision": "keep",  # redrawing in other colours must not undo the reader's zoom
         **extra,
     }
 
 
 def lay_out(figure: Any, layout: Mapping[str, Any], x: Sequence[Any], y: Sequence[Any]) -> None:
     """Give a figure its layout, and its panels their axes, row by row."""
-    # All at once: plotly takes some 10 ms for every change of a layout.
-    made = figure.layout.to_plotly_json()
+    made = figure.layout.to_plotly_json()  # all at once: each change takes plotly 10 ms
     for letter, axes in (("x", x), ("y", y)):
         for place, settings in enumerate(axes, start=1):
             name = f"{letter}axis{place if place > 1 else ''}"

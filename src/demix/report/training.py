@@ -76,14 +76,9 @@ def _training_curve(
         )
     if best is not None:
         heights = np.concatenate([loss, validation, guessed])
-        figure.add_scatter(
-            x=np.array([best, best]),
-            y=np.array([np.nanmin(heights), np.nanmax(heights)]),
-            name=f"kept: step {best:,}",
-            row=1,
-            col=1,
-            **styled("kept"),
-        )
+        ends = np.array([np.nanmin(heights), np.nanmax(heights)])
+        look = {"name": f"kept: step {best:,}", "row": 1, "col": 1, **styled("kept")}
+        figure.add_scatter(x=np.array([best, best]), y=ends, **look)
     titles = ["step"] if panels == 1 else [None, "step"]
     x = [axis(title, exponentformat="none", separatethousands=True) for title in titles]
     y = [axis(title, nticks=6) for title in ("loss (nats)", "R² (percent)")[:panels]]

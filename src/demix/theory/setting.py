@@ -194,8 +194,7 @@ def _identified_by_pairs(setting: Setting) -> Equivalence:
     if setting.marginal not in _WORDS["marginals"]:
         return _nothing("marginal", setting)
     if space.spherical:
-        # On a sphere the squared distance is the dot product up to a constant.
-        if shape != 2.0:
+        if shape != 2.0:  # on a sphere the squared distance is the dot product, but for a constant
             return _nothing("sphere", setting)
         if setting.learned or setting.conditional in ("anisotropic", "auto"):
             return _by_pairs("orthogonal", "Rusak", "uniform", sphere=True)

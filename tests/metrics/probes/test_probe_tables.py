@@ -131,7 +131,7 @@ def test_features_that_tell_nothing_at_all():
 @pytest.mark.parametrize(
     ("features", "table", "options", "words"),
     [
-        (FEATURES, TABLE, {"only": ["sise"]}, r"no factor 'sise'; the factors are size, shape"),
+        (FEATURES, TABLE, {"only": ["sise"]}, r"no factor 'sise'; known are size, shape"),
         (FEATURES, TABLE, {"kinds": {"mass": "ordinal"}}, r"no factor 'mass'"),
         (FEATURES, TABLE, {"kinds": {"size": "number"}}, r"one of continuous, .* got 'number'"),
         (

@@ -88,8 +88,7 @@ def _compile(command: list[str], kept: Path) -> None:
         made = Path(folder) / kept.name
         subprocess.run(
             [*command, str(_SOURCES[0]), "-o", str(made), "-lm"],
-            # Empty entries of PATH, CPATH and the like mean the current folder: a stranger's.
-            cwd=folder,
+            cwd=folder,  # empty entries of PATH and the like mean the current folder: a stranger's
             check=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -18,8 +18,7 @@ from torch import distributed as dist
 from demix._support.errors import DemixError, reason, warn
 
 T = TypeVar("T")
-# Seconds after which waiting for other ranks is said, and given up; torch may try once more.
-_SOON, _LONGEST = 3.0, 60.0
+_SOON, _LONGEST = 3.0, 60.0  # seconds after which waiting for others is said, and given up
 
 
 class LostRank(DemixError):

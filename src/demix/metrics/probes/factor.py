@@ -77,8 +77,7 @@ class Factor:
     @cached_property
     def targets(self) -> np.ndarray:
         """What a read-out is fitted to ``(N, k)``: numbers in units of about their range."""
-        # Of a period, sine and cosine.
-        if self.period is not None:
+        if self.period is not None:  # sine and cosine
             angle = 2 * np.pi * self.values.astype(float) / self.period
             return np.stack([np.sin(angle), np.cos(angle)], axis=1)
         number = self.codes if self.kind == "ordinal" else self.values

@@ -44,19 +44,17 @@ class Basis:
         # A column that never changes has no scale.
         scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
         if width <= rows:
-            gram = np.zeros((width, width))
-            for block in _blocks(train):
-                part = (block - mean) / units * scale
-                gram += part.T @ part
-            variances, axes = np.linalg.eigh(gram / rows)
-            kept = variances > _FLAT * max(variances[-1], 0.0)
-            axes = axes[:, kept]
+            parts = ((block - mean) / units * scale for block in _blocks(train))
+            gram = np.asarray(sum(part.T @ part for part in parts))
         else:
             standard = (train - mean) / units * scale
-            variances, sides = np.linalg.eigh(standard @ standard.T / rows)
-            kept = variances > _FLAT * max(variances[-1], 0.0)
-            axes = standard.T @ (sides[:, kept] / np.sqrt(rows * variances[kept]))
-        return cls(mean, units, scale[:, None] * axes, variances[kept])
+            gram = standard @ standard.T
+        variances, axes = np.linalg.eigh(gram / rows)
+        kept = variances > _FLAT * max(variances[-1], 0.0)
+        variances, axes = variances[kept], axes[:, kept]
+        if width > rows:
+            axes = standard.T @ (axes / np.sqrt(rows * variances))
+        return cls(mean, units, scale[:, None] * axes, variances)
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """Return the coordinates ``(N, q)`` of features ``(N, d)``, in their precision."""
@@ -64,8 +62,7 @@ class Basis:
         axes = self.axes.astype(features.dtype)
         for start in range(0, len(features), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
-            # Centred first: in a product a large mean would cost digits.
-            moved = (features[part] - self.mean) / self.units
+            moved = (features[part] - self.mean) / self.units  # centred first, to keep the digits
             coordinates[part] = moved.astype(features.dtype) @ axes
         return coordinates
 
@@ -181,11 +178,6 @@ def _minimum(
         if left.max() < _NATS:
             raise StopIteration
 
-    found = minimize(
-        *(loss, (start * bend).ravel()),
-        jac=True,
-        method="L-BFGS-B",
-        callback=stop,
-        options={"maxiter": 200, "ftol": 1e-9},
-    )
+    begin, limits = (start * bend).ravel(), {"maxiter": 200, "ftol": 1e-9}
+    found = minimize(loss, begin, jac=True, method="L-BFGS-B", callback=stop, options=limits)
     return np.asarray(found.x.reshape(bend.shape) / bend)

@@ -80,8 +80,7 @@ class ReadOut:
 
         Included, so that p is never 0 and its test exact (Phipson & Smyth 2010).
         """
-        # The same sum in another order may differ in its last digit.
-        as_good = self.null >= self.tested.value - 1e-9
+        as_good = self.null >= self.tested.value - 1e-9  # sums in another order differ a little
         return float((1 + as_good.sum()) / (1 + len(as_good)))
 
 
@@ -168,8 +167,7 @@ def _recall(
         # A draw may miss a rare category; the mean is over the others.
         return over(over(weights @ right, members).sum(axis=1), (members > 0).sum(axis=1) * 1.0)
 
-    # What a row adds if its own category is predicted for it, in whatever order.
-    here = among.any(axis=0)
+    here = among.any(axis=0)  # and what a row adds if predicted right, in any order
     worth = np.where(among.any(axis=1), among @ over(here * 1.0, among.sum(axis=0) * here.sum()), 0)
 
     def shuffled(orders: np.ndarray) -> np.ndarray:
@@ -291,8 +289,7 @@ def shuffled_scores(
     measured: Sequence[Measured], sampling: Sampling, permutations: int
 ) -> list[np.ndarray]:
     """Score all factors in the same orders of the held-out rows, some orders at a time."""
-    # Rows in blocks have as many orders as shifts.
-    rows, shifted = len(sampling), sampling.members is not None
+    rows, shifted = len(sampling), sampling.members is not None  # as many orders
     random = np.random.default_rng([sampling.seed, 4])
     total = min(permutations, rows - 1) if shifted else permutations
     shifts = sampling.orders(total, folded=False)
