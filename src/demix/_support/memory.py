@@ -13,7 +13,7 @@ try:
 except ImportError:  # pragma: no cover  not on this system
     resource = None  # type: ignore[assignment]
 
-_SAFETY, _BASE = 1.3, 100 << 20  # an estimate may be off; libraries take some for themselves
+_SAFETY, _BASE = 1.3, 100 << 20  # what estimates are off by, and libraries take for themselves
 _UNREADABLE = (OSError, LookupError, ValueError)  # a file of the kernel is missing, or odd
 
 

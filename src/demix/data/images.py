@@ -16,7 +16,7 @@ from demix.data.formats import looks_like
 from demix.data.rows import Rows
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
-_FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP")  # of Pillow's, which may run programs
+_FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP")  # Pillow opens more, some by other programs
 _LARGEST = 2**24  # numbers in an image: a small file may hold a thousand times as many
 _MOST_SCANS = 100
 # What images are decoded to; 8 bits for each channel.

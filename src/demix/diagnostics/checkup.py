@@ -116,7 +116,7 @@ def checkup(
         equivalence = weakest([identified(model.setting())]).name
         checks += model_checks.dimension(model, fewer, more, source)
         checks.append(model_checks.stability(model, half, x, equivalence))
-    grade = {"information": gain.bits, "ceiling": gain.ceiling}  # theorem or not
+    grade = {"information": gain.bits, "ceiling": gain.ceiling}  # known without a theorem, too
     flat = x.flatten(1).double().numpy()
     if flat.shape[1] < len(flat) / 4:
         grade["linear"] = float(affine_r2(flat, z))

@@ -163,7 +163,7 @@ def write_consensus(
 def verdict(
     found: Stability, gains: Sequence[Gain], words: str, untrained: float
 ) -> tuple[np.ndarray, str]:
-    """Return which dimensions ``(n,)`` are stable, and a sentence: runs differ by ``words``."""
+    """Return which dimensions ``(n,)`` are stable, and one sentence; runs differ by ``words``."""
     low = found.low
     learnt = np.mean([gain.above_zero for gain in gains]) >= LEARNT
     stable = np.asarray((low >= STABLE) & (low > found.null) & learnt)

@@ -70,14 +70,10 @@ def stability(demixer: Any, half: Any, x: Tensor, equivalence: EquivalenceName) 
     # The score that is 1 for latents which are the same up to the equivalence.
     known = {"orthogonal": orthogonal_r2, "permutation": mean_correlation}
     score = known.get(equivalence, affine_r2)(second, first)
-    return judge(
-        "stability",
-        1 - float(score),
-        around_zero((score.high - score.low) / _WIDTH),
-        details={"score": float(score), "chance": score.baseline},
-        same=100 * score,
-        up_to=UP_TO[equivalence],
-    )
+    error = around_zero((score.high - score.low) / _WIDTH)
+    details = {"score": float(score), "chance": score.baseline}
+    words = {"same": 100 * score, "up_to": UP_TO[equivalence]}
+    return judge("stability", 1 - float(score), error, details=details, **words)
 
 
 def dimension(demixer: Any, fewer: Any, more: Any, source: Any) -> list[Check]:

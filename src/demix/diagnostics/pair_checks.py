@@ -179,9 +179,9 @@ def _standardiser(reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _explained(features: np.ndarray, targets: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """Return the held-out R² ``(t,)`` of each target ``(M, t)`` by ridge regression."""
-    mean, whiten = _standardiser(features)  # ``blocks`` ``(M,)`` are not split
+    mean, whiten = _standardiser(features)
     design = (features - mean) @ whiten
-    _, place = np.unique(blocks, return_inverse=True)
+    _, place = np.unique(blocks, return_inverse=True)  # they are not split between folds
     fold = place * _FOLDS // (place.max() + 1) if place.max() >= _FOLDS else place % 2
     left = np.zeros_like(targets)
     level = np.zeros_like(targets)

@@ -148,11 +148,6 @@ def paired(
     blocks = np.arange(len(z)) if blocks is None else np.asarray(blocks)
     # Noise adds up over the rows between; very many lags are as good as ten of them.
     every = np.unique(np.linspace(*lags, _LAGS).round())
-    return Paired(
-        torch.from_numpy(z),
-        torch.from_numpy(z_tilde),
-        blocks,
-        model,
-        None if walk is None else torch.from_numpy(walk),
-        np.sqrt(every / every.mean()),
-    )
+    sides = torch.from_numpy(z), torch.from_numpy(z_tilde)
+    path = None if walk is None else torch.from_numpy(walk)
+    return Paired(*sides, blocks, model, path, np.sqrt(every / every.mean()))

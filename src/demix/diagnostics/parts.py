@@ -74,10 +74,10 @@ def _paired(
 
 def time_parts(rows: int, share: float, high: int, least: int) -> Parts:
     """Hold out the end of a series; its stretches alternate between ``align`` and ``test``."""
-    held = round(share * rows)  # a stretch is four times ``high``, the largest lag, or more
+    held = round(share * rows)
     # At least ten stretches, or the interval means nothing.
     _enough(held, max(2 * least + 8 * high, 40 * high), rows - held, least + high, rows, share)
-    stretch = max(4 * high, -(-held // (2 * _BLOCKS)))
+    stretch = max(4 * high, -(-held // (2 * _BLOCKS)))  # ``high`` is the largest lag
     number = np.arange(held) // stretch
     held_rows = torch.arange(rows - held, rows)
     odd = torch.from_numpy(number % 2 == 1)

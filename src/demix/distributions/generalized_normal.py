@@ -15,7 +15,7 @@ from demix.spaces.base import Space
 from demix.spaces.kinds import Box, Real, Sphere
 
 _DEEPEST = 37.0  # -log of the smallest survival probability that float64 tells from zero
-_POINTS = 2**15
+_POINTS = 2**15  # of the grid up to it
 
 
 class GeneralizedNormal(NoiseModel):

@@ -31,7 +31,7 @@ class PrototypeObjective(nn.Module, Objective[LabelBatch]):
     latents: str = "latents"
 
     def __init__(
-        self, classes: int, dim: int, *, bias: bool, unit_prototypes: bool = False
+        self, classes: int, dim: int, *, unit_prototypes: bool = False, bias: bool = False
     ) -> None:
         super().__init__()
         if classes < 2 or dim < 1:

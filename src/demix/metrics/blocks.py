@@ -24,7 +24,7 @@ _WEIGHTS = 4_000_000  # weights that are held in memory at a time, whatever the 
 _FEWEST = 4  # blocks
 _COLUMNS = 64
 _TIMES = 3  # autocorrelations up to three correlation times nearly vanish
-_PARTS = 9  # With "auto", half of the rows less a gap hold at least four blocks
+_PARTS = 9  # with "auto", half of the rows less a gap hold at least four blocks
 _LEVEL, _VISIBLE = 0.005, 0.3  # less than 1 % of independent rows are taken for alike
 
 

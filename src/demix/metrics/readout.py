@@ -245,7 +245,7 @@ def _fitted(
     spread = latents[fit].std(axis=0)
     inputs = (latents - latents[fit].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # change no held-out figure
+        warnings.simplefilter("ignore", ConvergenceWarning)  # more steps change no score
         model = LogisticRegression(C=_STRENGTH, max_iter=200).fit(inputs[fit], classes[fit])
     return model, inputs[test]
 

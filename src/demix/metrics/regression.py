@@ -133,7 +133,7 @@ def isometry_error(latents: Any, factors: Any, *, blocks: Blocks = None, seed: i
 
         def error(weights: np.ndarray) -> Values:
             off, size = np.clip(weights @ terms, 0, None).T
-            values = np.where(size > 0, np.sqrt(over(off, size)), 1.0)  # if all are equal
+            values = np.where(size > 0, np.sqrt(over(off, size)), 1.0)  # equal ones keep nothing
             return values, values[:, None]
 
         return Statistic(np.arange(len(z)), error)

@@ -196,7 +196,7 @@ def templates() -> Environment:
 
 def inline_svg(svg: str, prefix: str) -> tuple[str, str]:
     """Return viewBox and contents of an SVG, for an ``svg`` element inside HTML."""
-    # Ids get a prefix for the page, and palette colours become CSS variables, for dark mode.
+    # Ids get a prefix of the picture; palette colours become CSS variables, for dark mode.
     root = ElementTree.fromstring(svg)
     variables = palette_variables()
 

@@ -34,13 +34,9 @@ def compare_page(
     """
     names = [run["name"] for run in runs]
     gains = [gain_of(run["gain"]) for run in runs]
-    drawn = interval_dots(
-        names,
-        *([gain[key] for gain in gains] for key in ("bits", "low", "high")),
-        title="information (bits per sample)",
-        line=0,
-        unit=" bits",
-    )
+    ends = ([gain[key] for gain in gains] for key in ("bits", "low", "high"))
+    label = "information (bits per sample)"
+    drawn = interval_dots(names, *ends, title=label, line=0, unit=" bits")
     dots = Figure(drawn, **said("runs", runs=len(runs)))
     sections = [Section("Side by side", [*_numbers(runs, names, gains), dots])]
     histories = [run.get("history") or () for run in runs]

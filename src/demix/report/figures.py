@@ -152,13 +152,9 @@ def pair_plot(latents: ArrayLike, names: Sequence[str]) -> go.Figure:
     """
     values = np.asarray(latents, dtype=float)[:, :MOST_PAIRED]
     labels, n = [_short(name) for name in names], values.shape[1]
-    figure = make_subplots(
-        rows=n,
-        cols=n,
-        specs=[[{} if j <= i else None for j in range(n)] for i in range(n)],
-        horizontal_spacing=0.16 / (n + 1),
-        vertical_spacing=0.16 / (n + 1),
-    )
+    panels: list[list[Any]] = [[{} if j <= i else None for j in range(n)] for i in range(n)]
+    spacing = dict.fromkeys(("horizontal_spacing", "vertical_spacing"), 0.16 / (n + 1))
+    figure = make_subplots(n, n, specs=panels, **spacing)
     shown, x, y = _some_rows(len(values), n * (n - 1) // 2), [], []
     # Bounds, not automatic ranges, so that a latent has one scale in all its panels.
     low, high = values.min(axis=0), values.max(axis=0)
@@ -261,7 +257,8 @@ def gain_of(record: Mapping[str, float | None]) -> dict[str, float]:
 
 def thinned(values: NDArray[np.float64], most: int) -> NDArray[np.intp]:
     """Return the places of at most ``most`` values whose line looks like that of all of them."""
-    if len(values) <= most:  # else peaks stay: every k-th would lose them
+    # The smallest and the largest of every stretch: every k-th value would lose peaks.
+    if len(values) <= most:
         return np.arange(len(values))
     kept = {0, len(values) - 1}
     for stretch in np.array_split(np.arange(len(values)), max(1, most // 2 - 1)):

@@ -167,7 +167,8 @@ def _recall(
         # A draw may miss a rare category; the mean is over the others.
         return over(over(weights @ right, members).sum(axis=1), (members > 0).sum(axis=1) * 1.0)
 
-    here = among.any(axis=0)  # and what a row adds if predicted right, in any order
+    # What a row adds if its own category is predicted for it, in whatever order.
+    here = among.any(axis=0)
     worth = np.where(among.any(axis=1), among @ over(here * 1.0, among.sum(axis=0) * here.sum()), 0)
 
     def shuffled(orders: np.ndarray) -> np.ndarray:
@@ -289,7 +290,7 @@ def shuffled_scores(
     measured: Sequence[Measured], sampling: Sampling, permutations: int
 ) -> list[np.ndarray]:
     """Score all factors in the same orders of the held-out rows, some orders at a time."""
-    rows, shifted = len(sampling), sampling.members is not None  # as many orders
+    rows, shifted = len(sampling), sampling.members is not None  # then an order for each shift
     random = np.random.default_rng([sampling.seed, 4])
     total = min(permutations, rows - 1) if shifted else permutations
     shifts = sampling.orders(total, folded=False)

@@ -49,11 +49,8 @@ def reproduce(
     folder = out or Path(f"{experiment}-{scale}")
     try:
         # Worker processes import what they need while this process does the same.
-        with (
-            nullcontext()
-            if executor is None
-            else open_executor(executor, preload=PRELOAD) as engine
-        ):
+        opened = nullcontext() if executor is None else open_executor(executor, preload=PRELOAD)
+        with opened as engine:
             from demix._support.process_group.group import joined
             from demix.cli.progress import training_bar
             from demix.papers.commands.table_bars import TableBars

@@ -130,12 +130,7 @@ class _Band:
             maps[GLOSS_SPOT, rays] = gloss * arrives
 
     def _add_object(
-        self,
-        maps: np.ndarray,
-        free: np.ndarray,
-        pose: Pose,
-        hull: np.ndarray,
-        lights: list[Light],
+        self, maps: np.ndarray, free: np.ndarray, pose: Pose, hull: np.ndarray, lights: list[Light]
     ) -> None:
         """Shade the object in its own frame, the spotlight last; mark the rays that met it."""
         # Seen from the camera, the object hides what it would shade if the camera were a lamp.
