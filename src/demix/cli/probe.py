@@ -97,15 +97,9 @@ def probe(
     inputs = [features, factors, names, *read]
     with claimed_if("probe", out, "probe.json", inputs, overwrite=overwrite, about=about) as claim:
         with counting_bar(terminal) as count:
-            found = probe_rows(
-                *(rows, columns),
-                only=None if only is None else [_name(text, known) for text in only.split(",")],
-                kinds=given_kinds,
-                periods=periods,
-                blocks=alike,
-                callback=count,
-                seed=seed,
-            )
+            chosen = None if only is None else [_name(text, known) for text in only.split(",")]
+            rules: dict[str, Any] = {"kinds": given_kinds, "periods": periods, "blocks": alike}
+            found = probe_rows(rows, columns, only=chosen, callback=count, seed=seed, **rules)
         for sentence in unmatched:
             print_warning(terminal, sentence)
         result = {
