@@ -86,7 +86,10 @@ class Data:
             if (names is None) != (self.names is None):
                 known = "the model" if self.names is None else self.source
                 other = self.source if self.names is None else "the model"
-                warn(f"Columns have names in {known}, but not in {other}; their order counts.")
+                warn(
+                    f"Columns have names in {known}, but not in {other}; they are taken in the "
+                    "order in which they come."
+                )
             return self
         if tuple(names) == self.names:
             return self

@@ -22,6 +22,14 @@ from demix.theory.setting import UP_TO, EquivalenceName
 
 _WIDTH = 2 * 1.96  # a 95 % interval is so many standard errors wide
 
+SCORES: dict[EquivalenceName, Callable[..., Any]] = {
+    "orthogonal": orthogonal_r2,
+    "affine": affine_r2,
+    "linear": affine_r2,
+    "permutation": mean_correlation,
+}
+"""The score that is 1 for latents which are the same up to each equivalence."""
+
 ROWS = 3000  # rows that are looked at
 _MOST_STEPS = 50_000  # fits again take no more steps, whatever the recipe of a loaded model says
 _NEIGHBOURS, _MANY = 4, 20  # of a row, for each latent; with more latents their mean has to do
@@ -67,9 +75,7 @@ def stability(demixer: Any, half: Any, x: Tensor, equivalence: EquivalenceName) 
     if half is None:
         return skipped("stability", "The model could not be fitted again.")
     first, second = (latents_of(d.encoder_, x) for d in (demixer, half))
-    # The score that is 1 for latents which are the same up to the equivalence.
-    known = {"orthogonal": orthogonal_r2, "permutation": mean_correlation}
-    score = known.get(equivalence, affine_r2)(second, first)
+    score = SCORES[equivalence](second, first)
     error = around_zero((score.high - score.low) / _WIDTH)
     details = {"score": float(score), "chance": score.baseline}
     words = {"same": 100 * score, "up_to": UP_TO[equivalence]}
