@@ -12,10 +12,8 @@ from demix.cli import run
 
 # In the order in which the help lists them, with the room that adds them.
 _OWN = "demo fit consensus transform report checkup compare evaluate probe export"
-_OF_PAPERS = "list reproduce download render"
-_COMMANDS = dict.fromkeys(_OWN.split(), "cli") | dict.fromkeys(
-    _OF_PAPERS.split(), "papers.commands"
-)
+_PAPERS = "list reproduce download render"
+_COMMANDS = dict.fromkeys(_OWN.split(), "cli") | dict.fromkeys(_PAPERS.split(), "papers.commands")
 
 
 def main() -> None:

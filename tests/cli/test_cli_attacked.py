@@ -83,7 +83,7 @@ def test_an_empty_lock_of_another_program_stays(tmp_path):
         (["fit", "X", "--n-latents", 10**23], "n_latents must be a whole number from 1 to"),
         (["fit", "X", "--n-latents", 10**7], "n_latents must be a whole number from 1 to"),
         (["fit", "X", "--lag", ""], "--lag takes a number or a range"),
-        (["probe", "X", "X", "--kind", "0=periodic:1e-320"], "A period must be a positive number"),
+        (["probe", "X", "X", "--kind", "0=periodic:1e-320"], "A period is positive"),
         (["probe", "X", "X", "--kind", "0=ordinal", "--kind", "0=continuous"], "twice; give"),
         (["probe", "X", "X", "--factors", "9" * 5000], "There is no factor"),
         (["evaluate", "--latents", "X", "--factors", "X", "--categorical", "9" * 5000], "takes"),
@@ -196,7 +196,7 @@ def test_what_was_ended_while_it_replaced_a_fit_is_not_used(demix, x, tmp_path):
         ["transform", model, x, "--out", tmp_path / "z.npy"],
         ["export", model, "--onnx", tmp_path / "m.onnx"],
     ):
-        assert "holds a fit that was not finished" in demix.refusal(*use)
+        assert "holds an unfinished fit" in demix.refusal(*use)
     done = demix.run_briefly(*command)
     assert done.returncode == 0, done.stderr
     assert demix.run("report", model, "--out", tmp_path / "page").returncode == 0

@@ -237,7 +237,7 @@ def test_a_bare_encoder_has_no_fit_to_tell_of(demix, model, walk, tmp_path, comm
     np.save(model / "latents.npy", walk)
     runs = [model] if command == "report" else [model, model]
     told = demix.refusal(command, *runs, "--out", tmp_path / "page")
-    assert "holds a bare encoder; expected a folder that 'demix fit' wrote" in told
+    assert "holds a bare encoder; expected a folder of 'demix fit'" in told
     assert not (tmp_path / "page").exists()
 
 

@@ -168,7 +168,7 @@ def test_settings_that_matplotlib_cannot_read_end_in_a_sentence(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
-    assert "DemixError: Expected settings that matplotlib can read, but " in done.stderr
+    assert "DemixError: Expected settings that matplotlib reads, but " in done.stderr
 
 
 def test_rows_are_joined_below_a_header_of_numbers(demix, tmp_path):

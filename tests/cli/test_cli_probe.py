@@ -163,7 +163,7 @@ def test_blocks_follow_the_rows_of_the_features(demix, files, tmp_path):
     for wrong in (subjects[:100], [*subjects, "one more"]):
         (tmp_path / "wrong.txt").write_text("\n".join(wrong))
         told = demix.refusal("probe", *given, "--blocks", tmp_path / "wrong.txt")
-        assert f"a block for each of the {ROWS} rows of" in told
+        assert f"a block for each of {ROWS} rows, but has" in told
         assert f"but has {len(wrong)}." in told
 
 
@@ -194,7 +194,7 @@ def test_rows_in_the_same_order_need_no_names(demix, files):
         ("F.csv", "y.csv", ["--join", "path"], "Expected one column 'path' in"),
         ("F.npy", "y.csv", ["--names", "F.txt"], "say with --join which column"),
         ("F.csv", "y.csv", [], "both have a column 'file' of text; join their rows by it"),
-        ("F.npy", "same.csv", ["--factors", "sise"], "There is no factor 'sise'; the factors are"),
+        ("F.npy", "same.csv", ["--factors", "sise"], "There is no factor 'sise'; known are"),
         ("F.npy", "same.csv", ["--kind", "mass=ordinal"], "There is no factor 'mass'"),
         ("F.npy", "same.csv", ["--kind", "size"], "--kind takes a factor and its kind"),
         ("F.npy", "same.csv", ["--kind", "size=periodic"], "angle=periodic:360, but got"),

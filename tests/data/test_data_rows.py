@@ -181,7 +181,7 @@ def test_data_stay_what_they_are(tmp_path):
         (np.zeros(3), "reshape a single dimension with [:, None]"),
         (torch.zeros(3), "the tensor has shape (3,)"),
         ([1.0, 2.0], "the list has shape (2,)"),
-        (np.zeros((0, 3)), "at least one row and column, but the array has shape (0, 3)"),
+        (np.zeros((0, 3)), "at least one row and column, but the array has (0, 3)"),
         (np.zeros((3, 2), dtype=complex), "complex128; take real and imaginary part"),
         (torch.zeros(3, 2, dtype=torch.complex64), "is of type complex64"),
         (np.array([[{}]]), "the array is of type object"),

@@ -250,7 +250,7 @@ FILES = {
     "cut npy": ("x.npy", cut_npy, "a whole .npy file of numbers"),
     "cut npz": ("x.npz", cut_npz, "a whole .npz archive of numbers"),
     "spoilt npz": ("x.npz", spoilt_npz, "a whole .npz archive of numbers"),
-    "another zip": ("x.npz", other_zip, "a zip archive of something else"),
+    "another zip": ("x.npz", other_zip, "a zip file of something else"),
     "cut parquet": ("x.parquet", cut_parquet, "a whole parquet file"),
     "vector": ("x.npy", vector, "reshape a single dimension with [:, None]"),
 }

@@ -31,9 +31,9 @@ def test_pairs_become_int64(pairs):
 @pytest.mark.parametrize(
     ("pairs", "words"),
     [
-        ([0, 1, 2], "pairs (P, 2) of row numbers, but got an array of shape (3,)"),
-        ([[0, 1, 2]], "of shape (1, 3)"),
-        ([], "of shape (0,)"),
+        ([0, 1, 2], "pairs (P, 2) of row numbers, but got shape (3,)"),
+        ([[0, 1, 2]], "got shape (1, 3)"),
+        ([], "got shape (0,)"),
         ([[0, 1], [2]], "pairs as an array"),
         ([[0.0, 1.0]], "of type float64; convert them"),
         (torch.zeros(2, 2, dtype=torch.bfloat16), "of type float32; convert them"),
@@ -94,7 +94,7 @@ def test_time_may_stand_still_but_not_run_back(time):
         (np.array(["2020-01-01", "NaT"], dtype="M8[D]"), "is at NaT"),
         ([[0.0, 1.0]], "one moment for each row, (N,), but time is (1, 2)"),
         ([], "but time is (0,)"),
-        (["a", "b"], "is of type <U1"),
+        (["a", "b"], "but got <U1"),
     ],
 )
 def test_time_that_cannot_be_used_is_refused(time, words):
@@ -174,4 +174,4 @@ def test_labels_that_cannot_be_used_are_refused(tmp_path):
     assert "has shape (3, 2)" in refusal(read_labels, npy)
     assert "but y.npy is" in refusal(read_labels, npy, column="a").replace(f"{tmp_path}/", "")
     np.save(npy, np.zeros(3))
-    assert "is of type float64" in refusal(read_labels, npy)
+    assert "has float64" in refusal(read_labels, npy)

@@ -106,7 +106,7 @@ def test_a_dimension_that_never_changes_breaks_nothing(equivalence):
 
 
 def test_what_cannot_be_aligned_is_refused():
-    with pytest.raises(DemixError, match="one row per sample"):
+    with pytest.raises(DemixError, match="of the same rows, not"):
         align(np.zeros((20, 2)), np.ones((30, 2)), SPHERE)
     with pytest.raises(DemixError, match="An equivalence is one of"):
         Equivalence("unitary")

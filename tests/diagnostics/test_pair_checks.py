@@ -179,7 +179,7 @@ def test_a_series_that_hardly_moves_is_left_undecided():
     z, z_tilde, every = walk(5000, 500, (1, 1))
     pairs = paired(z, z_tilde, Sphere(3), p=2.0, walk=every[::2])
     checks = pair_checks(pairs, np.random.default_rng(0))
-    found = conclude(checks, Setting("pairs", Sphere(3), "vmf"))
+    found = conclude(checks, Setting("pairs", Sphere(3), "vmf"), {})
     assert found["visits"].fires
     assert found.supported == "undecided"
     assert "too few times" in found.sentence
@@ -211,7 +211,7 @@ def judged(**verdicts) -> list[Check]:
     ],
 )
 def test_there_are_three_outcomes(verdicts, supported):
-    found = conclude(judged(**verdicts), Setting("pairs", Sphere(3), "vmf"))
+    found = conclude(judged(**verdicts), Setting("pairs", Sphere(3), "vmf"), {})
     assert found.supported == supported
     assert found.relied_on == "orthogonal"
     for check in found.checks:
@@ -220,7 +220,7 @@ def test_there_are_three_outcomes(verdicts, supported):
 
 def test_labels_that_leave_latents_open_are_left_undecided():
     checks = judged(balance="pass", too_many_latents="warn")
-    found = conclude(checks, Setting("labels", Real(3)))
+    found = conclude(checks, Setting("labels", Real(3)), {})
     assert found.supported == "undecided"
     assert "say nothing about some" in found.sentence
 

@@ -180,7 +180,7 @@ SETTINGS = {
     ("edits", "reason"),
     [
         ({"space": {"kind": "Torus", "dim": 3}}, "Unknown space 'Torus'"),
-        ({"space": {"kind": "Sphere", "dim": 4}}, r"does not hold .*\(3, 8\) .*, but \(4, 8\)"),
+        ({"space": {"kind": "Sphere", "dim": 4}}, r"does not hold .*\(3, 8\), but \(4, 8\)"),
         ({"space": {"kind": "Box", "dim": 3}}, r"does not hold .*log_scale has shape \(1,\)"),
         ({"space": {"kind": "Sphere", "dim": "3"}}, "whole dimension .*'3'"),
         ({"space": {"kind": "Sphere"}}, "Sphere cannot be built .*'dim'"),
@@ -191,7 +191,7 @@ SETTINGS = {
         ({"encoder": {}}, "does not hold the model.*unknown body"),
         ({"encoder": {"body": "mlp"}}, "does not hold the model.*dim_in"),
         ({"encoder": {**SETTINGS, "hidden": [8, 8, 8]}}, "does not hold .*has no body.3.linear"),
-        ({"encoder": {**SETTINGS, "hidden": [9, 9]}}, r"does not hold .*\(8, 4\) .*, but \(9, 4\)"),
+        ({"encoder": {**SETTINGS, "hidden": [9, 9]}}, r"does not hold .*\(8, 4\), but \(9, 4\)"),
         ({"encoder": {**SETTINGS, "hidden": [16, 16]}}, "does not hold the model.*too few"),
         ({"encoder": {**SETTINGS, "hidden": "8"}}, "does not hold the model"),
         ({"encoder": {**SETTINGS, "hidden": None}}, "does not hold the model"),

@@ -51,8 +51,8 @@ def test_a_temperature_per_row_or_dimension() -> None:
 @pytest.mark.parametrize(
     ("positives", "text"),
     [
-        (torch.tensor([0, 1, 2, 4]), r"0\.\.3, but go from 0 to 4"),
-        (torch.tensor([-1, 1, 2, 3]), r"0\.\.3, but go from -1 to 3"),
+        (torch.tensor([0, 1, 2, 4]), r"0\.\.3, but are 0\.\.4"),
+        (torch.tensor([-1, 1, 2, 3]), r"0\.\.3, but are -1\.\.3"),
         (torch.tensor([0, 1, 2]), r"4 whole numbers.*\(3,\)"),
         (torch.zeros(4, 1, dtype=torch.int64), r"4 whole numbers.*\(4, 1\)"),
         (torch.zeros(4), r"4 whole numbers.*float32"),

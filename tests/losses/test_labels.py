@@ -35,9 +35,9 @@ every_objective = pytest.mark.parametrize(
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        (LABELS[:-1], r"40 samples need 40 labels, one each, but got labels of shape \(39,\)"),
-        (LABELS[:, None], r"40 labels, one each, but got labels of shape \(40, 1\)"),
-        (LABELS[:0], r"40 labels, one each, but got labels of shape \(0,\)"),
+        (LABELS[:-1], r"40 samples need 40 labels, one each, but got \(39,\)"),
+        (LABELS[:, None], r"40 labels, one each, but got \(40, 1\)"),
+        (LABELS[:0], r"40 labels, one each, but got \(0,\)"),
         (LABELS.double(), r"whole numbers.* but are torch.float64; convert"),
         (LABELS > 3, r"whole numbers.* but are torch.bool; convert"),
         (LABELS.to(torch.complex64), "but are torch.complex64"),

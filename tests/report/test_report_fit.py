@@ -193,7 +193,7 @@ def test_rendering_is_repeatable():
         ({"latents": np.zeros(3)}, "must be a matrix"),
         ({"latents": [["a", "b"]]}, "latents must be an array of numbers"),
         ({"latents": np.full((400, 3), np.nan)}, "finite"),
-        ({"factor_names": ["a"]}, "one name per factor, 3 in all, not 1"),
+        ({"factor_names": ["a"]}, "3 names, one per factor, not 1"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_sentence(given, message):

@@ -152,5 +152,5 @@ def test_a_folder_in_the_way_is_named(tmp_path: Path):
 
 
 def test_rows_of_a_table_are_of_one_length():
-    with pytest.raises(DemixError, match="row 1 has 1"):
+    with pytest.raises(DemixError, match="row 1 needs 2 cells, as the header, not 1"):
         Table(["a", "b"], [["1", "2"], ["3"]], "Uneven.")

@@ -59,7 +59,7 @@ def test_recovery_page_without_history_or_scores(run):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"names": ["one"]}, "one name per factor, 3 in all"),
+        ({"names": ["one"]}, "3 names, one per factor"),
         ({"latents": np.zeros(3)}, "must be a matrix"),
     ],
 )

@@ -145,7 +145,7 @@ def test_volume_in_closed_form(space, volume):
 def test_an_unbounded_space_has_no_uniform_distribution(space):
     assert not space.bounded
     assert space.log_volume == math.inf
-    with pytest.raises(DemixError, match=r"no uniform distribution; choose a Normal"):
+    with pytest.raises(DemixError, match=r"no uniform distribution; choose another marginal"):
         space.uniform(3)
 
 

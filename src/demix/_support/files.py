@@ -26,8 +26,7 @@ _TORN = re.compile(r"\.demix-(?P<host>.*)-(?P<process>\d+)-[0-9a-f]{16}\.tmp")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a full disk and a limit on the size of files give."""
 _NEW = "a file that was written meanwhile"
-# What tells each file that this process has written from others.
-_WRITTEN: set[tuple[int, ...] | None] = set()
+_WRITTEN: set[tuple[int, ...] | None] = set()  # each file that this process has written
 # Claimed places, and which file stood where then.
 _CLAIMS: list[tuple[list[Path], dict[str, tuple[int, ...] | None]]] = []
 # Some systems lack these: a pipe is then opened like a file, and a link is followed.
@@ -76,8 +75,7 @@ def check_name(path: Path) -> Path:
 
 def is_there(path: Path) -> bool:
     """Whether there is a regular file of this name; raise if there is something else."""
-    # Path.exists raises over names that no system can have; they are not there.
-    if not os.path.exists(path):
+    if not os.path.exists(path):  # Path.exists raises over names none can have
         return False
     check_regular(path)
     return True
@@ -230,8 +228,7 @@ def put_new(file: Path, path: Path) -> None:
     except OSError:
         if not file.exists():
             raise
-        # A disk without links.
-        os.close(open_own(path, os.O_CREAT | os.O_EXCL))
+        os.close(open_own(path, os.O_CREAT | os.O_EXCL))  # a disk without links
         file.replace(path)
 
 

@@ -19,11 +19,10 @@ _START = b'{"process": '
 @contextmanager
 def lock_folder(folder: str | Path) -> Iterator[Path]:
     """Lock a folder until this process ends in any way; raise with who holds it if it is locked."""
-    # Temporary files of killed runs are removed first.
     folder = Path(folder)
     locked = _lock(folder)
     try:
-        remove_stale(folder)
+        remove_stale(folder)  # of killed runs
         yield folder
     finally:
         if locked is not None:
@@ -48,8 +47,7 @@ def _lock(folder: Path) -> int | None:
                 raise DemixError(
                     f"{folder} is in use by {_holder(held)}; wait for it or choose another folder."
                 )
-            # Otherwise its last holder has removed it since it was opened.
-            if _is_there(opened, path):
+            if _is_there(opened, path):  # else its last holder has just removed it
                 if held and not held.startswith(_START):
                     raise DemixError(
                         f"Expected {path} to be the lock of demix, but it holds something else; "

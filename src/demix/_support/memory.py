@@ -13,16 +13,13 @@ try:
 except ImportError:  # pragma: no cover  not on this system
     resource = None  # type: ignore[assignment]
 
-# What an estimate may be off by, and what libraries take for themselves.
-_SAFETY, _BASE = 1.3, 100 << 20
-# What reading a file of the kernel may raise: it is missing, or written otherwise.
-_UNREADABLE = (OSError, LookupError, ValueError)
+_SAFETY, _BASE = 1.3, 100 << 20  # what estimates are off by, and libraries take for themselves
+_UNREADABLE = (OSError, LookupError, ValueError)  # a file of the kernel is missing, or odd
 
 
 def check_memory(needed: float, what: str, advice: str) -> None:
     """Raise a DemixError if ``what`` will not fit into memory; ``advice`` says what helps."""
-    # ``needed`` are roughly the bytes that it takes on top of what this process has already.
-    enough = _SAFETY * needed + _BASE
+    enough = _SAFETY * needed + _BASE  # on top of what this process has already
     room, limit = min(_limits())
     if enough > room:
         raise DemixError(

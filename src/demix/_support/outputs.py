@@ -11,12 +11,9 @@ from typing import Any
 from demix._support.errors import DemixError, reason
 from demix._support.files import check_free, claiming, is_temporary, kind_of, open_regular
 
-# The largest marker that is read; a stranger's file may have any size.
-_MOST = 2**24
-# Of other files as much is read as the header of the largest model has.
-_HEAD = 2**18
-# Patterns of how files of demix begin, which no file of others does by accident. The length in the
-# header of an array is that of new_array only.
+_MOST = 2**24  # the largest marker that is read; a stranger's file may have any size
+_HEAD = 2**18  # of other files as much is read as the header of the largest model has
+# How files of demix begin, and no file of others; the length in ARRAY is that of new_array only.
 ARRAY = rb"\x93NUMPY\x01\0\xb6\0{'descr': '<f4', 'fortran_order': False, 'shape': \(\d+, \d+\), }"
 PAGE = rb'<!DOCTYPE html>.{48}<meta name="generator" content="demix">\n'
 
@@ -110,9 +107,7 @@ def refuse_other(file: Path, start: bytes) -> None:
         return
     with open_regular(file) as old:
         if not re.match(start, old.read(_HEAD), re.DOTALL):
-            raise DemixError(
-                f"{file} holds something else (not what demix writes there); choose another name."
-            )
+            raise DemixError(f"{file} holds something else than demix writes; choose another name.")
 
 
 def check_folder(folder: Path) -> None:

@@ -26,8 +26,7 @@ def provenance(*packages: str) -> dict[str, str | int]:
     facts["python"] = platform.python_version()
     facts["machine"] = platform.machine()
     facts["cores"] = cores()
-    # Importing torch only for this would take seconds.
-    if "torch" in sys.modules:
+    if "torch" in sys.modules:  # importing it only for this would take seconds
         facts["threads"] = sys.modules["torch"].get_num_threads()
         distributed = sys.modules["torch"].distributed
         if distributed.is_available() and distributed.is_initialized():

@@ -77,8 +77,7 @@ def check_matrix(array: Any, name: str, *, keep_float32: bool = False) -> np.nda
     array = as_numpy(array, name)
     try:
         matrix = np.asarray(array)
-        # Whole numbers from 2^53 on would merge.
-        most = 1e100 if matrix.dtype.kind == "f" else 2.0**53
+        most = 1e100 if matrix.dtype.kind == "f" else 2.0**53  # from there on whole ones merge
         if matrix.dtype.kind not in "biuf":
             raise TypeError(matrix.dtype)
         if not keep_float32 or matrix.dtype != np.float32:
@@ -103,12 +102,10 @@ def check_matrix(array: Any, name: str, *, keep_float32: bool = False) -> np.nda
 
 def check_enough_rows(rows: int, latents: int) -> None:
     """Raise a DemixError if there are too few rows to score so many latents."""
-    # Half of the rows fit a regression with an intercept, the other half scores it.
-    least = 2 * (latents + 2)
+    least = 2 * (latents + 2)  # half fit with an intercept, the others score
     if rows < least:
         raise DemixError(
-            f"Scoring {latents} latents on held-out samples needs at least {least} rows, but got "
-            f"{rows}."
+            f"Scoring {latents} latents held out needs at least {least} rows, but got {rows}."
         )
 
 

@@ -19,11 +19,9 @@ _SETTINGS = (
 _UNUSED = (
     *("TORCH_LOGS", "TORCHDYNAMO", "TORCHINDUCTOR", "AOTINDUCTOR", "PYTORCH_JIT", "COMPILE_"),
     *("PYTORCH_MATCHER", "TORCH_PYTHON_NATIVE", "JOBLIB_ST", "LOKY_", "PANDAS_"),
-    # Over a wrong one libgomp waits for ever; OMP_PLACES and OMP_PROC_BIND say the same.
-    "GOMP_CPU_AFFINITY",
+    "GOMP_CPU_AFFINITY",  # a wrong one hangs libgomp; OMP_PLACES says the same
 )
-# Seconds after which a rank other than 0 prints its error.
-_GRACE = 3.0
+_GRACE = 3.0  # seconds after which a rank other than 0 prints its error
 # How numpy, torch, the loader of libraries and Python's import say that there is no memory left.
 _NO_MEMORY = ("allocate memory", "failed to map segment", "error return without exception set")
 
@@ -45,8 +43,7 @@ def run(app: Callable[[], object]) -> None:
         finally:
             flush_output()
     except (KeyboardInterrupt, SystemExit) as end:
-        # typer makes Ctrl-C an exit without a word.
-        cause = end.__context__ and end.__context__.__cause__
+        cause = end.__context__ and end.__context__.__cause__  # typer wraps Ctrl-C
         if isinstance(end, SystemExit) and not isinstance(cause, KeyboardInterrupt):
             raise
         ignore_interrupts()
@@ -58,8 +55,7 @@ def run(app: Callable[[], object]) -> None:
         sentence = _sentence(error)
         if sentence is None:
             raise
-        # All ranks refuse the same input. torchrun ends the others when rank 0 does.
-        if os.environ.get("RANK", "0") != "0":
+        if os.environ.get("RANK", "0") != "0":  # torchrun ends them when rank 0 ends
             time.sleep(_GRACE)
         from demix.cli.console import print_error
 

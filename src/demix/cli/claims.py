@@ -10,17 +10,8 @@ from typing import Any
 
 from typer import Exit
 
+from demix._support import files
 from demix._support.errors import DemixError
-from demix._support.files import (
-    claiming,
-    inside,
-    is_os_error,
-    is_own,
-    is_temporary,
-    refuse_new,
-    stamp_of,
-    write_atomic,
-)
 from demix._support.locks import lock_folder
 from demix._support.outputs import ARRAY, PAGE, claim_folder, read_marker, refuse_other, tidied
 from demix._support.process_group.group import LostRank
@@ -31,14 +22,9 @@ from demix.encoders.files import MODEL_MARKS
 from demix.report.static import FIGURE_MARKS
 
 _UNFINISHED = "unfinished"
+_PAGES = dict.fromkeys(("report.html", "checkup.html"), PAGE)
 # Files that several commands write, and patterns of how they begin.
-_MARKS = {
-    **MODEL_MARKS,
-    "latents.npy": ARRAY,
-    "report.html": PAGE,
-    "checkup.html": PAGE,
-    **FIGURE_MARKS,
-}
+_MARKS = {**MODEL_MARKS, "latents.npy": ARRAY, **_PAGES, **FIGURE_MARKS}
 
 
 @dataclass(frozen=True)
@@ -61,13 +47,13 @@ class Claim:
         """
         for place in _places(self.folder):
             for name in (self.marker, *_MARKS):
-                refuse_new(place / name)
+                files.refuse_new(place / name)
         before = read_marker(self.folder / self.marker)
         self.finish({"provenance": self.origin, **(before or {}), _UNFINISHED: True})
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write the marker, after all other files."""
-        write_atomic(self.folder / self.marker, json.dumps(result, indent=2) + "\n")
+        files.write_atomic(self.folder / self.marker, json.dumps(result, indent=2) + "\n")
 
 
 @contextmanager
@@ -92,7 +78,7 @@ def claimed(
     given = [place for place in inputs if place is not None]
     with tidied(out):
         folder = claim_folder(out, marker, command=command, inputs=given)
-        with lock_folder(folder), claiming(folder):
+        with lock_folder(folder), files.claiming(folder):
             # Again: what came before the lock is judged, and what comes from now on is refused.
             claim_folder(folder, marker, command=command, inputs=given)
             before = _before(folder, marker, command, overwrite)
@@ -109,8 +95,12 @@ def claimed(
                 """Restore the folder unless a result has changed; tell whether anything is left."""
                 changed = stamp != _stamp(folder, marker, *new)
                 kept = keep and any((folder / name).exists() for name in leftovers)
-                if not changed:
-                    _restore(folder, marker, before, [] if kept else new)
+                if not changed:  # what others have put in the place of a file stays
+                    if before is not None and files.is_own(folder / marker):
+                        files.write_atomic(folder / marker, before)
+                    for place in (folder / name for name in ([] if kept else new)):
+                        if files.is_own(place):
+                            place.unlink()
                 return changed or kept
 
             try:
@@ -123,7 +113,7 @@ def claimed(
             except LostRank:
                 raise
             except DemixError as error:
-                undo(keep=is_os_error(error))
+                undo(keep=files.is_os_error(error))
                 raise
 
 
@@ -150,16 +140,9 @@ def _before(folder: Path, marker: str, command: str, overwrite: bool) -> bytes |
 
 def _stamp(folder: Path, *but: str) -> str:
     """Return a digest that changes when a file of a result is written, except those named."""
-    files = (file for file in inside(folder, OSError) if os.path.isfile(file))
-    return stamp_of(file for file in files if file.name not in but and not is_temporary(file))
-
-
-def _restore(folder: Path, marker: str, before: bytes | None, new: Sequence[str]) -> None:
-    """Undo what this process has written; what others have put in its place stays."""
-    if before is not None and is_own(folder / marker):
-        write_atomic(folder / marker, before)
-    for file in filter(is_own, (folder / name for name in new)):
-        file.unlink()
+    there = (file for file in files.inside(folder, OSError) if os.path.isfile(file))
+    own = (file for file in there if file.name not in but and not files.is_temporary(file))
+    return files.stamp_of(own)
 
 
 def _places(folder: Path) -> tuple[Path, ...]:

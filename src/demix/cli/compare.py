@@ -33,14 +33,11 @@ def compare(
     names = [run.name if [r.name for r in runs].count(run.name) == 1 else str(run) for run in runs]
     # Marked by another file than report.html: the page of a fit must not be lost.
     with claimed("compare", out, "compare.json", runs, overwrite=overwrite) as claim:
-        told = [
-            {
-                "name": name,
-                "facts": facts_in_words(model.encoder, model.about),
-                **{key: model.about[key] for key in ("gain", "history")},
-            }
-            for name, model in zip(names, models, strict=True)
-        ]
+        told = []
+        for name, model in zip(names, models, strict=True):
+            known = {key: model.about[key] for key in ("gain", "history")}
+            known["facts"] = facts_in_words(model.encoder, model.about)
+            told.append({"name": name, **known})
         page = compare_page(told, agreement=agreement, provenance=claim.provenance)
         claim.begin()
         written = write_page(page, claim.folder / "report.html")

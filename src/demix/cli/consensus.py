@@ -1,7 +1,7 @@
 """``demix consensus``: several fits of one file, and what they agree on."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -51,15 +51,9 @@ def consensus(
     (demixer, targets, in_time), first = set_up(options, rows), options.seed
     checkpoints = [f"seed-{first + run}.safetensors" for run in range(seeds)]
     leftovers = [file.name for name in checkpoints for file in checkpoint_files(name)]
-    with claimed(
-        "consensus",
-        out,
-        "consensus.json",
-        options.inputs,
-        overwrite=overwrite,
-        about={"data file": options.data.name},
-        leftovers=leftovers,
-    ) as claim:
+    about = {"data file": options.data.name}
+    rules: dict[str, Any] = {"overwrite": overwrite, "about": about, "leftovers": leftovers}
+    with claimed("consensus", out, "consensus.json", options.inputs, **rules) as claim:
         folder, origin, marker = claim.folder, claim.origin, claim.marker
         runs = {folder / f"seed-{run}" for run in range(first, first + seeds)}
         for place in runs:

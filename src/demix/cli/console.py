@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -20,10 +20,8 @@ from demix._support.errors import DemixWarning
 class _PrintableConsole(Console):
     r"""A console that shows what controls a terminal as ``\x1b``: names in files may hold it."""
 
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        for segment in super().render(renderable, options):
+    def render(self, *given: Any, **more: Any) -> Iterable[Segment]:
+        for segment in super().render(*given, **more):
             plain = segment.control or segment.text.replace("\n", "").isprintable()
             yield segment if plain else segment._replace(text=_printable(segment.text, "\n"))
 

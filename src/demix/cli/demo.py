@@ -44,9 +44,8 @@ def demo(
     check_seed(seed)
     terminal = console(errors=as_json)
     box = demix.Box(_LATENTS)
-    process = demix.Process(
-        demix.Uniform(box), demix.Laplace(box, 0.05), demix.LeakyMixing(_LATENTS, seed=seed)
-    )
+    mixing = demix.LeakyMixing(_LATENTS, seed=seed)
+    process = demix.Process(demix.Uniform(box), demix.Laplace(box, 0.05), mixing)
     promise = identified(Setting("pairs", box, "laplace"))
     encoder = demix.Encoder(process.mixing.dim_out, box, scale=8.0)
     recipe = demix.Recipe(steps=800)

@@ -79,14 +79,11 @@ def evaluate(
     categories = np.flatnonzero(true.categorical).tolist()
     numbers = np.flatnonzero(~true.categorical).tolist()
     inputs = {"latents": latents, "factors": factors}
+    read = [*inputs.values(), *read]
     about = {name: f"{x.name} sha256 {input_digest(x)[:16]}" for name, x in inputs.items()}
     about |= {} if blocks is None else {"blocks": blocks}
     with (
-        claimed_if(
-            *("evaluate", out, "scores.json", [*inputs.values(), *read]),
-            overwrite=overwrite,
-            about=about,
-        ) as claim,
+        claimed_if("evaluate", out, "scores.json", read, overwrite=overwrite, about=about) as claim,
         counting_bar(console(errors=True)) as count,
     ):
         rules = {"categorical": categories, "blocks": alike, "callback": count}

@@ -18,17 +18,14 @@ from demix.report.blocks import write_page
 from demix.report.fit import LEARNT_FROM, fit_page
 
 LATENTS = "latents.npy"
-# Rows whose latents are checked at once.
-_BLOCK = 100_000
+_BLOCK = 100_000  # rows whose latents are checked at once
 
 
 def open_fit(folder: Path, *, unfinished: bool = False) -> SavedModel:
     """Open the folder of a fit, whose other files may be missing if it is ``unfinished``."""
     model = open_model(folder, unfinished=unfinished)
     if "gain" not in model.about:
-        raise DemixError(
-            f"{folder} holds a bare encoder; expected a folder that 'demix fit' wrote."
-        )
+        raise DemixError(f"{folder} holds a bare encoder; expected a folder of 'demix fit'.")
     check_facts(model.about, folder)
     if model.about["estimator"] not in LEARNT_FROM:
         raise DemixError(f"{folder} is of an estimator that demix {__version__} does not know.")

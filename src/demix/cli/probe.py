@@ -82,8 +82,7 @@ def probe(
     if matched is not None:
         if read and len(alike) != len(data):
             raise DemixError(
-                f"{blocks} must have a block for each of the {len(data)} rows of {features}, but "
-                f"has {len(alike)}."
+                f"{blocks} must have a block for each of {len(data)} rows, but has {len(alike)}."
             )
         alike = alike[matched] if read else alike
         data = data.only(torch.from_numpy(matched))
@@ -98,15 +97,9 @@ def probe(
     inputs = [features, factors, names, *read]
     with claimed_if("probe", out, "probe.json", inputs, overwrite=overwrite, about=about) as claim:
         with counting_bar(terminal) as count:
-            found = probe_rows(
-                *(rows, columns),
-                only=None if only is None else [_name(text, known) for text in only.split(",")],
-                kinds=given_kinds,
-                periods=periods,
-                blocks=alike,
-                callback=count,
-                seed=seed,
-            )
+            chosen = None if only is None else [_name(text, known) for text in only.split(",")]
+            rules: dict[str, Any] = {"kinds": given_kinds, "periods": periods, "blocks": alike}
+            found = probe_rows(rows, columns, only=chosen, callback=count, seed=seed, **rules)
         for sentence in unmatched:
             print_warning(terminal, sentence)
         result = {
@@ -131,12 +124,7 @@ def probe(
 
 
 def _joined(
-    features: Path,
-    factors: Path,
-    join: str | None,
-    names: Path | None,
-    key: str | None,
-    header: str,
+    features: Path, factors: Path, by: str | None, names: Path | None, key: str | None, header: str
 ) -> tuple[Data, dict[str, np.ndarray], list[str], np.ndarray | None]:
     """Return features, the factors of some of them, and what is to be said of other rows.
 
@@ -150,7 +138,7 @@ def _joined(
     from demix.metrics.probes.factor import columns_of
 
     table, own = read_factors(factors, header=header), table_names(features, header)
-    if join is None:
+    if by is None:
         if names is not None:
             raise DemixError(
                 f"--names are those of {features}; say with --join which column of {factors} holds "
@@ -175,8 +163,8 @@ def _joined(
             f"Rows are joined by name, but {features} has no columns with names; give a file with "
             "the name of each of its rows with --names."
         )
-    called = read_names(features, join) if names is None else read_names(names)
-    chosen = [name for name in own or () if name != join] if names is None else None
+    called = read_names(features, by) if names is None else read_names(names)
+    chosen = [name for name in own or () if name != by] if names is None else None
     data = read_data(features, key=key, columns=chosen, header=header)
     if len(called) != len(data):
         raise DemixError(
@@ -184,8 +172,8 @@ def _joined(
             "names; give one for each row."
         )
     if table.names is None:
-        raise DemixError(f"Rows are joined by {join!r}, but columns of {factors} have no names.")
-    both = match_rows(called, read_names(factors, join), called=(str(features), str(factors)))
+        raise DemixError(f"Rows are joined by {by!r}, but columns of {factors} have no names.")
+    both = match_rows(called, read_names(factors, by), called=(str(features), str(factors)))
     unmatched = [
         f"{len(left)} of the {total} rows of {one.name} are not in {other.name}: {listed(left)}."
         for left, total, one, other in (
@@ -194,9 +182,7 @@ def _joined(
         )
         if left
     ]
-    columns = {
-        name: column[both.second] for name, column in columns_of(table).items() if name != join
-    }
+    columns = {name: x[both.second] for name, x in columns_of(table).items() if name != by}
     return data, columns, unmatched, both.first
 
 
@@ -233,6 +219,7 @@ def _print(found: dict[str, Any]) -> None:
 
     from demix.cli.console import print_lines, print_table
     from demix.report.probe import found_at, numbers_of, tested_of, verdict_of
+    from demix.report.words import said
 
     tested = tested_of(found)
     shown = numbers_of(tested)
@@ -244,10 +231,5 @@ def _print(found: dict[str, Any]) -> None:
     for factor in found["factors"]:
         if not factor["testable"]:
             print_lines(f"Not testable: {factor['name']}, {factor['reason']}.")
-    rows = found["rows"]
-    print_lines(
-        f"{verdict_of(tested, found['level']).text} Maps were fitted on {rows['train']} rows, "
-        f"penalties selected on {rows['validation']}, scores taken on {rows['test']}; chance is "
-        f"the mean over {found['permutations']} permutations of the latter. "
-        f"All rows are worth about {found['effective_rows']:.0f} independent ones."
-    )
+    words = said("probe printed", **found["rows"], **found)
+    print_lines(f"{verdict_of(tested, found['level']).text} {words['text']}")

@@ -4,54 +4,39 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Column
 
-# Seconds of work before a bar appears.
-_SOON = 2.0
-# Seconds between two drawings: drawing at every step would cost more than a small step.
-_REDRAW = 0.2
+_SOON = 2.0  # seconds of work before a bar appears
+_REDRAW = 0.2  # seconds between two drawings: one costs more than a small step
 
 
-def title_column() -> TextColumn:
+def title_column() -> bars.TextColumn:
     """Return the column with the description of a bar."""
-    return TextColumn("{task.description}", style="bold", markup=False)
+    return bars.TextColumn("{task.description}", style="bold", markup=False)
 
 
-def training_bar(console: Console) -> Progress:
+def training_bar(console: Console) -> bars.Progress:
     """Return a bar that shows loss, score, distance to the optimum and time left."""
-    return Progress(
+    return bars.Progress(
         title_column(),
-        BarColumn(bar_width=12),
-        MofNCompleteColumn(table_column=Column(no_wrap=True)),
-        TextColumn("{task.fields[numbers]}", table_column=Column(), markup=False),
-        TimeRemainingColumn(table_column=Column(no_wrap=True)),
+        bars.BarColumn(bar_width=12),
+        bars.MofNCompleteColumn(table_column=Column(no_wrap=True)),
+        bars.TextColumn("{task.fields[numbers]}", table_column=Column(), markup=False),
+        bars.TimeRemainingColumn(table_column=Column(no_wrap=True)),
         console=console,
         auto_refresh=False,
-        # Jobs of a table finish minutes apart.
-        speed_estimate_period=3600,
+        speed_estimate_period=3600,  # jobs of a table finish minutes apart
     )
 
 
 @contextmanager
 def counting_bar(console: Console) -> Iterator[Callable[[int, int, str], None]]:
     """Yield a counter whose bar appears after two seconds and disappears at the end."""
-    progress = Progress(
-        title_column(),
-        BarColumn(bar_width=12),
-        MofNCompleteColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
+    columns = title_column(), bars.BarColumn(bar_width=12), bars.MofNCompleteColumn()
+    hidden = not console.is_terminal
+    progress = bars.Progress(*columns, console=console, transient=True, disable=hidden)
     task = progress.add_task("", total=None)
     begun = time.monotonic()
 
@@ -66,21 +51,14 @@ def counting_bar(console: Console) -> Iterator[Callable[[int, int, str], None]]:
         progress.stop()
 
 
-def numbers_of(record: Mapping[str, float | None], score: str) -> str:
-    """Write the latest record in a few words."""
-    forms = {"loss": "loss {:.3f}", "score": score + " {:.2f} %"}
-    forms["nats_above_optimum"] = "optimum {:+.3f}"
-    return " · ".join(
-        form.format(record[key]) for key, form in forms.items() if record.get(key) is not None
-    )
-
-
 class TrainingTask:
     """One training on a progress bar, which begins with its first step."""
 
-    def __init__(self, progress: Progress, title: str, score: str = "score") -> None:
-        self.progress, self.title, self.score = progress, title, score
-        self.task: TaskID | None = None
+    def __init__(self, progress: bars.Progress, title: str, score: str = "score") -> None:
+        self.progress, self.title = progress, title
+        self.forms = {"loss": "loss {:.3f}", "score": score + " {:.2f} %"}
+        self.forms["nats_above_optimum"] = "optimum {:+.3f}"
+        self.task: bars.TaskID | None = None
         self.drawn = 0.0
 
     def step(self, step: int, steps: int, record: Mapping[str, float | None]) -> None:
@@ -88,7 +66,8 @@ class TrainingTask:
         if self.task is None:
             self.task = self.progress.add_task(self.title, total=steps, numbers="")
         if step == steps or time.monotonic() - self.drawn > _REDRAW:
-            words = numbers_of(record, self.score)
+            known = (x for x in self.forms if record.get(x) is not None)
+            words = " · ".join(self.forms[x].format(record[x]) for x in known)
             self.progress.update(self.task, completed=step, numbers=words)
             self.progress.refresh()
             self.drawn = time.monotonic()

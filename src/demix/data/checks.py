@@ -9,10 +9,8 @@ from demix._support.errors import DemixError, warn
 from demix._support.memory import check_memory
 from demix.data.data import BLOCK, LARGEST, Data, loses_precision
 
-# Scales of columns that differ by more than this are too far apart for float32.
-_SCALES = 1e4
-# Columns that vary less cannot be brought to one scale in float32.
-_LEAST = 1e-32
+_SCALES = 1e4  # scales of columns that differ by more than this are too far apart for float32
+_LEAST = 1e-32  # columns that vary less cannot be brought to one scale in float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +105,7 @@ def _scan(data: Data) -> Findings:
     hashes = np.empty(rows, dtype=np.int64)
     bad, first_bad = 0, ""
     for start, raw in data.digested_blocks():
-        # (B, columns, entries of a column); a matrix has one entry each
-        block = raw.reshape(len(raw), columns, -1)
+        block = raw.reshape(len(raw), columns, -1)  # of a matrix, one entry each
         finite = (np.abs(block) <= LARGEST).all(axis=2)  # not so for NaN, either
         if not finite.all():
             row, column = np.argwhere(~finite)[0]

@@ -26,8 +26,7 @@ _ADVICE = {
     "M": "subtract a first date and divide by a unit",
     "m": "divide by a unit",
 }
-# Steps of float32 above this share of the standard deviation show in what is learnt.
-_SHARE = 1e-3
+_SHARE = 1e-3  # of the standard deviation: larger steps of float32 show in what is learnt
 LARGEST = np.finfo(np.float32).max / 2
 """Numbers up to it can be subtracted in float32; a Python float would be infinite in float16."""
 
@@ -214,9 +213,7 @@ def checked_data(rows: Rows, source: str, names: tuple[str, ...] | None = None) 
             "reshape a single dimension with [:, None]."
         )
     if 0 in rows.shape:
-        raise DemixError(
-            f"Expected at least one row and column, but {source} has shape {rows.shape}."
-        )
+        raise DemixError(f"Expected at least one row and column, but {source} has {rows.shape}.")
     return Data(rows, source, names)
 
 

@@ -125,8 +125,7 @@ def _parquet_with_text(path: Path) -> KnownFactors:
 
 def _csv_with_text(path: Path, header: str) -> KnownFactors:
     """Read a csv file whose columns may be text, which shows among the first lines."""
-    # Most files are numbers, which take less memory as such.
-    text, letters, count = False, 0, 0
+    text, letters, count = False, 0, 0  # most files are numbers, which take less memory
     for _, cells in itertools.islice(csv_lines(path), 1, _BEGIN):
         text = text or not all(reads_as(float, cell) for cell in cells)
         letters, count = letters + sum(map(len, cells)), count + len(cells)

@@ -20,8 +20,7 @@ _EMPTY = "an empty file"
 _LOOKED_AT = 4096
 LONGEST_CELL = 1000
 """The most letters of a name, label or category."""
-# Control characters that no text holds, in any encoding.
-_UNWRITTEN = set(range(32)) - set(b"\t\n\f\r")
+_UNWRITTEN = set(range(32)) - set(b"\t\n\f\r")  # control characters no text holds
 
 
 def looks_like(path: Path) -> str:

@@ -16,10 +16,8 @@ from demix.data.formats import looks_like
 from demix.data.rows import Rows
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
-# Pillow opens many more, some of them with another program.
-_FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP")
-# Numbers in an image: a small file may hold a thousand times as many.
-_LARGEST = 2**24
+_FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP")  # Pillow opens more, some by other programs
+_LARGEST = 2**24  # numbers in an image: a small file may hold a thousand times as many
 _MOST_SCANS = 100
 # What images are decoded to; 8 bits for each channel.
 _MODES = {"1": "L", "L": "L", "RGBA": "RGBA"} | dict.fromkeys(("P", "RGB", "CMYK", "YCbCr"), "RGB")
@@ -50,13 +48,11 @@ def _opened(source: Path | BytesIO) -> Iterator[Image.Image]:
                 # Some cameras put a second, smaller image behind the photograph (MPO).
                 if getattr(image, "is_animated", False) and image.format != "MPO":
                     raise ValueError("it has several pages")
-                # Each scan of a JPEG, which nothing but its marker begins like, is decoded over all
-                # pixels; cameras write up to ten.
+                # Each scan of a JPEG is decoded over all pixels; cameras write up to ten.
                 file.seek(0)  # Pillow seeks before it reads
                 if image.format in ("JPEG", "MPO") and file.read().count(b"\xff\xda") > _MOST_SCANS:
                     raise ValueError(f"it has more than {_MOST_SCANS} scans")
-                # In colour, Pillow drops the lower half of 16 bits; tags are those of TIFF.
-                tags = getattr(image, "tag_v2", {})
+                tags = getattr(image, "tag_v2", {})  # Pillow drops half of 16 bits in colour
                 bits = tags.get(ExifTags.Base.BitsPerSample, (8,))
                 if max(bits) > 8 or ";16B" in str(image.tile[:1]):
                     raise ValueError("it has more than 8 bits for each channel")
@@ -82,11 +78,8 @@ class ImageRows(Rows):
     """
 
     def __init__(self, folder: Path) -> None:
-        self._paths = sorted(
-            path
-            for path in folder.iterdir()
-            if path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
-        )
+        shown = (path for path in folder.iterdir() if not path.name.startswith("."))
+        self._paths = sorted(path for path in shown if path.suffix.lower() in SUFFIXES)
         if not self._paths:
             raise DemixError(
                 "Expected a folder of .png, .jpg, .webp, .tif or .bmp images or a zarr store, but "
@@ -98,7 +91,11 @@ class ImageRows(Rows):
         mode, width, height = self._format
         self.shape, self.dtype = (len(self._paths), len(mode), height, width), np.dtype(np.float32)
         self.source, self.stamp = folder, self.now()
-        for first, other in zip(self._paths, sorted(self._paths, key=_counted), strict=True):
+
+        def counted(path: Path) -> list[str | int]:
+            return [int(x) if x.isdecimal() else x for x in re.split(r"(\d+)", path.name)]
+
+        for first, other in zip(self._paths, sorted(self._paths, key=counted), strict=True):
             if first != other:
                 self.doubt = (
                     f"Images in {folder} are sorted by name, {first.name} before {other.name}, "
@@ -134,19 +131,13 @@ class ImageRows(Rows):
             )
 
 
-def _counted(path: Path) -> list[str | int]:
-    """Return the parts of a name, numbers as such."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path.name)]
-
-
 def _format(path: Path) -> tuple[str, int, int]:
     """Return mode, width and height of an image when it is upright."""
     with _opened(path) as image:
         mode, (width, height) = image.mode, image.size
         # The method of PNG images would decode them, to look for an orientation behind the pixels.
         orientation = Image.Image.getexif(image).get(ExifTags.Base.Orientation)
-        # Pillow turns TIFF images by itself.
-        if orientation in (5, 6, 7, 8) and image.format != "TIFF":
+        if orientation in (5, 6, 7, 8) and image.format != "TIFF":  # it turns TIFF itself
             width, height = height, width
     if mode not in _MODES:
         raise DemixError(

@@ -26,8 +26,7 @@ def table_names(path: Path, header: str = "auto") -> list[str] | None:
 
 
 def read_names(path: Path, column: str | None = None) -> list[str]:
-    """Return a name for each row, from a table, an ``.npy`` file or lines of a ``.txt`` file."""
-    # If a table has several columns, one must be chosen.
+    """Return a name for each row: a ``column`` of a table, an ``.npy`` file or lines of text."""
     known = (".csv", ".tsv", ".parquet", ".txt", ".npy")
     suffix = known_suffix(path, "names in a .txt, .csv, .parquet or .npy", *known)
     if suffix in (".csv", ".tsv"):
@@ -60,10 +59,15 @@ def match_rows(
     first: Sequence[str], second: Sequence[str], *, called: tuple[str, str] = ("first", "second")
 ) -> Matched:
     """Return which rows have the same name in both, in the order of the first."""
-    # Names are compared as they are; if not a single one is in both, as file names without folders.
-    # No name may occur twice. Messages call the two as ``called`` says.
+    # If not a single name is in both, they are compared as file names without folders.
     for names, words in zip((first, second), called, strict=True):
-        _check_names(names, words)
+        places: dict[str, int] = {}
+        for place, name in enumerate(names):
+            if places.setdefault(name, place) != place:
+                raise DemixError(
+                    f"Expected a name of its own for each row of {words}, but rows {places[name]} "
+                    f"and {place} (counted from 0) are both called {name!r}."
+                )
     found = _matched(first, second)
     if not len(found.first):
         short = [[PurePosixPath(n.replace("\\", "/")).name for n in x] for x in (first, second)]
@@ -100,13 +104,3 @@ def _matched(first: Sequence[str], second: Sequence[str]) -> Matched:
         [name for name in first if name not in places],
         [name for name in second if name not in known],
     )
-
-
-def _check_names(names: Sequence[str], called: str) -> None:
-    places: dict[str, int] = {}
-    for place, name in enumerate(names):
-        if places.setdefault(name, place) != place:
-            raise DemixError(
-                f"Expected a name of its own for each row of {called}, but rows {places[name]} and "
-                f"{place} (counted from 0) are both called {name!r}."
-            )

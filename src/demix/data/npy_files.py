@@ -17,8 +17,7 @@ from demix.data.formats import check_kind, choose_array
 DEFLATED = 1100
 """One byte of a compressed file expands to at most so many."""
 
-# A header may take so many bytes, after a magic string and two bytes of version.
-_LONGEST, _BEFORE = 2**16, 8
+_LONGEST, _BEFORE = 2**16, 8  # bytes of a header, and of magic string and version before it
 
 
 class Header(NamedTuple):
@@ -69,9 +68,7 @@ def read_npz(path: Path, key: str | None) -> np.ndarray:
     with demix_errors(problem, advice), zipfile.ZipFile(path) as archive:
         names = [name for name in archive.namelist() if name.endswith(".npy")]
         if not names:
-            raise DemixError(
-                f"Expected arrays in {path}, but it is a zip archive of something else."
-            )
+            raise DemixError(f"Expected arrays in {path}, but it is a zip file of something else.")
         arrays = [name.removesuffix(".npy") for name in names]
         if len(set(arrays)) < len(arrays):
             raise ValueError("two of its arrays have one name")
@@ -94,8 +91,7 @@ def open_member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
 
 def read_header(file: IO[bytes]) -> Header:
     """Read the header of an array; ``ValueError`` if it is none, or claims more than 64 kB."""
-    # numpy reads as much as the header claims, even gigabytes, before it parses it.
-    start = file.read(_BEFORE)
+    start = file.read(_BEFORE)  # numpy would read all that a header claims
     first_version = start[6:7] == b"\x01"
     length = file.read(2 if first_version else 4)
     claimed = int.from_bytes(length, "little")

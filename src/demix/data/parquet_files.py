@@ -96,8 +96,7 @@ def _opened(path: Path, **options: Any) -> Iterator[tuple[Any, Any]]:
     problem = f"Expected a whole parquet file, but {path} cannot be read as one"
     with (
         demix_errors(problem, "write it again"),
-        # As text, pyarrow takes only names in UTF-8.
-        arrow.OSFile(os.fsencode(path)) as raw,
+        arrow.OSFile(os.fsencode(path)) as raw,  # as text, it takes only names in UTF-8
         parquet.ParquetFile(raw, page_checksum_verification=True, **options) as file,
     ):
         check_names(file.schema_arrow.names, path)
@@ -117,8 +116,7 @@ def _number_columns(
     path: Path, schema: Any, types: Any, columns: Sequence[str | int] | None
 ) -> list[str]:
     """Return the names of the columns to read, all of them numbers."""
-    # Asked for once: pyarrow makes a new list of all names each time.
-    every = schema.names
+    every = schema.names  # asked for once: pyarrow makes a new list each time
     kinds = dict(zip(every, schema.types, strict=True))
     names = _columns(schema)
     if columns is not None:

@@ -14,10 +14,8 @@ import numpy as np
 from demix._support.errors import DemixError
 from demix._support.files import changed, open_regular
 
-# Rows that are compared to tell whether a file is still the one that is mapped.
-_COMPARED = 16
-# Reading so many bytes takes as long as one more system call.
-_CALL = 2**12
+_COMPARED = 16  # rows that are compared to tell whether a file is still the one that is mapped
+_CALL = 2**12  # reading so many bytes takes as long as one more system call
 
 
 class Rows(ABC):
@@ -180,8 +178,7 @@ def array_rows(array: np.ndarray) -> Rows:
         same = rows[some].tobytes() == plain[some].tobytes()
     except (OSError, DemixError):  # the file was removed or may not be read; the map still works
         return ArrayRows(plain)
-    # Another file may have taken its name meanwhile.
-    return rows if same else ArrayRows(plain)
+    return rows if same else ArrayRows(plain)  # or another file took its name
 
 
 def shares(array: np.ndarray, held: Any) -> bool:

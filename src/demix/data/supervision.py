@@ -78,15 +78,11 @@ def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
         raise DemixError(f"A column is chosen from a .csv file, but {path} is an .npy file.")
     array = read_whole(path)
     if array.ndim != 1 or len(array) == 0:
-        raise DemixError(
-            f"Expected one label for each row, (N,), but {path} has shape {array.shape}."
-        )
+        raise DemixError(f"Expected one label per row, (N,), but {path} has shape {array.shape}.")
     if array.dtype.kind == "U":
         return _numbered(array, path)
     if array.dtype.kind not in "biu":
-        raise DemixError(
-            f"Expected labels that are whole numbers or text, but {path} is of type {array.dtype}."
-        )
+        raise DemixError(f"Expected labels of whole numbers or text, but {path} has {array.dtype}.")
     return Labels(array.astype(np.int64))
 
 
@@ -98,9 +94,7 @@ def check_pairs(pairs: Any, rows: int) -> Tensor:
     """
     array = _array(pairs, "pairs")
     if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
-        raise DemixError(
-            f"Expected pairs (P, 2) of row numbers, but got an array of shape {array.shape}."
-        )
+        raise DemixError(f"Expected pairs (P, 2) of row numbers, but got shape {array.shape}.")
     if array.dtype.kind not in "iu":
         raise DemixError(
             f"Expected pairs of whole row numbers, but they are of type {array.dtype}; convert "
@@ -136,9 +130,7 @@ def check_time(time: Any) -> None:
     if array.ndim != 1 or len(array) == 0:
         raise DemixError(f"Expected one moment for each row, (N,), but time is {array.shape}.")
     if array.dtype.kind not in "iufM":
-        raise DemixError(
-            f"Expected time as numbers or numpy.datetime64, but it is of type {array.dtype}."
-        )
+        raise DemixError(f"Expected time as numbers or numpy.datetime64, but got {array.dtype}.")
     bad = ~np.isfinite(array)
     if bad.any():
         first = int(bad.argmax())
@@ -175,8 +167,7 @@ def _from_cells(cells: list[str], path: Path) -> Labels:
     broken = next((c for c in cells if reads_as(float, c) and not reads_as(int, c)), None)
     if broken is not None:
         raise DemixError(
-            f"Expected labels that are whole numbers or text, but {path} holds "
-            f"{shortened(broken)!r}."
+            f"Expected labels of whole numbers or text, but {path} holds {shortened(broken)!r}."
         )
     return _numbered(np.array(cells, dtype=object), path)
 

@@ -39,8 +39,7 @@ _FILES, _MOST_TEXT = (("zarr.json", 3), (".zarray", 2), (".zgroup", 2)), 2**24
 # Attributes of numbers that stand for others, as xarray writes them; NaN may stand for a gap.
 _PACKED = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
 _PLAIN = ("None", "nan", "NaN", "AAAAAAAA+H8=")
-# Bytes of a shard for each chunk, to say where it lies.
-_INDEX = 16
+_INDEX = 16  # bytes of a shard for each chunk, to say where it lies
 
 
 def open_zarr(path: Path, key: str | None) -> ZarrRows:

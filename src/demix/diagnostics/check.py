@@ -19,8 +19,7 @@ _DRAWS = 100
 _CHECKS, _CLAIMS = table("diagnostics/checks.toml"), table("diagnostics/claims.toml")["checkup"]
 MARGINS = {name: row["margin"] for name, row in _CHECKS.items() if "margin" in row}
 """What the error of learning adds to the statistic of each check; see the calibration."""
-# These checks advise on the fit and do not contradict the theorem's conclusion.
-_ADVICE = ("too many latents", "balance")
+_ADVICE = ("too many latents", "balance")  # they do not contradict the theorem
 _WORST_FIRST = ("fail", "warn", "pass", "skipped")
 
 
@@ -118,8 +117,7 @@ def judge(
 
 def worst(parts: Sequence[Check]) -> Check:
     """Return the check of the part of a product of spaces that fares worst."""
-    order = ("skipped", "pass", "warn", "fail")
-    number = max(range(len(parts)), key=lambda i: order.index(parts[i].verdict))
+    number = min(range(len(parts)), key=lambda i: _WORST_FIRST.index(parts[i].verdict))
     found = parts[number]
     return replace(found, sentence=f"Part {number + 1} of {len(parts)}: {found.sentence}")
 
@@ -204,12 +202,9 @@ class Checkup:
         return write_page(checkup_page(self.to_dict(), title=title, provenance=origin), path)
 
 
-def conclude(
-    checks: list[Check], setting: Setting, grade: dict[str, float] | None = None
-) -> Checkup:
+def conclude(checks: list[Check], setting: Setting, grade: dict[str, float]) -> Checkup:
     """Return the check-up with its conclusion."""
-    # A failed check contradicts the theorem only if the fit has settled: latents that depend on the
-    # seed are not yet those that the theorem speaks of.
+    # A failed check contradicts the theorem only if the fit has settled, whatever the seed.
     checks = sorted(checks, key=lambda check: _WORST_FIRST.index(check.verdict))
     found = identified(setting)
     relied_on = found.name
@@ -217,31 +212,26 @@ def conclude(
     doubtful = [c for c in checks if c.verdict == "warn" and c.name not in _ADVICE]
     known = all(c.verdict != "fail" for c in checks if c.name.endswith("informative"))
     # Checks that say that the data or the fit do not suffice to judge, and why.
-    reasons = {name: row["open"] for name, row in _CHECKS.items() if "open" in row}
-    if setting.supervision == "labels":  # pairs of too many latents contradict the marginal
-        reasons["too many latents"] = "the labels say nothing about some of the latents"
-        reasons["injectivity"] = "labels may not see what the latents leave open"
+    keys = ("open", "open_labels" if setting.supervision == "labels" else "open")
+    reasons = {name: row[key] for name, row in _CHECKS.items() for key in keys if key in row}
     unsettled = [c for c in checks if c.name in reasons and c.fires and known]
     contradicted = not unsettled and (bool(failed) or len(doubtful) > 1)
     if relied_on == "permutation" and not contradicted and not _far_from_normal(checks):
         found = identified(replace(setting, conditional="normal"))
     supported: EquivalenceName | Literal["undecided"] = found.name
-    if contradicted or relied_on == "none":
-        supported = "none"
-    elif unsettled:
-        supported = "undecided"
     if relied_on == "none":
         claim, why = "none", " ".join(found.reasons)
     elif unsettled:
-        claim, why = "undecided", reasons[unsettled[0].name]
+        supported, claim, why = "undecided", "undecided", reasons[unsettled[0].name]
     elif contradicted:
-        claim, why = "contradicted", ", ".join(c.name for c in failed or doubtful)
+        supported, claim = "none", "contradicted"
+        why = ", ".join(c.name for c in failed or doubtful)
     else:
         claim, why = "supported", f", with a doubt about {doubtful[0].name}" if doubtful else ""
     tested = sum(c.verdict != "skipped" for c in checks)
     facts = {"theorem": found.theorem, "up_to": found.words, "tested": tested, "why": why}
     sentence = _CLAIMS[claim].format(**facts).strip()
-    return Checkup(checks, relied_on, found.theorem, supported, sentence, grade or {})
+    return Checkup(checks, relied_on, found.theorem, supported, sentence, grade)
 
 
 def _far_from_normal(checks: list[Check]) -> bool:

@@ -11,41 +11,20 @@ import torch
 from demix._support.errors import DemixError, DemixWarning
 from demix._support.validation import as_numpy, check_matrix, check_seed
 from demix.data.data import as_data
+from demix.diagnostics import label_checks, model_checks
 from demix.diagnostics.check import Check, Checkup, conclude, worst
-from demix.diagnostics.label_checks import (
-    balance,
-    label_noise,
-    log_linear,
-    overlap,
-    prototype_checks,
-)
-from demix.diagnostics.model_checks import (
-    LAGS,
-    ROWS,
-    dimension,
-    informative,
-    injectivity,
-    latents_of,
-    linear_views,
-    observation_noise,
-    refit,
-    stability,
-)
 from demix.diagnostics.pair_checks import pair_checks, positives_informative
 from demix.diagnostics.paired import paired
 from demix.diagnostics.parts import divided
 from demix.estimators.assumptions import assumed_space, default_conditional, pair_objective
 from demix.estimators.base import Demixer
-from demix.estimators.gain import Gain
 from demix.estimators.sources import PARTS, Part, augmented, thin
 from demix.metrics.regression import affine_r2
 from demix.spaces.base import Space
 from demix.theory.setting import Setting, identified, weakest
 
-# Held-out samples of each part that are used, and rows of a series that its marginal is seen in.
-_MOST, _WALK = 4096, 2048
-# Instances that are told from each other, and views of each.
-_INSTANCES, _VIEWS = 32, 60
+_MOST, _WALK = 4096, 2048  # held-out samples of each part; rows that show a series' marginal
+_INSTANCES, _VIEWS = 32, 60  # instances that are told from each other, and views of each
 
 
 def checkup(
@@ -104,39 +83,45 @@ def checkup(
     held = [source.held_out(part, _MOST, generator=generator) for part in parts]
     x, seen = (torch.cat([batch[side] for batch, _ in held]) for side in (0, 1))
     blocks = torch.cat([own for _, own in held]).numpy()
-    z = latents_of(model.encoder_, x)
+    z = model_checks.latents_of(model.encoder_, x)
     # Validation data have chosen the weights, and would make them look too good.
     unseen = tuple(part for part in parts if part != "validation" or "train" in parts)
     gain = model.gain_
     if hasattr(model, "objective_"):
         gain = model._gain_of(source, unseen)
-    checks = [informative(model.targets, gain)]
+    checks = [model_checks.informative(model.targets, gain)]
     if model.supervision == "pairs":
         checks += _of_pairs(model, z, seen, blocks, source, seed)
     elif model.supervision == "labels":
         checks += _of_labels(model, z, seen.numpy(), source.labels.numpy())
     else:
-        checks.append(linear_views(x.flatten(1).numpy(), z))
+        checks.append(model_checks.linear_views(x.flatten(1).numpy(), z))
         if hasattr(model, "objective_"):
             checks += _of_instances(model, source, generator)
     # Also of fitted rows: whatever latents are, they are a function of the observations.
-    some = source.data.take(thin(torch.arange(len(source.data)), ROWS))
-    latents = latents_of(model.encoder_, some)
-    checks.append(injectivity(some.flatten(1).numpy(), latents, model.encoder_.space))
+    some = source.data.take(thin(torch.arange(len(source.data)), model_checks.ROWS))
+    latents = model_checks.latents_of(model.encoder_, some)
+    checks.append(model_checks.injectivity(some.flatten(1).numpy(), latents, model.encoder_.space))
     if refits:
 
-        def fit(demixer: Demixer, half: bool) -> Demixer:
+        def fit(demixer: Demixer, some: bool) -> Demixer:
             given, own = rows, targets
-            if half:
+            if some:
                 _, given, own = divided(demixer, rows, y, positives, 0.5, seed)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DemixWarning)
                 return demixer.fit(given, **own)
 
-        others = refit(model, fit, callback)
+        half, fewer, more = model_checks.refit(model, fit, callback)
         equivalence = weakest([identified(model.setting())]).name
-        checks += [*dimension(others, source), stability(others, x, equivalence)]
-    return conclude(checks, model.setting(), _grade(gain, checks, x, z))
+        checks += model_checks.dimension(model, fewer, more, source)
+        checks.append(model_checks.stability(model, half, x, equivalence))
+    grade = {"information": gain.bits, "ceiling": gain.ceiling}  # known without a theorem, too
+    flat = x.flatten(1).double().numpy()
+    if flat.shape[1] < len(flat) / 4:
+        grade["linear"] = float(affine_r2(flat, z))
+    grade |= {c.name: float(c.details["score"]) for c in checks if "score" in c.details}
+    return conclude(checks, model.setting(), grade)
 
 
 def checkup_pairs(
@@ -175,8 +160,7 @@ def checkup_pairs(
     first, second = (check_matrix(side, "embeddings") for side in (z, z_tilde))
     if first.shape != second.shape:
         raise DemixError(
-            f"Paired embeddings must be two arrays (M, n), but got {first.shape} and "
-            f"{second.shape}."
+            f"Paired embeddings must be two arrays (M, n), not {first.shape} and {second.shape}."
         )
     assumed = assumed_space(space, first.shape[1])
     conditional = default_conditional(assumed) if conditional is None else conditional
@@ -187,8 +171,8 @@ def checkup_pairs(
     checks = [positives_informative(pairs), *pair_checks(pairs, random)]
     if x is not None:
         flat = np.asarray(as_numpy(x, "observations")).reshape(len(first), -1)
-        checks.append(injectivity(flat, pairs.z.numpy(), assumed))
-    return conclude(checks, setting)
+        checks.append(model_checks.injectivity(flat, pairs.z.numpy(), assumed))
+    return conclude(checks, setting, {})
 
 
 def _of_pairs(
@@ -196,13 +180,13 @@ def _of_pairs(
 ) -> list[Check]:
     setting = model.setting()
     scales = model.scales_ if setting.learned else 1.0
-    z_tilde = latents_of(model.encoder_, x_tilde)
+    z_tilde = model_checks.latents_of(model.encoder_, x_tilde)
     if setting.conditional == "dynamics":
         z = z @ model.dynamics_.T.astype(z.dtype)
     lags, walk = source.lags(), None
     if lags is not None:
         rows = source.data.take(thin(torch.arange(len(source.data)), _WALK))
-        walk = latents_of(model.encoder_, rows) / scales
+        walk = model_checks.latents_of(model.encoder_, rows) / scales
     parts, start = [], 0
     for space in model.encoder_.space.parts:
         own = slice(start, start := start + space.dim)
@@ -221,22 +205,12 @@ def _of_pairs(
     checks = parts[0]
     if len(parts) > 1:
         checks = [worst(found) for found in zip(*parts, strict=True)]
-    if lags is None or len(source.data) <= LAGS:
+    if lags is None or len(source.data) <= model_checks.LAGS:
         return checks
-    first = thin(torch.arange(len(source.data) - LAGS), _WALK)
-    after = [latents_of(model.encoder_, source.data.take(first + k)) for k in range(1 + LAGS)]
-    return [*checks, observation_noise(np.stack(after, axis=1))]
-
-
-def _grade(gain: Gain, checks: list[Check], x: torch.Tensor, z: np.ndarray) -> dict[str, float]:
-    """Return what is known of the latents whether or not a theorem holds."""
-    grade = {"information": gain.bits, "ceiling": gain.ceiling}
-    flat = x.flatten(1).double().numpy()
-    if flat.shape[1] < len(flat) / 4:
-        grade["linear"] = float(affine_r2(flat, z))
-    return grade | {
-        check.name: float(check.details["score"]) for check in checks if "score" in check.details
-    }
+    first = thin(torch.arange(len(source.data) - model_checks.LAGS), _WALK)
+    steps = range(1 + model_checks.LAGS)
+    after = [model_checks.latents_of(model.encoder_, source.data.take(first + k)) for k in steps]
+    return [*checks, model_checks.observation_noise(np.stack(after, axis=1))]
 
 
 def _of_instances(model: Any, source: Any, generator: torch.Generator) -> list[Check]:
@@ -245,10 +219,10 @@ def _of_instances(model: Any, source: Any, generator: torch.Generator) -> list[C
     rows = thin(torch.arange(len(source.data)), _INSTANCES)
     own = torch.arange(len(rows)).repeat_interleave(_VIEWS)
     views = augmented(source.data.take(rows[own]), source.augmentation, generator)
-    z = latents_of(model.encoder_, views)
+    z = model_checks.latents_of(model.encoder_, views)
     return [
-        *prototype_checks(prototypes, identified(model.setting()).case),
-        log_linear(z @ prototypes[rows].T, z, own.numpy()),
+        *label_checks.prototype_checks(prototypes, identified(model.setting()).case),
+        label_checks.log_linear(z @ prototypes[rows].T, z, own.numpy()),
     ]
 
 
@@ -257,10 +231,11 @@ def _of_labels(model: Any, z: np.ndarray, held: np.ndarray, every: np.ndarray) -
     def logits(z: np.ndarray) -> np.ndarray:
         return model.objective_.logits(torch.from_numpy(z).float()).double().numpy()
 
+    case = identified(model.setting()).case
     return [
-        *prototype_checks(model.prototypes_.astype(np.float64), identified(model.setting()).case),
-        log_linear(logits(z), z, held, 1 + model.objective_.quadratic),
-        overlap(logits, z, len(every), sphere=model.encoder_.space.spherical),
-        balance(every, len(model.classes_)),
-        label_noise(logits(z), held),
+        *label_checks.prototype_checks(model.prototypes_.astype(np.float64), case),
+        label_checks.log_linear(logits(z), z, held, 1 + model.objective_.quadratic),
+        label_checks.overlap(logits, z, len(every), sphere=model.encoder_.space.spherical),
+        label_checks.balance(every, len(model.classes_)),
+        label_checks.label_noise(logits(z), held),
     ]

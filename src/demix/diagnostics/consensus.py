@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,26 +117,37 @@ def consensus(
         if number:  # all runs assume what the first one has chosen
             seed = {"random_state": model.random_state}
             runs[number] = model = runs[0].settled().set_params(**seed)
-        _fit(model, number, fit_data, targets, callback, checkpoint)
-    allowed = chosen or weakest([identified(model.setting()) for model in runs])
+        name = f"seed-{model.random_state}.safetensors"
+        with warnings.catch_warnings():
+            if number:
+                # The first run reports the oddities of the data; the verdict counts idle runs.
+                warnings.simplefilter("ignore", DemixWarning)
+            model.fit(
+                fit_data,
+                **targets,
+                callback=None if callback is None else partial(callback, number),
+                checkpoint=None if checkpoint is None else Path(checkpoint) / name,
+            )
+    group = chosen or weakest([identified(model.setting()) for model in runs])
     align, test = (rows.only(part) for part in (parts.align, parts.test))
     encoders = [model.encoder_ for model in runs]
     to_align, to_test = _encoded(encoders, align), _encoded(encoders, test)
-    maps = common_maps(to_align, allowed)
-    found = stability(
-        to_align, to_test, parts.blocks, allowed, in_time=parts.in_time, seed=seeds[0]
-    )
-    fresh = [_untrained(f, seed) for f, seed in zip(encoders, seeds, strict=True)]
-    untrained = mean_stability(_encoded(fresh, align), _encoded(fresh, test), allowed)
-    latents = write_consensus(runs, maps, allowed, rows, out)
-    stable, sentence = verdict(found, [model.gain_ for model in runs], allowed.words, untrained)
+    maps = common_maps(to_align, group)
+    found = stability(to_align, to_test, parts.blocks, group, in_time=parts.in_time, seed=seeds[0])
+    fresh = [
+        deepcopy(f).initialise(torch.Generator(f.log_scale.device).manual_seed(seed))
+        for f, seed in zip(encoders, seeds, strict=True)
+    ]
+    untrained = mean_stability(_encoded(fresh, align), _encoded(fresh, test), group)
+    latents = write_consensus(runs, maps, group, rows, out)
+    stable, sentence = verdict(found, [model.gain_ for model in runs], group.words, untrained)
     return Consensus(
         **vars(found),
         latents=latents,
         untrained=untrained,
         stable=stable,
         verdict=sentence,
-        equivalence=allowed,
+        equivalence=group,
         seeds=seeds,
         models=tuple(runs),
         maps=tuple(maps),
@@ -161,42 +173,13 @@ def _models(estimator: Any, n_seeds: int) -> list[Demixer]:
         )
     whole = isinstance(n_seeds, int | np.integer) and not isinstance(n_seeds, bool)
     if not whole or n_seeds < 2:
-        raise DemixError(
-            f"Agreement takes at least 2 runs, but n_seeds is {n_seeds!r}; 5 is a good start."
-        )
+        raise DemixError(f"Agreement takes at least 2 runs, but n_seeds is {n_seeds!r}; take 5.")
     first = check_seed(estimator._seed())
     check_seed(first + int(n_seeds) - 1)
     return [clone(estimator).set_params(random_state=first + run) for run in range(n_seeds)]
-
-
-def _fit(
-    model: Any,
-    number: int,
-    data: Data,
-    targets: dict[str, Any],
-    callback: Callback | None,
-    folder: str | Path | None,
-) -> None:
-    def step(step: int, steps: int, record: Record) -> None:
-        if callback is not None:
-            callback(number, step, steps, record)
-
-    file = None if folder is None else Path(folder) / f"seed-{model.random_state}.safetensors"
-    with warnings.catch_warnings():
-        if number:
-            # All runs see the same data, whose oddities the first run reports; the verdict counts
-            # runs that learnt nothing.
-            warnings.simplefilter("ignore", DemixWarning)
-        model.fit(data, **targets, callback=step, checkpoint=file)
 
 
 def _encoded(encoders: Sequence[Encoder], data: Data) -> list[np.ndarray]:
     """Return the latents ``(M, n)`` of each encoder, in float64."""
     blocks = [runs for _, runs in encoded(encoders, data)]
     return [np.concatenate(run).astype(np.float64) for run in zip(*blocks, strict=True)]
-
-
-def _untrained(encoder: Encoder, seed: int) -> Encoder:
-    """Return a copy of the encoder with random weights."""
-    device = next(encoder.parameters()).device
-    return deepcopy(encoder).initialise(torch.Generator(device).manual_seed(seed))

@@ -24,10 +24,8 @@ LEARNT = 0.5
 encoders agree on is the data, not latents."""
 
 _CLAIMS = table("diagnostics/claims.toml")["consensus"]
-# How many held-out rows a report compares two runs on.
-_COMPARED = 2000
-# Facts of one run that are not those of all.
-_OF_ONE_RUN = ("steps", "training", "seed", "rows")
+_COMPARED = 2000  # how many held-out rows a report compares two runs on
+_OF_ONE_RUN = ("steps", "training", "seed", "rows")  # facts of one run that are not those of all
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,23 +152,18 @@ class Consensus(Stability):
 
 
 def write_consensus(
-    models: Sequence[Demixer],
-    maps: Sequence[Map],
-    equivalence: Equivalence,
-    data: Data,
-    out: np.ndarray,
+    models: Sequence[Demixer], maps: Sequence[Map], group: Equivalence, data: Data, out: np.ndarray
 ) -> np.ndarray:
     """Write the consensus of all rows to ``out`` ``(N, n)``, in the memory of one block."""
     for start, runs in encoded([model.encoder_ for model in models], data):
-        out[start : start + len(runs[0])] = mean_of(maps, runs, equivalence)
+        out[start : start + len(runs[0])] = mean_of(maps, runs, group)
     return out
 
 
 def verdict(
     found: Stability, gains: Sequence[Gain], words: str, untrained: float
 ) -> tuple[np.ndarray, str]:
-    """Return which dimensions ``(n,)`` are stable, and one sentence about them."""
-    # ``words`` say what runs may differ by.
+    """Return which dimensions ``(n,)`` are stable, and one sentence; runs differ by ``words``."""
     low = found.low
     learnt = np.mean([gain.above_zero for gain in gains]) >= LEARNT
     stable = np.asarray((low >= STABLE) & (low > found.null) & learnt)

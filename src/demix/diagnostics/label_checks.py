@@ -11,15 +11,11 @@ from demix.diagnostics.check import Check, judge
 from demix.theory.ranks import diversity_rank
 
 _DRAWS = 20
-# Samples that the share of false labels is estimated from.
-_SAMPLES = 2000
-# Prototypes that are used.
-_MOST = 4000
-# The share of all rows that lie near one, and fix its latents together.
-_NEAR = 1 / 60
+_SAMPLES = 2000  # samples that the share of false labels is estimated from
+_MOST = 4000  # prototypes that are used
+_NEAR = 1 / 60  # the share of all rows that lie near one, and fix its latents together
 _NUMBERS = 2**22
-# Of the spread of a latent, for slopes.
-_STEP = 0.1
+_STEP = 0.1  # of the spread of a latent, for slopes
 
 
 def prototype_checks(prototypes: np.ndarray, case: str | None) -> list[Check]:
@@ -35,23 +31,14 @@ def prototype_checks(prototypes: np.ndarray, case: str | None) -> list[Check]:
     classes, n = prototypes.shape
     apart, values = _apart(prototypes)
     random = np.random.default_rng(0)
-    # Of prototypes in general position; too few of them never are.
-    null = [
-        _apart(random.normal(size=prototypes.shape))[0] for _ in range(_DRAWS if classes > n else 0)
-    ]
-    generator = judge(
-        "generator system",
-        apart,
-        np.array(null),
-        details={"classes": classes, "singular_values": values.tolist()},
-        n=n,
-        needed=n + 1,
-    )
+    draws = _DRAWS if classes > n else 0  # in general position, which too few never are
+    null = [_apart(random.normal(size=prototypes.shape))[0] for _ in range(draws)]
+    about = {"classes": classes, "singular_values": values.tolist()}
+    words = {"n": n, "needed": n + 1}
+    generator = judge("generator system", apart, np.array(null), details=about, **words)
     if case != "C3":
         return [generator]
-    unit = torch.from_numpy(
-        prototypes / np.linalg.norm(prototypes, axis=1, keepdims=True).clip(1e-30)
-    )
+    unit = torch.nn.functional.normalize(torch.from_numpy(prototypes))
     rank, asked = diversity_rank(unit)
     squares, _ = diversity_rank(unit, sufficient=False)
     details = {"rank": rank, "asked": asked, "rank_of_squares": squares}
@@ -75,17 +62,14 @@ def balance(labels: np.ndarray, classes: int) -> Check:
         return math.log2(classes) - float(special.entr(share).sum() / math.log(2))
 
     random = np.random.default_rng(0)
-    null = [
-        bits(random.multinomial(len(labels), np.full(classes, 1 / classes))) for _ in range(_DRAWS)
-    ]
+    drawn = random.multinomial(len(labels), np.full(classes, 1 / classes), size=_DRAWS)
     details = {"smallest": int(counts.min()), "largest": int(counts.max())}
-    return judge("balance", bits(counts), np.array(null), details=details)
+    return judge("balance", bits(counts), np.array([bits(x) for x in drawn]), details=details)
 
 
 def label_noise(logits: np.ndarray, labels: np.ndarray) -> Check:
     """Estimate which share of held-out labels ``(M,)`` was drawn at random."""
-    # Labels are explained by ``(1 - e) softmax(t * logits) + e / classes``, whose share ``e`` and
-    # sharpness ``t`` have the largest likelihood.
+    # The likeliest share ``e`` and sharpness ``t`` of (1 - e) softmax(t * logits) + e / classes.
     random = np.random.default_rng(0)
     step = max(1, len(labels) // _SAMPLES)
     logits, labels = logits[::step], labels[::step]
@@ -114,9 +98,7 @@ def log_linear(logits: np.ndarray, z: np.ndarray, labels: np.ndarray, degree: in
     terms = np.column_stack([own, _products(z, degree + 1, own)])
     linear = own.shape[1]
     ridge = 1e-3 * np.eye(terms.shape[1])
-    information = [
-        (w[:, None] * terms).T @ terms / len(z) + w.mean() * ridge for w in (p * (1 - p)).T
-    ]
+    information = [(w * terms.T) @ terms / len(z) + w.mean() * ridge for w in (p * (1 - p)).T]
     inverses = np.linalg.inv(information)
     of_linear = np.linalg.inv([matrix[:linear, :linear] for matrix in information])
 

@@ -14,12 +14,9 @@ from demix._support.errors import DemixError
 from demix.metrics.regression import correlate
 from demix.theory.setting import Equivalence
 
-# Rounds that alternate between the mean and the maps to it; a few are usual.
-_ROUNDS, _TOLERANCE = 100, 1e-10
-# A direction whose spread is below this share of the largest is rounding, and is left out.
-_FLAT = 1e-7
-# Draws of blocks and runs for the intervals, and shufflings for the null.
-_DRAWS, _AT_ONCE, _SHUFFLES = 1000, 100, 10
+_ROUNDS, _TOLERANCE = 100, 1e-10  # of the mean and the maps to it in turn; a few are usual
+_FLAT = 1e-7  # a direction with a smaller share of the largest spread is rounding, and left out
+_DRAWS, _AT_ONCE, _SHUFFLES = 1000, 100, 10  # of blocks and runs for intervals; for the null
 _LEVEL = 0.95
 
 Latents = Sequence[np.ndarray]
@@ -78,9 +75,7 @@ def align(x: np.ndarray, y: np.ndarray, equivalence: Equivalence) -> Map:
            [-2.,  0.]]), array([3., 3.]))
     """
     if len(x) != len(y):
-        raise DemixError(
-            f"Latents to align must have one row per sample, but have {len(x)} and {len(y)} rows."
-        )
+        raise DemixError(f"Latents to align must be of the same rows, not {len(x)} and {len(y)}.")
     if equivalence.sphere:
         return Map(_rotation(x, y), np.zeros(y.shape[1]))
     x_mean, y_mean = x.mean(axis=0), y.mean(axis=0)
@@ -135,14 +130,10 @@ def common_maps(runs: Sequence[np.ndarray], equivalence: Equivalence) -> list[Ma
     return (_matched if equivalence.name == "permutation" else _canonical)(runs)
 
 
-def mean_of(
-    maps: Sequence[Map], latents: Sequence[np.ndarray], equivalence: Equivalence
-) -> np.ndarray:
+def mean_of(maps: Sequence[Map], latents: Latents, equivalence: Equivalence) -> np.ndarray:
     """Return the mean ``(N, n)`` of mapped runs; on a sphere it is projected back."""
-    mean = np.zeros(latents[0].shape)
-    for map_, z in zip(maps, latents, strict=True):
-        mean += map_(z)
-    mean /= len(maps)
+    mapped = (map_(z) for map_, z in zip(maps, latents, strict=True))
+    mean = np.asarray(sum(mapped)) / len(maps)  # in the memory of one run
     if equivalence.sphere:
         mean /= np.maximum(np.linalg.norm(mean, axis=1, keepdims=True), np.finfo(float).tiny)
     return mean
@@ -176,14 +167,13 @@ def _canonical(runs: Sequence[np.ndarray]) -> list[Map]:
     values, vectors = np.linalg.eigh(side_by_side.T @ side_by_side / len(side_by_side))
     values, vectors = values[::-1][:n], vectors[:, ::-1][:, :n]
     weights = _upright(vectors) * (count / np.sqrt(np.maximum(values, _FLAT)))
-    return [
-        map_.then(Map(weights[r * n : (r + 1) * n], np.zeros(n))) for r, map_ in enumerate(whitened)
-    ]
+    turns = (Map(weight, np.zeros(n)) for weight in np.split(weights, count))
+    return list(map(Map.then, whitened, turns))
 
 
 def _matched(runs: Sequence[np.ndarray]) -> list[Map]:
     count, n = len(runs), runs[0].shape[1]
-    scaled = [_standard(run) for run in runs]
+    scaled = [_scaling(run) for run in runs]
     standard = [map_(run) for map_, run in zip(scaled, runs, strict=True)]
     likeness = np.zeros(count)
     for r in range(count):
@@ -197,8 +187,7 @@ def _matched(runs: Sequence[np.ndarray]) -> list[Map]:
         if np.array_equal(moves, before):
             break
         mean = np.mean([run @ move for run, move in zip(standard, moves, strict=True)], axis=0)
-    # The mean of runs that differ has a smaller variance; rescale it to 1.
-    final = Map(np.diag(1 / _spread(mean)), np.zeros(n))
+    final = _scaling(mean, centred=False)  # the mean of runs that differ has a smaller variance
     return [
         map_.then(Map(move, np.zeros(n))).then(final)
         for map_, move in zip(scaled, moves, strict=True)
@@ -214,14 +203,10 @@ def _signed_order(run: np.ndarray, target: np.ndarray) -> np.ndarray:
     return move
 
 
-def _standard(run: np.ndarray) -> Map:
-    scale = 1 / _spread(run)
-    return Map(np.diag(scale), -run.mean(axis=0) * scale)
-
-
-def _spread(run: np.ndarray) -> np.ndarray:
+def _scaling(run: np.ndarray, *, centred: bool = True) -> Map:
     spread = run.std(axis=0)
-    return np.where(spread > _FLAT * np.abs(run).max(axis=0, initial=0.0), spread, 1.0)
+    scale = 1 / np.where(spread > _FLAT * np.abs(run).max(axis=0, initial=0.0), spread, 1.0)
+    return Map(np.diag(scale), -run.mean(axis=0) * scale * centred)
 
 
 def _whitening(run: np.ndarray) -> Map:
@@ -305,8 +290,17 @@ def stability(
     ]
     sums, null = _left_out(to_align, to_test, blocks, equivalence, orders)
     per_run = sums.r2(np.ones((1, len(sums.sizes))))[0]
-    low, high = _interval(sums, random)
-    return Stability(per_run.mean(axis=0), low, high, null, per_run)
+    count, number = len(per_run), len(sums.sizes)
+    drawn = []
+    for _ in range(_DRAWS // _AT_ONCE):
+        weights = random.multinomial(number, np.full(number, 1 / number), size=_AT_ONCE)
+        runs = random.multinomial(count, np.full(count, 1 / count), size=_AT_ONCE) / count
+        values = sums.r2(weights.astype(float))
+        mean = values.mean(axis=1)
+        wider = np.sqrt(count / (count - 1)) * (np.einsum("br,brn->bn", runs, values) - mean)
+        drawn.append(mean + wider)
+    low, high = np.quantile(np.concatenate(drawn), [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
+    return Stability(per_run.mean(axis=0), low, np.minimum(high, 1.0), null, per_run)
 
 
 def mean_stability(to_align: Latents, to_test: Latents, equivalence: Equivalence) -> float:
@@ -340,8 +334,7 @@ def _left_out(
         to_everyone = align(target, everyone, equivalence)
         target = to_everyone(target)
         test_target = to_everyone(mean_of(maps, [to_test[s] for s in others], equivalence))
-        # Around the mean, which changes no R²: squares of large numbers would lose digits.
-        centre = test_target.mean(axis=0)
+        centre = test_target.mean(axis=0)  # squares of large numbers would lose digits
         own = align(to_align[r], target, equivalence)
         errors.append(by_block((own(to_test[r]) - test_target) ** 2))
         squares.append(by_block((test_target - centre) ** 2))
@@ -353,20 +346,6 @@ def _left_out(
             null[k] += (1 - missed / varied) / count
     worst = null.max(axis=0) if len(orders) else np.zeros(n)
     return _Sums(sizes, np.stack(errors), np.stack(squares), np.stack(totals)), worst
-
-
-def _interval(sums: _Sums, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    count, blocks = len(sums.errors), len(sums.sizes)
-    wider = np.sqrt(count / (count - 1))
-    drawn = []
-    for _ in range(_DRAWS // _AT_ONCE):
-        weights = random.multinomial(blocks, np.full(blocks, 1 / blocks), size=_AT_ONCE)
-        runs = random.multinomial(count, np.full(count, 1 / count), size=_AT_ONCE) / count
-        values = sums.r2(weights.astype(float))
-        mean = values.mean(axis=1)
-        drawn.append(mean + wider * (np.einsum("br,brn->bn", runs, values) - mean))
-    low, high = np.quantile(np.concatenate(drawn), [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
-    return low, np.minimum(high, 1.0)
 
 
 def _order(rows: int, random: np.random.Generator, in_time: bool) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,7 @@ from demix.metrics.regression import affine_r2, mean_correlation, orthogonal_r2
 from demix.spaces.base import Space
 from demix.theory.setting import UP_TO, EquivalenceName
 
-# A 95 % interval is so many standard errors wide.
-_WIDTH = 2 * 1.96
+_WIDTH = 2 * 1.96  # a 95 % interval is so many standard errors wide
 
 SCORES: dict[EquivalenceName, Callable[..., Any]] = {
     "orthogonal": orthogonal_r2,
@@ -30,35 +29,20 @@ SCORES: dict[EquivalenceName, Callable[..., Any]] = {
 }
 """The score that is 1 for latents which are the same up to each equivalence."""
 
-# Rows that are looked at.
-ROWS = 3000
-# Fits again take no more steps, whatever the recipe of a loaded model says.
-_MOST_STEPS = 50_000
-# Neighbours of a row, for each latent; with more latents than `_MANY` their mean has to do.
-_NEIGHBOURS, _MANY = 4, 20
-# Directions of the observations that count: those of nearly all of the variance, at most so many.
-_VARIANCE, _DIRECTIONS = 0.999, 50
-# A residual of local lines falls with rows to the power -_RATE / dimension, noise does not: 4 for
-# smooth mixings, 3 where they have kinks.
-_RATE = 3.0
-# Rows after a row whose latents are compared with its own.
-LAGS = 3
+ROWS = 3000  # rows that are looked at
+_MOST_STEPS = 50_000  # fits again take no more steps, whatever the recipe of a loaded model says
+_NEIGHBOURS, _MANY = 4, 20  # of a row, for each latent; with more latents their mean has to do
+_VARIANCE, _DIRECTIONS = 0.999, 50  # of the observations, at most so many, count
+_RATE = 3.0  # residuals fall as rows^(-_RATE / dimension); 4 if smooth, 3 with kinks
+LAGS = 3  # rows after a row whose latents are compared with its own
 _DRAWS = 100
 
 
-@dataclass(frozen=True, eq=False)
-class Refits:
-    """The estimator, and others like it on the same data; None where a fit is not possible."""
+def refit(demixer: Any, fit: Callable[[Any, bool], Any], callback: Callable[[str], None]) -> Any:
+    """Fit again to half of the rows, and to all with one latent fewer and more; None if it fails.
 
-    own: Any
-    half: Any
-    fewer: Any
-    more: Any
-
-
-def refit(demixer: Any, fit: Callable[[Any, bool], Any], callback: Callable[[str], None]) -> Refits:
-    """Fit again to half of the rows, and to all with one latent fewer and more."""
-    # ``fit(demixer, half)`` fits to half of the rows or to all.
+    ``fit(demixer, half)`` fits to half of the rows or to all.
+    """
 
     def again(stage: str, *, half: bool = False, **changes: Any) -> Any:
         callback(stage)
@@ -71,8 +55,7 @@ def refit(demixer: Any, fit: Callable[[Any, bool], Any], callback: Callable[[str
             return None  # e.g. no sphere in one dimension, or a space of fixed dimension
 
     n, seed = int(demixer.n_latents), int(demixer._seed())
-    return Refits(
-        demixer,
+    return (
         again("half of the rows", half=True, random_state=(seed + 1) % 2**32),
         again("one latent fewer", n_latents=n - 1, random_state=seed) if n > 1 else None,
         again("one latent more", n_latents=n + 1, random_state=seed),
@@ -81,41 +64,34 @@ def refit(demixer: Any, fit: Callable[[Any, bool], Any], callback: Callable[[str
 
 def informative(targets: str, gain: Gain) -> Check:
     """Check that the information about held-out targets is above zero."""
-    # No information at all is as bad as less.
-    below = -gain.low if gain.above_zero else max(-gain.low, 1e-9)
+    below = -gain.low if gain.above_zero else max(-gain.low, 1e-9)  # none is as bad as less
     return judge(f"{targets} informative", below, details=gain.to_dict(), gain=gain)
 
 
-def stability(refits: Refits, x: Tensor, equivalence: EquivalenceName) -> Check:
+def stability(demixer: Any, half: Any, x: Tensor, equivalence: EquivalenceName) -> Check:
     """Compare with a fit to half of the rows from another seed, up to the theorem's equivalence."""
-    # What half of the rows change is about what all of them leave uncertain: an estimate from half
-    # of the data is off by twice the variance, of which it shares one half with that from all.
-    if refits.half is None:
+    # An estimate from half of the data is off by twice the variance, half of it shared with all.
+    if half is None:
         return skipped("stability", "The model could not be fitted again.")
-    first, second = (latents_of(d.encoder_, x) for d in (refits.own, refits.half))
+    first, second = (latents_of(d.encoder_, x) for d in (demixer, half))
     score = SCORES[equivalence](second, first)
-    return judge(
-        "stability",
-        1 - float(score),
-        around_zero((score.high - score.low) / _WIDTH),
-        details={"score": float(score), "chance": score.baseline},
-        same=100 * score,
-        up_to=UP_TO[equivalence],
-    )
+    error = around_zero((score.high - score.low) / _WIDTH)
+    details = {"score": float(score), "chance": score.baseline}
+    words = {"same": 100 * score, "up_to": UP_TO[equivalence]}
+    return judge("stability", 1 - float(score), error, details=details, **words)
 
 
-def dimension(refits: Refits, source: Any) -> list[Check]:
+def dimension(demixer: Any, fewer: Any, more: Any, source: Any) -> list[Check]:
     """Test whether one latent more predicts held-out samples better, or one fewer as well."""
     few, many = "too few latents", "too many latents"
-    if not hasattr(refits.own, "objective_"):
+    if not hasattr(demixer, "objective_"):
         why = "Model folders do not keep the prototypes of instances; check a model after its fit."
         return [skipped(few, why), skipped(many, why)]
 
-    def compared(name: str, factors: str) -> Check:
-        other = getattr(refits, factors)
-        if other is None:
-            return skipped(name, f"The model could not be fitted with one latent {factors}.")
-        better, worse = (other, refits.own) if name == few else (refits.own, other)
+    def compared(name: str, better: Any, worse: Any) -> Check:
+        if better is None or worse is None:
+            change = "more" if name == few else "fewer"
+            return skipped(name, f"The model could not be fitted with one latent {change}.")
         held = HeldOut(source, ("test",), better._batch())
         (known, blocks), (less, _) = (
             own_information(held.predictions(d.encoder_, d.objective_), d.gain_.sharpness)
@@ -126,7 +102,7 @@ def dimension(refits: Refits, source: Any) -> list[Check]:
         details = {"bits": bits, "low": bits - reach, "high": bits + reach}
         return judge(name, statistic, around_zero(2 * reach / _WIDTH), details=details)
 
-    return [compared(few, "more"), compared(many, "fewer")]
+    return [compared(few, more, demixer), compared(many, demixer, fewer)]
 
 
 @torch.no_grad()
@@ -188,16 +164,13 @@ def observation_noise(walk: np.ndarray) -> Check:
     statistic = share(products.mean(axis=0))
     blocks = np.array_split(products, min(50, len(products)))
     sums = np.array([block.sum(axis=0) for block in blocks])
-    draws = [
-        share(sums[random.integers(len(sums), size=len(sums))].sum(axis=0)) for _ in range(_DRAWS)
-    ]
+    draws = [share(random.choice(sums, len(sums)).sum(axis=0)) for _ in range(_DRAWS)]
     return judge("observation noise", statistic, around_zero(float(np.std(draws))))
 
 
 def linear_views(x: np.ndarray, z: np.ndarray) -> Check:
     """Ask whether latents ``(M, n)`` of instances are more than a linear map of ``x (M, d)``."""
-    # Views that add noise to the observations surround the observations themselves. These are what
-    # is then recovered, and nothing behind them.
+    # Views that add noise surround the observations themselves, which are then recovered.
     if x.shape[1] >= len(x) / 4:
         return skipped("views", "There are too many numbers in a row to compare them with.")
     return judge("views", affine_r2(x, z))

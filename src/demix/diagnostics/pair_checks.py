@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,19 +18,16 @@ from demix.estimators.gain import Prediction, fitted_sharpness, held_out_gain
 from demix.losses.contrast import log_probabilities
 
 _DRAWS = 40
-# Beyond this quantile of the noise model lies the tail.
-_TAIL = 0.95
-# With more latents, products of two are left out of the polynomials.
-_MANY = 20
+_TAIL = 0.95  # beyond this quantile of the noise model lies the tail
+_MANY = 20  # with more latents, products of two are left out of the polynomials
 _FOLDS = 5
-# Positives that are told apart at a time.
-_BATCH = 1024
+_BATCH = 1024  # positives that are told apart at a time
 
 
 def pair_checks(pairs: Paired, random: np.random.Generator) -> list[Check]:
     """Check what the theorems need of latents and of their noise."""
     own_scale = pairs.model.scale
-    pairs = pairs.under(pairs.fitted(shape=False))
+    pairs = replace(pairs, model=pairs.fitted(shape=False))
     draws = pairs.simulated(_DRAWS, random)
     return [
         *_marginal(pairs, draws, random),
@@ -72,8 +70,7 @@ def _compared(
 
 def _marginal(pairs: Paired, draws: list[Paired], random: np.random.Generator) -> list[Check]:
     """Compare means of polynomials with those of uniform latents: Neyman's smooth test."""
-    # Half of the squared norm of their standardised means is, to second order, the divergence from
-    # uniform in nats.
+    # Half of the squared norm of standardised means is, to second order, the divergence in nats.
     if not pairs.uniform:
         return [skipped("marginal", "Nothing is assumed of the marginal.")]
     if not pairs.model.space.bounded:
@@ -121,12 +118,8 @@ def _shape(pairs: Paired, draws: list[Paired], own_scale: float) -> Check:
         name, of = "kappa", lambda scale: 2 / scale**2
     error = np.quantile(np.log(scales / model.scale), [0.025, 0.975])
     ends = sorted(float(of(model.scale * math.exp(e))) for e in error)
-    about |= {
-        name: float(of(model.scale)),
-        f"{name}_low": ends[0],
-        f"{name}_high": ends[1],
-        f"{name}_of_model": float(of(own_scale)),
-    }
+    about |= {name: float(of(model.scale)), f"{name}_of_model": float(of(own_scale))}
+    about |= {f"{name}_low": ends[0], f"{name}_high": ends[1]}
     end = " or beyond" if not SHAPES[0] * 1.01 < free.p < SHAPES[1] / 1.01 else ""
     apart = abs(math.log(free.p / model.p) - centre)
     return judge("shape", apart, np.abs(spread), details=about, end=end)
@@ -186,10 +179,9 @@ def _standardiser(reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _explained(features: np.ndarray, targets: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """Return the held-out R² ``(t,)`` of each target ``(M, t)`` by ridge regression."""
-    # Blocks ``(M,)`` are not split between folds.
     mean, whiten = _standardiser(features)
     design = (features - mean) @ whiten
-    _, place = np.unique(blocks, return_inverse=True)
+    _, place = np.unique(blocks, return_inverse=True)  # they are not split between folds
     fold = place * _FOLDS // (place.max() + 1) if place.max() >= _FOLDS else place % 2
     left = np.zeros_like(targets)
     level = np.zeros_like(targets)

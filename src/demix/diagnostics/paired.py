@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -41,10 +40,6 @@ class Paired:
         """Return the noise model of the largest likelihood."""
         return self.model.fitted(self.z_tilde, self.z, shape=shape)
 
-    def under(self, model: NoiseModel) -> Paired:
-        """Return the same pairs with another noise model."""
-        return replace(self, model=model)
-
     def quantiles(self) -> np.ndarray:
         """Return the size of the noise as quantiles ``(M, k)`` of the model."""
         return np.asarray(self.model.quantiles(self.z_tilde, self.z))
@@ -59,7 +54,12 @@ class Paired:
         even = space.bounded and self.uniform
         walks: list[Tensor | None] = [None] * draws
         if even and self.walk is not None:
-            walks = list(_walks(self.walk, self.model, draws, random))
+            # As long as this one, from a uniform start, with steps of its size.
+            step = self.model.fitted(self.walk[1:], self.walk[:-1], shape=False)
+            places = [uniform(space, draws, random)]
+            for _ in range(len(self.walk) - 1):
+                places.append(step.sample(places[-1], generator=random))
+            walks = list(torch.stack(places, dim=1))
         found = []
         for walk in walks:
             z = self.z  # where no marginal is assumed
@@ -88,21 +88,9 @@ def uniform(space: Space, size: int, random: np.random.Generator) -> Tensor:
     return low + (high - low) * torch.from_numpy(random.random((size, space.dim)))
 
 
-def _walks(
-    walk: Tensor, model: NoiseModel, draws: int, random: np.random.Generator
-) -> Iterator[Tensor]:
-    """Yield walks as long as this one, from a uniform start, with steps of its size."""
-    step = model.fitted(walk[1:], walk[:-1], shape=False)
-    places = [uniform(model.space, draws, random)]
-    for _ in range(len(walk) - 1):
-        places.append(step.sample(places[-1], generator=random))
-    yield from torch.stack(places, dim=1)
-
-
 def _upright(z: np.ndarray) -> np.ndarray:
     """Return the rotation ``(n, n)`` of latents ``(M, n)`` that makes coordinates independent."""
-    # Normal noise leaves a rotation open, after which a box is no longer parallel to the axes.
-    if z.shape[1] == 1:
+    if z.shape[1] == 1:  # else normal noise may have turned the box away from the axes
         return np.eye(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -141,8 +129,7 @@ def paired(
         if walk is not None:
             walk = walk / np.linalg.norm(walk, axis=1, keepdims=True).clip(1e-30)
         chord = math.sqrt(float(np.mean(((z - z_tilde) ** 2).sum(axis=1))) or 1e-6)
-        # e^{r^2 z.z~} is e^{-(chord / scale)^2} with scale^2 = 2 / r^2.
-        own = math.sqrt(2) / float(np.median(lengths[0]))
+        own = math.sqrt(2) / float(np.median(lengths[0]))  # e^{r^2 z.z~} is e^{-(chord / own)^2}
         model = GeneralizedVonMisesFisher(Sphere(space.dim), p, own if trained else chord)
     else:
         spread = float(np.abs(z - z_tilde).mean()) or 1e-6
@@ -161,11 +148,6 @@ def paired(
     blocks = np.arange(len(z)) if blocks is None else np.asarray(blocks)
     # Noise adds up over the rows between; very many lags are as good as ten of them.
     every = np.unique(np.linspace(*lags, _LAGS).round())
-    return Paired(
-        torch.from_numpy(z),
-        torch.from_numpy(z_tilde),
-        blocks,
-        model,
-        None if walk is None else torch.from_numpy(walk),
-        np.sqrt(every / every.mean()),
-    )
+    sides = torch.from_numpy(z), torch.from_numpy(z_tilde)
+    path = None if walk is None else torch.from_numpy(walk)
+    return Paired(*sides, blocks, model, path, np.sqrt(every / every.mean()))

@@ -11,10 +11,8 @@ from demix._support.errors import DemixError
 from demix.data.data import Data
 from demix.estimators.sources import connected_rows, thin
 
-# Test rows come in so many blocks, which the intervals resample.
-_BLOCKS = 25
-# A larger part is thinned to this many rows, evenly.
-_MOST = 20_000
+_BLOCKS = 25  # test rows come in so many blocks, which the intervals resample
+_MOST = 20_000  # a larger part is thinned to this many rows, evenly
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +36,16 @@ def divided(
     """Return the parts, and the data and the targets that runs are fitted to."""
     if not isinstance(share, int | float) or not 0 < share < 1:
         raise DemixError(f"held_out must be a share between 0 and 1, but got {share!r}.")
-    # Enough to fit a map with an offset for each dimension, and some to spare.
-    least, count = 5 * (estimator.n_latents + 1), len(rows)
+    least, count = 5 * (estimator.n_latents + 1), len(rows)  # to fit a map, and some to spare
     if positives is not None:
         every, pairs = estimator._targets(rows, reset=True, y=y, positives=positives)
         return _paired(count, every, pairs, share, least, seed)
     if estimator.supervision == "labels":
-        labels = _labels(y, count)
+        if y is None:
+            raise DemixError("ClassifierDemixer learns from classes, but y is None; pass y.")
+        labels = np.asarray(y.detach().cpu() if torch.is_tensor(y) else y)
+        if labels.shape != (count,):
+            raise DemixError(f"y must be one class for each of {count} rows, not {labels.shape}.")
         parts = row_parts(count, share, least, seed, labels=labels)
         return parts, rows.only(parts.fit), {"y": labels[parts.fit.numpy()]}
     lag = estimator.time_lag()
@@ -71,24 +72,12 @@ def _paired(
     return parts, every.only(fit), {"positives": kept}
 
 
-def _labels(y: Any, rows: int) -> np.ndarray:
-    if y is None:
-        raise DemixError("ClassifierDemixer learns from classes, but y is None; pass y.")
-    labels = np.asarray(y.detach().cpu() if torch.is_tensor(y) else y)
-    if labels.shape != (rows,):
-        raise DemixError(
-            f"y must be one class for each of {rows} rows, but has shape {labels.shape}."
-        )
-    return labels
-
-
 def time_parts(rows: int, share: float, high: int, least: int) -> Parts:
     """Hold out the end of a series; its stretches alternate between ``align`` and ``test``."""
-    # A stretch is at least four times as long as ``high``, the largest lag of positives.
     held = round(share * rows)
     # At least ten stretches, or the interval means nothing.
     _enough(held, max(2 * least + 8 * high, 40 * high), rows - held, least + high, rows, share)
-    stretch = max(4 * high, -(-held // (2 * _BLOCKS)))
+    stretch = max(4 * high, -(-held // (2 * _BLOCKS)))  # ``high`` is the largest lag
     number = np.arange(held) // stretch
     held_rows = torch.arange(rows - held, rows)
     odd = torch.from_numpy(number % 2 == 1)

@@ -20,8 +20,7 @@ Generator = torch.Generator | np.random.Generator
 
 SHAPES = (0.4, 12.0)
 """The shapes ``p`` that a fit tells apart; beyond them noise is a spike or a block."""
-# Pairs that a fit uses, and the smallest scale, which latents that do not differ would get.
-_MOST, _LEAST = 2000, 1e-12
+_MOST, _LEAST = 2000, 1e-12  # pairs that a fit uses, and the smallest scale it gives
 
 
 @dataclass(frozen=True)
@@ -183,10 +182,8 @@ class NoiseModel(Conditional):
 
     def __repr__(self) -> str:
         _, *rest = signature(type(self)).parameters.values()
-        given = (
-            (p.name, getattr(self, p.name)) for p in rest if getattr(self, p.name) != p.default
-        )
-        words = [repr(self.space), *(f"{name}={number:g}" for name, number in given)]
+        given = {p.name: getattr(self, p.name) for p in rest if getattr(self, p.name) != p.default}
+        words = [repr(self.space), *(f"{name}={number:g}" for name, number in given.items())]
         return f"{type(self).__name__}({', '.join(words)})"
 
 

@@ -14,9 +14,8 @@ from demix.distributions.base import SHAPES, Generator, NoiseModel, Similarity, 
 from demix.spaces.base import Space
 from demix.spaces.kinds import Box, Real, Sphere
 
-# -log of the smallest survival probability that float64 tells from zero, and the grid up to it.
-_DEEPEST = 37.0
-_POINTS = 2**15
+_DEEPEST = 37.0  # -log of the smallest survival probability that float64 tells from zero
+_POINTS = 2**15  # of the grid up to it
 
 
 class GeneralizedNormal(NoiseModel):
@@ -153,8 +152,7 @@ class GeneralizedNormal(NoiseModel):
         def entropy(anchor: float) -> float:
             return self._entropy(anchor, side - anchor)
 
-        # The integrand bends within a few scales of the edge, at the limit, and is symmetric.
-        middle = side / 2
+        middle = side / 2  # the integrand is symmetric, and bends near the edge and at the limit
         bends = sorted({0.0, min(5 * self.scale, middle / 2), min(self.limit, middle), middle})
         halves = [integrate.quad(entropy, low, high)[0] for low, high in pairwise(bends)]
         return float(math.fsum(halves) / middle)
@@ -217,6 +215,5 @@ def half_quantile(u: Tensor, p: float) -> Tensor:
 
 @lru_cache(maxsize=32)
 def _quantile_table(p: float) -> Tensor:
-    # t^p is Gamma(1/p) distributed.
-    survival = np.exp(-np.linspace(0.0, _DEEPEST, _POINTS))
+    survival = np.exp(-np.linspace(0.0, _DEEPEST, _POINTS))  # t^p is Gamma(1/p) distributed
     return torch.from_numpy(special.gammainccinv(1 / p, survival) ** (1 / p))

@@ -14,13 +14,11 @@ from demix.spaces.base import Space
 from demix.spaces.kinds import Sphere
 
 _POINTS = 2**14
-# A fit makes hundreds of tables, so that those are short.
-_SHORT = 1024
+_SHORT = 1024  # a fit makes hundreds of tables, so that those are short
 # Below, the series in kappa^2 is taken: it has no 0/0 at a small kappa or a large n, and e^600 is
 # still a float64.
 _SERIES_UP_TO = 600
-# Bessel functions below it have lost digits.
-_TINY = 1e-290
+_TINY = 1e-290  # Bessel functions below it have lost digits
 
 
 class GeneralizedVonMisesFisher(NoiseModel):
@@ -32,9 +30,7 @@ class GeneralizedVonMisesFisher(NoiseModel):
 
     def __init__(self, space: Space, p: float, scale: float) -> None:
         if not isinstance(space, Sphere) or space.radius != 1:
-            raise DemixError(
-                f"A von Mises-Fisher distribution needs the unit sphere, but got {space!r}."
-            )
+            raise DemixError(f"Von Mises-Fisher noise needs the unit sphere, but got {space!r}.")
         self.space = space
         self.p = check_positive(p, "The shape p of a generalised von Mises-Fisher distribution")
         self.scale = check_positive(scale, "The scale of a von Mises-Fisher distribution")

@@ -35,8 +35,7 @@ _MOST_TEXT = 2**24  # bytes of model.json
 _HEAD = "head."
 _PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib")
 _PRECISIONS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-# A name, a type, a shape and two offsets for each tensor in the header of safetensors.
-_LEAST_ENTRY, _MOST_ENTRY = 50, 500
+_LEAST_ENTRY, _MOST_ENTRY = 50, 500  # bytes of each tensor in the header of safetensors
 
 
 def _is_size(value: Any) -> bool:
@@ -108,13 +107,8 @@ def save_encoder(
     model: dict[str, Any] = {"space": encoder.space.to_dict(), "encoder": encoder.settings}
     if head:
         model["head"] = {name: list(value.shape) for name, value in head.items()}
-    description = {
-        "schema": _SCHEMA,
-        "demix": __version__,
-        **model,
-        "sha256": _digest(weights, model),
-        "about": about or {},
-    }
+    description = {"schema": _SCHEMA, "demix": __version__, **model}
+    description |= {"sha256": _digest(weights, model), "about": about or {}}
     try:
         description["about_sha256"] = _digest(b"", json.loads(json.dumps(about or {})))
         text = json.dumps(description, indent=2) + "\n"
@@ -151,12 +145,17 @@ def open_model(folder: str | Path, *, unfinished: bool = False) -> SavedModel:
     compared before memory is taken, so that a small file cannot claim much of it.
     """
     folder = Path(folder)
-    _refuse_pickles(folder)
+    # A pickle could run code: it is refused, and so is a folder with one as its model.
+    named = [folder] if folder.suffix in _PICKLES else []
+    for path in [*named, *(folder / f"model{suffix}" for suffix in _PICKLES)]:
+        if os.path.isfile(path):  # which no name is too long for
+            raise DemixError(
+                f"Expected a folder with model.json and model.safetensors, but got {path}; demix "
+                "never opens pickles: save the model with save_encoder."
+            )
     marker = None if unfinished else read_marker(folder / "fit.json")
     if isinstance(marker, dict) and marker.get("unfinished"):
-        raise DemixError(
-            f"{folder} holds a fit that was not finished; give the same 'demix fit' again."
-        )
+        raise DemixError(f"{folder} holds an unfinished fit; give the same 'demix fit' again.")
     try:
         description = json.loads(read_at_most(folder / "model.json", _MOST_TEXT))
         schema, digest = description["schema"], description["sha256"]
@@ -211,17 +210,6 @@ def _digest(weights: bytes, model: dict[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def _refuse_pickles(folder: Path) -> None:
-    """Raise a DemixError for a pickle, which could run code, or a folder with one as its model."""
-    named = [folder] if folder.suffix in _PICKLES else []
-    for path in [*named, *(folder / f"model{suffix}" for suffix in _PICKLES)]:
-        if os.path.isfile(path):  # which no name is too long for
-            raise DemixError(
-                f"Expected a folder with model.json and model.safetensors, but got {path}; demix "
-                "never opens pickles: save the model with save_encoder."
-            )
-
-
 def read_at_most(path: Path, most: int) -> bytes:
     """Read a file of at most ``most`` bytes."""
     with open_regular(path) as file:
@@ -263,9 +251,7 @@ def _check_weights(weights: dict[str, Tensor], expected: dict[str, Tensor]) -> N
     for name, value in expected.items():
         came, shapes = weights[name].dtype, (tuple(weights[name].shape), tuple(value.shape))
         if shapes[0] != shapes[1]:
-            raise DemixError(
-                f"{name} has shape {shapes[0]} in model.safetensors, but {shapes[1]} by model.json"
-            )
+            raise DemixError(f"{name} has shape {shapes[0]}, but {shapes[1]} by model.json")
         right = came == (precision if value.is_floating_point() else value.dtype)
         precise = name == "whitening.mean" and came == torch.float64
         if not (right or precise) or precision not in _PRECISIONS:

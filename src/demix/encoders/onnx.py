@@ -25,10 +25,9 @@ from demix.encoders.files import check_finite
 from demix.spaces.base import Space
 from demix.spaces.kinds import Box, L1Ball, Product, Real, Sphere
 
-# Old enough for runtimes on phones and in browsers; nothing here needs a newer one.
-OPSET = 17
+OPSET = 17  # old enough for runtimes on phones and in browsers; nothing needs a newer one
 _IR_VERSION = 8
-_SCHEMA = 1
+_SCHEMA = "1"
 
 MARK = b"\x08\x08\x12\x05demix"
 """How an export begins: the version of the format, and its producer."""
@@ -128,20 +127,16 @@ class _Graph:
             producer_version=__version__,
         )
         space = json.dumps(encoder.space.to_dict(), sort_keys=True)
-        about = {"demix": __version__, "schema": str(_SCHEMA), "space": space}
-        helper.set_model_props(model, about)
+        helper.set_model_props(model, {"demix": __version__, "schema": _SCHEMA, "space": space})
         return model
 
     def layer(self, layer: nn.Module, h: str) -> str:
         return _LAYERS[type(layer)](self, layer, h)
 
     def space(self, space: Space, z: str) -> str:
-        # By the exact class: one derived from it may compute something else.
-        if type(space) not in _SPACES:
+        if type(space) not in _SPACES:  # a class derived from it may compute something else
             known = ", ".join(kind.__name__ for kind in _SPACES)
-            raise DemixError(
-                f"The space {type(space).__name__} has no ONNX form here; known are {known}."
-            )
+            raise DemixError(f"{type(space).__name__} has no ONNX form here; known are {known}.")
         return _SPACES[type(space)](self, space, z)
 
     def tensors(self, layer: nn.Module, *names: str) -> list[str]:

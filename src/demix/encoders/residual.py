@@ -8,9 +8,7 @@ from torch.nn import functional
 
 from demix._support.kernel import calls
 
-# The widths that the kernel takes are multiples of the first, where it beats a product of matrices
-# up to the second; fewer rows are not worth a call.
-_STEP, _WIDEST, _LEAST_ROWS = 16, 256, 32
+_STEP, _WIDEST, _LEAST_ROWS = 16, 256, 32  # of widths, and of rows, that are worth a call
 
 
 def serves(h: Tensor, weights: list[Tensor]) -> bool:

@@ -19,24 +19,14 @@ from demix._support.process_group.sharding import (
 )
 from demix._support.validation import check_share
 from demix.encoders.encoder import Encoder
+from demix.losses import prototypes
 from demix.losses.contrast import full
 from demix.losses.objective import LabelBatch
-from demix.losses.prototypes import (
-    PrototypeObjective,
-    check_features,
-    check_labels,
-    draw_distinct,
-    labels_here,
-    log_sums,
-    own_similarities,
-    places,
-    sampled_log_likelihood,
-)
 
 Sampled = int | Literal["batch"] | None
 
 
-class Classification(PrototypeObjective):
+class Classification(prototypes.PrototypeObjective):
     r"""Plain classification, whose prototypes :math:`w_c` take the place of the keys of a batch.
 
     .. math:: E\left[-\log \frac{e^{\langle w_c, f(x) \rangle + b_c}}
@@ -102,13 +92,10 @@ class Classification(PrototypeObjective):
         super().__init__(classes, terms, unit_prototypes=unit_prototypes, bias=bias)
         check_share(noise, "noise")
         if quadratic and unit_prototypes:
-            raise DemixError(
-                "Prototypes of quadratic logits have no length to keep; leave unit_prototypes out."
-            )
+            raise DemixError("Quadratic logits have no length to keep; leave unit_prototypes out.")
         self.dim, self.quadratic = dim, quadratic
-        if sampled not in (None, "batch") and not (
-            isinstance(sampled, int) and 2 <= sampled <= classes
-        ):
+        few = isinstance(sampled, int) and 2 <= sampled <= classes
+        if sampled not in (None, "batch") and not few:
             raise DemixError(
                 f'sampled must be between 2 and the number of prototypes, {classes}, "batch" for '
                 f"those of the batch, or None for all of them, but got {sampled!r}."
@@ -151,8 +138,8 @@ class Classification(PrototypeObjective):
 
     def loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` of features ``(B, dim)``."""
-        check_features(features, self.dim, self.group)
-        labels = check_labels(labels, len(features), self.classes)
+        prototypes.check_features(features, self.dim, self.group)
+        labels = prototypes.check_labels(labels, len(features), self.classes)
         if self.sampled is None:
             return self.exact_loss(features, labels)
         (split,) = shardings(self.group, features)
@@ -172,17 +159,17 @@ class Classification(PrototypeObjective):
     def log_probabilities(self, encoder: Encoder, batch: LabelBatch) -> Tensor:
         """Return the log-probability ``(N, classes)`` of each label for each sample."""
         features = full(encoder(batch.x))
-        check_features(features, self.dim)
+        prototypes.check_features(features, self.dim)
         return self._mixed(self.logits(features).log_softmax(dim=1))
 
     def exact_loss(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the loss ``()`` summed over all prototypes, whether or not training draws some."""
         (split,) = shardings(self.group, features)
         queries, labels = self._queries(split.gathered(full(features))), split.gathered(labels)
-        keys, here = self._keys(), labels_here(labels, self.sharding)
+        keys, here = self._keys(), prototypes.labels_here(labels, self.sharding)
         own = keys[labels[here] - self.sharding.own.start]
-        sums = log_sums(queries, keys, self.sharding)
-        likelihood = own_similarities(queries, own, here, self.sharding) - sums
+        sums = prototypes.log_sums(queries, keys, self.sharding)
+        likelihood = prototypes.own_similarities(queries, own, here, self.sharding) - sums
         return -split.mean(self._mixed(likelihood[split.own]))
 
     def _check_whole(self) -> None:
@@ -202,23 +189,24 @@ class Classification(PrototypeObjective):
     def _estimated(self, features: Tensor, labels: Tensor) -> Tensor:
         """Return the log-likelihoods ``(B,)``, estimated from a few prototypes."""
         queries, drawn = self._queries(features), self._drawn(labels)
-        first, here = self.sharding.own.start, labels_here(labels, self.sharding)
-        drawn_here = drawn[labels_here(drawn, self.sharding)]
+        first, here = self.sharding.own.start, prototypes.labels_here(labels, self.sharding)
+        drawn_here = drawn[prototypes.labels_here(drawn, self.sharding)]
         both = self._keys(torch.cat([drawn_here, labels[here]]) - first)
         keys, own = both.split([len(drawn_here), len(here)])
-        return sampled_log_likelihood(
-            own_similarities(queries, own, here, self.sharding),
-            log_sums(queries, keys, self.sharding, skip=places(drawn_here, labels)),
-            len(drawn) - (places(drawn, labels) >= 0).long(),
+        skip = prototypes.places(drawn_here, labels)
+        return prototypes.sampled_log_likelihood(
+            prototypes.own_similarities(queries, own, here, self.sharding),
+            prototypes.log_sums(queries, keys, self.sharding, skip=skip),
+            len(drawn) - (prototypes.places(drawn, labels) >= 0).long(),
             self.classes,
         )
 
     def _drawn(self, labels: Tensor) -> Tensor:
         """Return the labels, in order, of the prototypes that stand for all."""
         if isinstance(self.sampled, int):
-            return draw_distinct(self.sampled, self.classes, self.draws).to(labels.device)
-        # Any set of other labels is equally probable in a sample's batch.
-        drawn: Tensor = labels.unique()
+            some = prototypes.draw_distinct(self.sampled, self.classes, self.draws)
+            return some.to(labels.device)
+        drawn: Tensor = labels.unique()  # any set of others is equally probable
         if len(drawn) < 2:
             raise DemixError(
                 "Prototypes of the batch can stand for all if it has at least 2 labels, but all of "
@@ -237,9 +225,8 @@ class Classification(PrototypeObjective):
 
     def _keys(self, which: Tensor | None = None) -> Tensor:
         """Return the prototypes held, or those at ``which``; the last coordinate is the bias."""
-        keys = self._sized(
-            self.weight if which is None else functional.embedding(which, self.weight)
-        )
+        weight = self.weight if which is None else functional.embedding(which, self.weight)
+        keys = self._sized(weight)
         if self.bias is not None:
             bias = self.bias if which is None else self.bias.gather(0, which)
             keys = torch.cat([keys, bias[:, None]], dim=1)

@@ -17,8 +17,7 @@ def logsumexp(block: PairBlock, columns: bool) -> tuple[Tensor, Tensor | None]:
     """Do what the function of this name in ``tiles`` does."""
     q, k, threads = block.q, block.k, _threads(block)
     rows = q.new_empty(len(q))
-    # Each thread sums over its own rows.
-    sums = k.new_full((threads, len(k)), -torch.inf) if columns else None
+    sums = k.new_full((threads, len(k)), -torch.inf) if columns else None  # each over its rows
     _call("logsumexp", block, threads, rows, sums)
     if sums is not None:
         sums = sums[0] if threads == 1 else sums.logsumexp(dim=0)
@@ -30,8 +29,7 @@ def gradient(
 ) -> tuple[Tensor, Tensor]:
     """Do what the function of this name in ``tiles`` does."""
     q, k, threads = block.q, block.k, _threads(block)
-    # Threads divide the longer side; each has gradients of its own for the shorter one only.
-    by_keys = len(k) > len(q)
+    by_keys = len(k) > len(q)  # threads divide the longer side, with gradients of the other
     to_q = q.new_zeros(threads if by_keys else 1, *q.shape)
     to_k = k.new_zeros(1 if by_keys else threads, *k.shape)
     shifted = (None, None) if columns is None else (finite(columns[0]), columns[1])

@@ -69,7 +69,7 @@ def contrast(
     pairs = similarity_named(similarity)
     check_rows(queries, keys, group)
     own, every = shardings(group, queries, keys)
-    which = _check_positives(queries, own, every, positives)
+    which = _checked(queries, own, every, positives)
     queries, keys = tempered(queries, keys, pairs, temperature)
     if potential is not None:
         queries, keys = with_potential(queries, keys, pairs, potential, own, every)
@@ -163,9 +163,7 @@ def _check_not_empty(*counts: int) -> None:
         raise DemixError("queries and keys must have at least one row each, but one has none.")
 
 
-def _check_positives(
-    queries: Tensor, own: Sharding, every: Sharding, positives: Tensor | None
-) -> Tensor:
+def _checked(queries: Tensor, own: Sharding, every: Sharding, positives: Tensor | None) -> Tensor:
     """Return the checked index of each query's key ``(B,)`` among all."""
     _check_not_empty(own.total, every.total)
     if positives is None:
@@ -183,7 +181,5 @@ def _check_positives(
         )
     if bool(((positives < 0) | (positives >= every.total)).any()):
         first, last = int(positives.min()), int(positives.max())
-        raise DemixError(
-            f"positives must lie in 0..{every.total - 1}, but go from {first} to {last}."
-        )
+        raise DemixError(f"positives must lie in 0..{every.total - 1}, but are {first}..{last}.")
     return positives.long()

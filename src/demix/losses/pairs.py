@@ -20,10 +20,8 @@ from demix.losses.contrast import contrast, log_probabilities
 from demix.losses.objective import Batch, Objective, PairBatch
 from demix.losses.similarities import SimilarityName, similarity_named
 
-# A shape that is learnt needs the matrix of a group in memory, once per dimension.
-_GROUP = 256
-# Below this a gap has no logarithm worth following.
-_LEAST = 1e-6
+_GROUP = 256  # a shape that is learnt needs the matrix of a group in memory, once per dimension
+_LEAST = 1e-6  # below this a gap has no logarithm worth following
 
 
 @dataclass(frozen=True)
@@ -140,14 +138,9 @@ class PotentialInfoNCE(nn.Module, Objective[PairBatch]):
     def forward(self, encoder: Encoder, pairs: PairBatch) -> Tensor:
         """Return the loss ``()`` of telling positives from the rest, from either side."""
         queries, keys = both_sides(encoder, pairs)
-        return contrast(
-            self.ahead(queries),
-            keys,
-            similarity=self.similarity,
-            two_sided=True,
-            potential=(self._of(encoder, queries)[:, 0], self._of(encoder, keys)[:, -1]),
-            group=self.group,
-        )
+        loss = partial(contrast, similarity=self.similarity, two_sided=True, group=self.group)
+        potential = self._of(encoder, queries)[:, 0], self._of(encoder, keys)[:, -1]
+        return loss(self.ahead(queries), keys, potential=potential)
 
     def ahead(self, queries: Tensor) -> Tensor:
         """Return where positives are expected: at their anchors ``(N, n)``."""

@@ -16,8 +16,7 @@ from demix.losses.objective import LabelBatch, Objective
 from demix.losses.similarities import similarity_named
 from demix.losses.streaming import pairwise_logsumexp
 
-# Size of the prototypes that training starts from, relative to that of a random unit vector.
-_START = 0.1
+_START = 0.1  # size of the prototypes at the start, relative to that of a random unit vector
 
 
 class PrototypeObjective(nn.Module, Objective[LabelBatch]):
@@ -54,8 +53,7 @@ class PrototypeObjective(nn.Module, Objective[LabelBatch]):
     @torch.no_grad()
     def initialise(self, generator: torch.Generator | None = None) -> None:
         """Draw the prototypes anew: small, so that they take their places from the data first."""
-        # Of their final size they would pull features to where chance has put them, and the encoder
-        # would fold the latents far more often.
+        # Of their final size they would pull features to chance places, and fold the latents.
         self.weight.normal_(0, _START / math.sqrt(self.weight.shape[1]), generator=generator)
         if self.bias is not None:
             self.bias.zero_()
@@ -101,8 +99,7 @@ def check_labels(labels: Tensor, samples: int, classes: int) -> Tensor:
         )
     if labels.shape != (samples,):
         raise DemixError(
-            f"{samples} samples need {samples} labels, one each, but got labels of shape "
-            f"{tuple(labels.shape)}."
+            f"{samples} samples need {samples} labels, one each, but got {tuple(labels.shape)}."
         )
     if samples and (int(labels.min()) < 0 or int(labels.max()) >= classes):
         raise DemixError(
@@ -167,6 +164,5 @@ def sampled_log_likelihood(matched: Tensor, others: Tensor, drawn: Tensor, total
     keys is without bias. ``matched`` are :math:`s_{i+}`, ``others`` the logarithms of the sums, and
     ``drawn`` the numbers :math:`S_i` of their terms.
     """
-    # In the type of the logits: float32 would cost a float64 loss its digits.
-    represented = drawn.to(others).log()
+    represented = drawn.to(others).log()  # in their type, so that float64 keeps its digits
     return matched - torch.logaddexp(matched, others + math.log(total - 1) - represented)

@@ -71,8 +71,7 @@ class _SquaredDistance(PairSimilarity):
         return -(q - k).square().sum(dim=-1)
 
     def tile(self, q: Tensor, k: Tensor) -> Tensor:
-        # Expanded about the keys' mean, where rounding hurts least.
-        centre = k.mean(dim=0)
+        centre = k.mean(dim=0)  # expanded about it, rounding hurts least
         q, k = q - centre, k - centre
         squares = q.square().sum(dim=1, keepdim=True) + k.square().sum(dim=1)
         return torch.addmm(squares, q, k.T, beta=-1, alpha=2).clamp_max_(0)
@@ -134,6 +133,4 @@ def similarity_named(kind: SimilarityName) -> PairSimilarity:
         return _DotProduct()
     if isinstance(kind, int | float) and not isinstance(kind, bool) and 1 <= kind < float("inf"):
         return _SquaredDistance() if kind == 2 else _PowerDistance(float(kind))
-    raise DemixError(
-        f'similarity must be "dot" or a number p >= 1 for -|q - k|_p^p, but got {kind!r}.'
-    )
+    raise DemixError(f'similarity must be "dot" or p >= 1 for -|q - k|_p^p, but got {kind!r}.')

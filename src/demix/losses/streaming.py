@@ -13,12 +13,7 @@ from demix.losses.similarities import PairBlock, PairSimilarity
 
 
 def pairwise_logsumexp(
-    q: Tensor,
-    k: Tensor,
-    similarity: PairSimilarity,
-    *,
-    skip: Tensor | None = None,
-    columns: bool = False,
+    q: Tensor, k: Tensor, kind: PairSimilarity, *, skip: Tensor | None = None, columns: bool = False
 ) -> tuple[Tensor, Tensor | None]:
     """Return the log-sum-exp of the similarity matrix along its rows and along its columns.
 
@@ -26,7 +21,7 @@ def pairwise_logsumexp(
     ``log sum_i exp s(q_i, k_j)`` ``(K,)``, for queries ``(B, d)`` and keys ``(K, d)`` of one type.
     ``skip`` ``(B,)`` names for each query one key that is left out of both sums, or -1.
     """
-    return _PairwiseLogSumExp.apply(q, k, similarity, skip, columns)
+    return _PairwiseLogSumExp.apply(q, k, kind, skip, columns)
 
 
 def sharded_logsumexp(
@@ -43,47 +38,35 @@ def kernel_name() -> str:
 
 
 class _PairwiseLogSumExp(torch.autograd.Function):
+    # Without autocast: forward and backward must see the same, unrounded similarities.
+
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, *given: Any) -> tuple[Tensor, Tensor | None]:
         ctx.similarity, skip, columns = given
-        rows, sums = _logsumexp(PairBlock(q, k, ctx.similarity, skip), columns)
+        rows = q.new_full((len(q),), -torch.inf)  # where there are no pairs
+        sums = k.new_full((len(k),), -torch.inf) if columns else None
+        if len(q) and len(k):
+            block = PairBlock(q, k, ctx.similarity, skip)
+            with torch.autocast(q.device.type, enabled=False):
+                rows, sums = _engine(block).logsumexp(block, columns)
+            if len(k) == 1 and skip is not None:
+                rows = torch.where(skip == 0, -torch.inf, rows)
         ctx.save_for_backward(q, k, skip, rows, sums)
         return rows, sums
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         q, k, skip, rows, sums = ctx.saved_tensors
-        columns = None if sums is None else (sums, grads[1])
-        block = PairBlock(q, k, ctx.similarity, skip)
-        return *_gradient(block, (rows, grads[0]), columns), None, None, None
-
-
-def _logsumexp(block: PairBlock, columns: bool) -> tuple[Tensor, Tensor | None]:
-    """Return the sums over a block of pairs; ``-inf`` where there are none."""
-    q, k, _, skip = block
-    if len(q) == 0 or len(k) == 0:
-        nothing = k.new_full((len(k),), -torch.inf) if columns else None
-        return q.new_full((len(q),), -torch.inf), nothing
-    # Without autocast: forward and backward must see the same, unrounded similarities.
-    with torch.autocast(q.device.type, enabled=False):
-        rows, sums = _engine(block).logsumexp(block, columns)
-    if len(k) == 1 and skip is not None:
-        rows = torch.where(skip == 0, -torch.inf, rows)
-    return rows, sums
-
-
-def _gradient(
-    block: PairBlock, rows: tuple[Tensor, Tensor], columns: tuple[Tensor, Tensor] | None
-) -> tuple[Tensor, Tensor]:
-    """Return the gradients of a block, given sums over at least this block with their gradients."""
-    q, k, _, skip = block
-    if len(q) == 0 or len(k) == 0:
-        return torch.zeros_like(q), torch.zeros_like(k)
-    if len(k) == 1 and skip is not None:
-        rows = tiles.finite(rows[0]), rows[1]
-    with torch.autocast(q.device.type, enabled=False):
-        to_q, to_k = _engine(block).gradient(block, rows, columns)
-    return to_q, to_k
+        if len(q) == 0 or len(k) == 0:
+            return torch.zeros_like(q), torch.zeros_like(k), None, None, None
+        if len(k) == 1 and skip is not None:
+            rows = tiles.finite(rows)
+        block, columns = PairBlock(q, k, ctx.similarity, skip), None
+        if sums is not None:
+            columns = sums, grads[1]
+        with torch.autocast(q.device.type, enabled=False):
+            to_q, to_k = _engine(block).gradient(block, (rows, grads[0]), columns)
+        return to_q, to_k, None, None, None
 
 
 def _engine(block: PairBlock) -> ModuleType:

@@ -8,8 +8,7 @@ from torch import Tensor
 from demix._support.kernel.calls import lowest_exponent
 from demix.losses.similarities import PairBlock
 
-# Elements of a tile, 2 MiB in float32: small against any encoder, enough to keep all cores busy.
-_TILE = 2**19
+_TILE = 2**19  # elements: small against any encoder, enough to keep all cores busy
 
 
 def logsumexp(block: PairBlock, columns: bool) -> tuple[Tensor, Tensor | None]:
@@ -49,8 +48,7 @@ def gradient(
 def _tiles(block: PairBlock) -> Iterator[tuple[slice, Tensor]]:
     """Yield ``(slice of rows, tile)``, skipped pairs at ``-inf``."""
     q, k, similarity, skip = block
-    # With many keys a tile may weigh as much as they do: fewer queries would not spare memory,
-    # but go through all keys more often.
+    # With many keys a tile may weigh as much as they do: fewer queries would only cost time.
     step = max(q.shape[1], _TILE // len(k))
     for start in range(0, len(q), step):
         part = slice(start, min(start + step, len(q)))

@@ -20,16 +20,12 @@ Blocks = Any
 """``None``, the length of blocks in time order, ``"auto"``, or the block of each row ``(N,)``."""
 
 _DRAWS = 200
-# Weights that are held in memory at a time, whatever the number of samples.
-_WEIGHTS = 4_000_000
+_WEIGHTS = 4_000_000  # weights that are held in memory at a time, whatever the number of samples
 _FEWEST = 4  # blocks
 _COLUMNS = 64
-# Autocorrelations up to three correlation times nearly vanish.
-_TIMES = 3
-# With "auto", half of the rows less a gap hold at least four blocks.
-_PARTS = 9
-# Rows that are independent are taken for alike in less than 1 % of cases, if at all visibly.
-_LEVEL, _VISIBLE = 0.005, 0.3
+_TIMES = 3  # autocorrelations up to three correlation times nearly vanish
+_PARTS = 9  # with "auto", half of the rows less a gap hold at least four blocks
+_LEVEL, _VISIBLE = 0.005, 0.3  # less than 1 % of independent rows are taken for alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +119,10 @@ def sampling_of(latents: np.ndarray, factors: np.ndarray, blocks: Blocks, seed: 
     if blocks is None:
         return Sampling(width, factors, seed)
     if isinstance(blocks, str) or (isinstance(blocks, Integral) and not isinstance(blocks, bool)):
-        times = _correlation_times(latents, factors)
+        # The largest 1 + 2 sum_k rho_z(k) rho_s(k), the variance of a correlation (Bartlett 1935).
+        z, s = _autocorrelation(latents), _autocorrelation(factors)
+        lags = min(len(z), len(s))
+        times = float(1 + 2 * (z[:lags].T @ s[:lags]).max(initial=0.0))
         if blocks == "auto":
             blocks = int(np.clip(round(_TIMES * times), 1, max(1, rows // _PARTS)))
         if isinstance(blocks, str) or not 1 <= blocks <= rows // _FEWEST:
@@ -190,14 +189,6 @@ def _centred(columns: np.ndarray) -> np.ndarray:
     """Return columns of mean 0; of very many, some show how much and how long they are alike."""
     some = columns[:, :: -(-columns.shape[1] // _COLUMNS)].astype(float)
     return np.asarray(some - some.mean(axis=0))
-
-
-def _correlation_times(latents: np.ndarray, factors: np.ndarray) -> float:
-    r"""Return the largest :math:`1 + 2 \sum_k \rho_z(k) \rho_s(k)` of a latent and a factor."""
-    # By as much the variance of their correlation grows if they are independent (Bartlett 1935).
-    z, s = _autocorrelation(latents), _autocorrelation(factors)
-    lags = min(len(z), len(s))
-    return float(1 + 2 * (z[:lags].T @ s[:lags]).max(initial=0.0))
 
 
 def _autocorrelation(columns: np.ndarray) -> np.ndarray:

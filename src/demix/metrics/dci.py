@@ -113,11 +113,9 @@ def _forest(
     target = classes if categorical else unit_columns(factors.values[:, column])
     model = (ExtraTreesClassifier if categorical else ExtraTreesRegressor)(
         n_estimators=_TREES,
-        # A leaf of 5 samples smooths; much smaller data need finer ones.
-        min_samples_leaf=min(_LEAF, max(1, len(fit) // 20)),
+        min_samples_leaf=min(_LEAF, max(1, len(fit) // 20)),  # much smaller data need finer ones
         max_features=1.0,
-        # Forests take seeds of 32 bits.
-        random_state=int(np.random.default_rng([seed, 4]).integers(2**31)),
+        random_state=int(np.random.default_rng([seed, 4]).integers(2**31)),  # of 32 bits
     ).fit(ranks[fit], target[fit])
     true = np.eye(factors.classes_of(column))[classes[test]] if categorical else target[test, None]
 

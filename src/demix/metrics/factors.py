@@ -49,9 +49,7 @@ def check_factors(
     latents: Any, factors: Any, categorical: Columns = None, blocks: Blocks = None, seed: int = 0
 ) -> tuple[np.ndarray, Factors, Sampling]:
     """Return latents ``(N, m)``, factors ``(N, n)`` to score them with, and how rows are drawn."""
-    # Columns of factors hold numbers or text; text is always categories. By default so are truth
-    # values, and whole numbers of at most 20 different values.
-    numbers, text = _numbers(factors)
+    numbers, text = _numbers(factors)  # text is always categories
     found, values = check_pair(latents, numbers)
     chosen = _chosen(values, text, categorical)
     values = values.copy()

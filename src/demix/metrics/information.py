@@ -1,5 +1,6 @@
 """Scores by mutual information: MIG, modularity, and InfoMEC."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,9 +87,8 @@ def modularity(
 
     def measure(z: np.ndarray) -> Statistic:
         information = binned_information(z, true, sampling.times)
-        return Statistic(
-            np.arange(len(z)), lambda weights: mean_of(modularity_of(information.of(weights)[0]))
-        )
+        of = information.of
+        return Statistic(np.arange(len(z)), lambda w: mean_of(modularity_of(of(w)[0])))
 
     return scored(measure, latents, Meaning.of("modularity"), sampling, nulls=SLOW)
 
@@ -147,14 +147,13 @@ def infomec(
             parts, active = infomodularity_of(normalised(weights))
             return over((parts * active).sum(axis=1), active.sum(axis=1)), parts
 
-        def compact(weights: np.ndarray) -> Values:
-            return mean_of(infocompactness_of(normalised(weights)))
-
-        def explicit(weights: np.ndarray) -> Values:
-            return mean_of(np.hstack([of(weights) for of in removed]))
-
+        scores: tuple[Callable[[np.ndarray], Values], ...] = (
+            modular,
+            lambda weights: mean_of(infocompactness_of(normalised(weights))),
+            lambda weights: mean_of(np.hstack([of(weights) for of in removed])),
+        )
         rows = np.arange(len(z))
-        return [Statistic(rows, modular), Statistic(rows, compact), Statistic(true.test, explicit)]
+        return [*map(Statistic, (rows, rows, true.test), scores)]
 
     names = ("modularity", "infomec_compactness", "infomec_explicitness")
     meanings = [Meaning.of(name) for name in names]
@@ -222,8 +221,7 @@ class Information(NamedTuple):
     def of(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the information ``(B, n, m)`` and the entropies ``(B, n)`` under weights."""
         shared = np.clip(weights @ self.shared, 0, None).reshape(-1, *self.dependent.shape)
-        # The noise of many independent pairs would look like a dependence.
-        return shared * self.dependent, weights @ self.entropy
+        return shared * self.dependent, weights @ self.entropy  # else noise would look dependent
 
 
 def binned_information(latents: np.ndarray, factors: Factors, times: float = 1.0) -> Information:
@@ -293,8 +291,7 @@ def _nearest(places: np.ndarray, classes: np.ndarray) -> np.ndarray:
     terms = np.zeros(len(places))
     for kind in range(int(classes.max()) + 1):
         own = np.flatnonzero(classes == kind)
-        # A sample that is alone in its class has no neighbour.
-        k = min(_NEIGHBOURS, len(own) - 1)
+        k = min(_NEIGHBOURS, len(own) - 1)  # one that is alone in its class has none
         if k < 1:
             continue
         line = places[own]
@@ -307,7 +304,6 @@ def _nearest(places: np.ndarray, classes: np.ndarray) -> np.ndarray:
             reach = np.minimum(reach, np.maximum(down, up))
         first = np.searchsorted(places, line - reach, side="right")
         last = np.searchsorted(places, line + reach, side="left")
-        # Rounding may lose the sample itself or its neighbour, never both sides of it.
-        near = np.maximum(last - first, k)
+        near = np.maximum(last - first, k)  # rounding may lose one side of it
         terms[own] = digamma(len(places)) + digamma(k) - digamma(len(own)) - digamma(near)
     return terms

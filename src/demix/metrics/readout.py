@@ -16,8 +16,7 @@ from demix.metrics.factors import Columns, Factors, check_factors
 from demix.metrics.score import SLOW, SLOWEST, Meaning, Score, scored
 from demix.metrics.statistic import OfWeights, Statistic, Values, mean_of, over, r2_of, unit_columns
 
-# Nearly no penalty, enough to give classes that can be separated a finite optimum.
-_STRENGTH = 1e4
+_STRENGTH = 1e4  # nearly no penalty, enough for a finite optimum where classes can be separated
 _RUN = 64
 
 
@@ -246,8 +245,7 @@ def _fitted(
     spread = latents[fit].std(axis=0)
     inputs = (latents - latents[fit].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     with warnings.catch_warnings():
-        # Further steps change no held-out figure.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # more steps change no score
         model = LogisticRegression(C=_STRENGTH, max_iter=200).fit(inputs[fit], classes[fit])
     return model, inputs[test]
 
@@ -278,8 +276,7 @@ def _class_scores(latents: np.ndarray, factors: Factors, column: int) -> OfWeigh
     kinds = np.unique(classes[fit])
     means = np.stack([latents[fit][classes[fit] == kind].mean(axis=0) for kind in kinds])
     _, place, counts = np.unique(classes[test], return_inverse=True, return_counts=True)
-    # Each class counts the same, however many samples it has.
-    weight = (1 / counts)[place][:, None]
+    weight = (1 / counts)[place][:, None]  # each class counts the same, whatever its size
     columns = zip(latents[test].T, means.T, strict=True)
     nearest = [np.abs(z[:, None] - mean).argmin(axis=1) for z, mean in columns]
     right = kinds[np.stack(nearest, axis=1)] == classes[test][:, None]
@@ -292,38 +289,27 @@ def _class_scores(latents: np.ndarray, factors: Factors, column: int) -> OfWeigh
     return balanced
 
 
-def _guessed(
-    name: str,
-    guess: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
-    latents: Any,
-    factors: Any,
-    categorical: Columns,
-    blocks: Blocks,
-    seed: int,
-) -> Score:
+def _guessed(name: str, guess: Callable[..., np.ndarray], *given: Any) -> Score:
     """Return the accuracy of guesses from the runs of one half for those of the other."""
-    latents, true, sampling = check_factors(latents, factors, categorical, blocks, seed)
+    latents, true, sampling = check_factors(*given)
     moved = unit_columns(latents)
     moved = moved[:, moved.any(axis=0)]
     scaled = moved / moved.std(axis=0)
-    (seen, known), (fresh, asked) = (_runs(true, rows, seed) for rows in (true.fit, true.test))
+    (seen, known), (fresh, asked) = (_runs(true, x, sampling.seed) for x in (true.fit, true.test))
     fixed, members = np.concatenate([known, asked]), np.eye(true.values.shape[1])[asked]
 
     def measure(z: np.ndarray) -> Statistic:
         # Without a latent that varies no guess is right.
         guessed = guess(z[seen], fixed, z[fresh]) if z.shape[1] else np.full(len(fresh), -1)
         right = members * (guessed == asked)[:, None]
-        return Statistic(
-            fresh[:, 0], lambda weights: mean_of(over(weights @ right, weights @ members))
-        )
+        return Statistic(fresh[:, 0], lambda w: mean_of(over(w @ right, w @ members)))
 
     return scored(measure, scaled, Meaning.of(name), sampling, nulls=SLOW)
 
 
 def _runs(factors: Factors, rows: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return runs ``(V, L)`` of rows that agree in a factor, and which factor it is, ``(V,)``."""
-    # Runs share no row, so that drawing them anew gives an interval.
-    length = min(_RUN, isqrt(len(rows)))
+    length = min(_RUN, isqrt(len(rows)))  # runs share no row, so that they may be drawn anew
     for column in np.flatnonzero(factors.categorical).tolist():
         # At least one category is as large as the mean.
         length = min(length, len(rows) // factors.classes_of(column))

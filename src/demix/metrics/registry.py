@@ -8,22 +8,15 @@ from typing import Any, Literal
 import numpy as np
 
 from demix._support.errors import DemixError, warn
+from demix.metrics import readout
 from demix.metrics.blocks import Blocks, blocks_of, warn_if_alike
 from demix.metrics.dci import DCI, dci
 from demix.metrics.factors import Columns, check_factors
 from demix.metrics.information import InfoMEC, infomec, modularity, mutual_information_gap
-from demix.metrics.readout import (
-    beta_vae_score,
-    explicitness,
-    factor_vae_score,
-    linear_accuracy,
-    separated_predictability,
-)
 from demix.metrics.regression import affine_r2, isometry_error, mean_correlation, orthogonal_r2
 from demix.metrics.score import Score
 
-# With more samples the slower scores gain no digit that matters, and take minutes.
-_ENOUGH = 20_000
+_ENOUGH = 20_000  # with more samples slow scores gain no digit that matters, and take minutes
 
 
 @dataclass(frozen=True)
@@ -48,17 +41,17 @@ ENTRIES = (
     _Entry({"mean_correlation": "MCC (Pearson)"}, mean_correlation, "numbers"),
     _Entry({"mean_correlation_spearman": "MCC (Spearman)"}, _SPEARMAN, "numbers"),
     _Entry({"isometry_error": "isometry error (L2)"}, isometry_error, "numbers"),
-    _Entry({"linear_accuracy": "linear accuracy"}, linear_accuracy, "categories", slow=True),
+    _Entry(
+        {"linear_accuracy": "linear accuracy"}, readout.linear_accuracy, "categories", slow=True
+    ),
     _Entry({f"dci_{name}": f"DCI {name}" for name in DCI._fields}, dci, slow=True),
     _Entry({"mutual_information_gap": "MIG"}, mutual_information_gap, slow=True),
-    _Entry({"separated_predictability": "SAP"}, separated_predictability, slow=True),
+    _Entry({"separated_predictability": "SAP"}, readout.separated_predictability, slow=True),
     _Entry({"modularity": "modularity"}, modularity, slow=True),
-    _Entry({"explicitness": "explicitness"}, explicitness, slow=True),
-    _Entry(
-        {f"infomec_{name}": f"Info{name.title()}" for name in InfoMEC._fields}, infomec, slow=True
-    ),
-    _Entry({"beta_vae_score": "beta-VAE score"}, beta_vae_score, slow=True),
-    _Entry({"factor_vae_score": "FactorVAE score"}, factor_vae_score, slow=True),
+    _Entry({"explicitness": "explicitness"}, readout.explicitness, slow=True),
+    _Entry({f"infomec_{x}": f"Info{x.title()}" for x in InfoMEC._fields}, infomec, slow=True),
+    _Entry({"beta_vae_score": "beta-VAE score"}, readout.beta_vae_score, slow=True),
+    _Entry({"factor_vae_score": "FactorVAE score"}, readout.factor_vae_score, slow=True),
 )
 _ENTRY_OF = {name: entry for entry in ENTRIES for name in entry.names}
 
@@ -112,16 +105,13 @@ def all_scores(
     """
     found, true, sampling = check_factors(latents, factors, categorical, blocks, seed)
     wanted = set(_ENTRY_OF if only is None else only)
-    if wanted - set(_ENTRY_OF):
-        raise DemixError(
-            f"Scores are {', '.join(_ENTRY_OF)}, but got {', '.join(wanted - set(_ENTRY_OF))}."
-        )
+    if unknown := wanted - set(_ENTRY_OF):
+        raise DemixError(f"Scores are {', '.join(_ENTRY_OF)}, but got {', '.join(unknown)}.")
     warn_if_alike(found, sampling)
     every = some = np.arange(len(found))
     if len(found) > _ENOUGH:
         some = np.random.default_rng([seed, 7]).permutation(len(found))[:_ENOUGH]
-        # Blocks in time order need rows in time order.
-        some = some if blocks is None else np.sort(some)
+        some = some if blocks is None else np.sort(some)  # blocks need order in time
     calls = []
     for entry in ENTRIES:
         columns = entry.columns(true.categorical)

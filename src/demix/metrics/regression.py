@@ -133,8 +133,7 @@ def isometry_error(latents: Any, factors: Any, *, blocks: Blocks = None, seed: i
 
         def error(weights: np.ndarray) -> Values:
             off, size = np.clip(weights @ terms, 0, None).T
-            # Latents that are all equal keep nothing.
-            values = np.where(size > 0, np.sqrt(over(off, size)), 1.0)
+            values = np.where(size > 0, np.sqrt(over(off, size)), 1.0)  # equal ones keep nothing
             return values, values[:, None]
 
         return Statistic(np.arange(len(z)), error)
@@ -144,8 +143,7 @@ def isometry_error(latents: Any, factors: Any, *, blocks: Blocks = None, seed: i
 
 def _of_samples(pairs: np.ndarray, shifts: np.ndarray) -> np.ndarray:
     """Return terms ``(N,)`` of samples with the mean of pairs ``(rounds, N)`` and its variance."""
-    # A mean over pairs varies twice as much with a sample as that of its own pairs (Hoeffding
-    # 1948).
+    # A mean over pairs varies twice as much with a sample as its own pairs (Hoeffding 1948).
     other = np.stack([np.roll(row, -shift) for row, shift in zip(pairs, shifts, strict=True)])
     own = (pairs + other).mean(axis=0) / 2
     return np.asarray(2 * own - own.mean())

@@ -48,24 +48,16 @@ class Meaning(NamedTuple):
             unit = centred / np.where(size > 0, size, 1.0)
             alike = float(np.abs(np.triu(unit.T @ unit, 1)).max())
         both = f"{width} latents for {number} factors"
-        each = {
-            "rows": (
-                f"{_ROWS} independent rows that fit for each latent",
-                rows < _ROWS * width and f"{rows:.0f} for {width} latents",
-            ),
-            "few latents": (
-                f"at most {_LATENTS} latents for each factor",
-                width > _LATENTS * number and both,
-            ),
-            "enough latents": ("a latent for each factor", width < number and both),
-            "factors apart": (
-                f"factors that correlate by at most {_ALIKE}",
-                alike > _ALIKE and f"two correlate by {alike:.2f}",
-            ),
+        missed = {
+            "rows": rows < _ROWS * width and f"{rows:.0f} for {width} latents",
+            "few latents": width > _LATENTS * number and both,
+            "enough latents": width < number and both,
+            "factors apart": alike > _ALIKE and f"two correlate by {alike:.2f}",
         }
-        needed = [each[need] for need in self.needs]
-        doubts = [f"{words}, but here {found}" for words, found in needed if found]
-        return ", ".join(words for words, _ in needed), "; ".join(doubts)
+        least = {"rows": _ROWS, "latents": _LATENTS, "alike": _ALIKE}
+        words = {need: _MEANINGS["needs"][need].format(**least) for need in self.needs}
+        doubts = [f"{words[need]}, but here {missed[need]}" for need in words if missed[need]]
+        return ", ".join(words.values()), "; ".join(doubts)
 
 
 Chance = Callable[[], tuple[float, float, float]]

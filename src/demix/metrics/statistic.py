@@ -10,10 +10,8 @@ from scipy.stats import t as student
 
 from demix.metrics.blocks import Sampling
 
-# Quantiles of fewer draws are those of Student's distribution.
-_FEW = 40
-# Directions of the rows that are smaller than this share of the largest are taken for none.
-_RANK = 1e-6
+_FEW = 40  # quantiles of fewer draws are those of Student's distribution
+_RANK = 1e-6  # directions of the rows below this share of the largest are taken for none
 
 OfWeights = Callable[[np.ndarray], np.ndarray]
 """From weights ``(B, N)`` of samples to ``(B,)`` or ``(B, k)`` numbers."""
@@ -98,8 +96,7 @@ def over(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
 
 
 def r2_of(error: np.ndarray, target: np.ndarray) -> OfWeights:
-    r"""Return the :math:`R^2` ``(B, k)`` of predictions as a function of weights ``(B, N)``."""
-    # ``error`` ``(N, k)`` is what the predictions miss of ``target`` ``(N, k)``.
+    r"""Return the :math:`R^2` ``(B, k)``, under weights, of what misses ``target`` by ``error``."""
     centred = target - target.mean(axis=0)
     terms = np.hstack([np.square(error), centred, np.square(centred)])
 
@@ -113,8 +110,7 @@ def r2_of(error: np.ndarray, target: np.ndarray) -> OfWeights:
 
 def affine_prediction(rows: np.ndarray, targets: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return what least squares from rows to targets, with an intercept, give for other rows."""
-    # Not by scikit-learn, whose checks of such small arrays take ten times as long, for each of the
-    # hundred orders that say what chance gives.
+    # Not by scikit-learn, whose checks take ten times as long, for each order of chance.
     centre, level = rows.mean(axis=0), targets.mean(axis=0)
     slopes = lstsq(rows - centre, targets - level, cond=_RANK, check_finite=False)[0]
     return (others - centre) @ slopes + level

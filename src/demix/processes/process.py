@@ -14,8 +14,7 @@ from demix._support.errors import DemixError
 from demix.distributions.base import Conditional, Marginal
 from demix.spaces.base import Space
 
-# Of the LeakyReLU for negative inputs, as in the paper.
-_SLOPE = 0.2
+_SLOPE = 0.2  # of the LeakyReLU for negative inputs, as in the paper
 
 
 class Mixing(ABC):
@@ -86,8 +85,7 @@ def _best_matrices(dim: int, seed: int, layers: int, draws: int) -> tuple[np.nda
     matrices = random.uniform(-1, 1, size=(draws, dim, dim))
     matrices /= np.linalg.norm(matrices, axis=1, keepdims=True)
     best = np.argsort(np.linalg.cond(matrices), kind="stable")[:layers]
-    # Shuffled, so that the first layer is not always the best conditioned one.
-    # Copied, so that the cache keeps these few and not the array of all draws.
+    # Shuffled, so that the first is not always the best; copied, so that the draws are freed.
     return tuple(matrices[i].copy() for i in random.permutation(best))
 
 

@@ -119,10 +119,8 @@ class Table(Block):
     def __post_init__(self) -> None:
         for index, row in enumerate(self.rows):
             if len(row) != len(self.header):
-                raise DemixError(
-                    f"every table row needs {len(self.header)} cells, as the header has, but row "
-                    f"{index} has {len(row)}; add or drop cells in that row"
-                )
+                width = len(self.header)
+                raise DemixError(f"row {index} needs {width} cells, as the header, not {len(row)}")
 
     @property
     def numeric(self) -> list[bool]:
@@ -196,15 +194,9 @@ def templates() -> Environment:
     return environment
 
 
-def prose(name: str) -> Text:
-    """Return the text in a file of the templates."""
-    return Text(templates().get_template(name).render())
-
-
 def inline_svg(svg: str, prefix: str) -> tuple[str, str]:
     """Return viewBox and contents of an SVG, for an ``svg`` element inside HTML."""
-    # Ids begin with ``prefix``, so that those of two pictures on one page differ. Colours of the
-    # palette become its CSS variables, so that the picture follows the page into dark mode.
+    # Ids get a prefix of the picture; palette colours become CSS variables, for dark mode.
     root = ElementTree.fromstring(svg)
     variables = palette_variables()
 
@@ -212,8 +204,7 @@ def inline_svg(svg: str, prefix: str) -> tuple[str, str]:
         return f"var({variables[match[0]]})" if match[0] in variables else match[0]
 
     for element in root.iter():
-        # HTML knows the elements of SVG without their namespace.
-        element.tag = element.tag.rpartition("}")[2]
+        element.tag = element.tag.rpartition("}")[2]  # without a namespace, as in HTML
         for child in list(element):
             if child.tag.rpartition("}")[2] in _DROPPED:
                 element.remove(child)
@@ -245,8 +236,7 @@ def render(page: Page) -> str:
         sections=sections,
         palette=PALETTE,
         palette_json=json.dumps(palette_variables()),
-        # A page without plotly figures does not carry 5 MB of plotting library.
-        plotly_js=Markup(get_plotlyjs()) if plots else "",
+        plotly_js=Markup(get_plotlyjs()) if plots else "",  # which is 5 MB
     )
 
 

@@ -10,12 +10,7 @@ from demix.report.blocks import Block, Facts, Figure, Page, Section, Table, Verd
 from demix.report.style import axis, base_layout, colour, lay_out, number, plain, shown, styled
 from demix.report.words import said
 
-_GRADES = {
-    "information": "information, bits per sample",
-    "ceiling": "at most, bits",
-    "linear": "R² of the latents by a linear map of the data",
-    "stability": "agreement with a fit to half of the rows",
-}
+_GRADES = said("grades")
 _MARKS = {"pass": "✓ pass", "warn": "! warn", "fail": "✗ fail", "skipped": "– not checked"}
 
 
@@ -56,12 +51,8 @@ def checkup_page(
     ]
     if figures:
         sections.append(Section("Each check against chance", figures))
-    summary = f"Supported class: {found['supported']}."
-    if found["theorem"] is not None:
-        summary += (
-            f" The model relies on {found['theorem']}, whose conclusion holds for these data only "
-            "if its assumptions do."
-        )
+    words = said("checkup", supported=found["supported"], theorem=found["theorem"])
+    summary = words["text"] + (words["theorem"] if found["theorem"] is not None else "")
     return Page(title, summary, sections, provenance)
 
 

@@ -16,8 +16,7 @@ from demix.report.style import axis, base_layout, colour, interval, number, plai
 from demix.report.training import MOST_STEPS
 from demix.report.words import said
 
-# Beyond so many rows the agreement gains no digit that matters.
-_ROWS = 20_000
+_ROWS = 20_000  # beyond so many rows the agreement gains no digit that matters
 _COLOURS = ("accent", "second", "third", "fourth", "fifth", "sixth")
 _DASHES = ("solid", "dash", "dot", "dashdot")
 
@@ -35,13 +34,9 @@ def compare_page(
     """
     names = [run["name"] for run in runs]
     gains = [gain_of(run["gain"]) for run in runs]
-    drawn = interval_dots(
-        names,
-        *([gain[key] for gain in gains] for key in ("bits", "low", "high")),
-        title="information (bits per sample)",
-        line=0,
-        unit=" bits",
-    )
+    ends = ([gain[key] for gain in gains] for key in ("bits", "low", "high"))
+    label = "information (bits per sample)"
+    drawn = interval_dots(names, *ends, title=label, line=0, unit=" bits")
     dots = Figure(drawn, **said("runs", runs=len(runs)))
     sections = [Section("Side by side", [*_numbers(runs, names, gains), dots])]
     histories = [run.get("history") or () for run in runs]
@@ -87,13 +82,11 @@ def _numbers(
 
 
 def _gain_curves(
-    names: Sequence[str],
-    histories: Sequence[Sequence[Mapping[str, Any]]],
-    ceilings: Sequence[float],
+    names: Sequence[str], runs: Sequence[Sequence[Mapping[str, Any]]], ceilings: Sequence[float]
 ) -> go.Figure | None:
     """Draw by how many bits each run is better than a guess over its steps, where it is known."""
     figure = go.Figure()
-    for index, (name, history, most) in enumerate(zip(names, histories, ceilings, strict=True)):
+    for index, (name, history, most) in enumerate(zip(names, runs, ceilings, strict=True)):
         steps, held_out = column(history, "step"), column(history, "validation")
         known = np.flatnonzero(np.isfinite(steps) & np.isfinite(held_out))
         if known.size == 0:

@@ -12,8 +12,7 @@ from demix.report.fit import latent_sections
 from demix.report.style import interval, number
 from demix.report.words import said
 
-# More panels of one dimension each would be too small to see anything in.
-MOST_COMPARED = 10
+MOST_COMPARED = 10  # more panels of one dimension each would be too small to see anything in
 
 
 def consensus_page(
@@ -47,14 +46,9 @@ def consensus_page(
     sections += noted(notes)
     count, theorem = len(found["seeds"]), found["theorem"]
     title = f"What {count} runs agree on: {len(labels)} latents of {found['rows']} rows"
-    words = said(
-        "consensus",
-        estimator=facts["estimator"],
-        runs=count,
-        differ=facts["runs may differ by"],
-        theorem=f" ({theorem})" if theorem else "",
-        rows=found["held_out_rows"],
-    )
+    known = {"estimator": facts["estimator"], "differ": facts["runs may differ by"], "runs": count}
+    known |= {"theorem": f" ({theorem})" if theorem else "", "rows": found["held_out_rows"]}
+    words = said("consensus", **known)
     return Page(title, words["summary"], sections, provenance)
 
 

@@ -14,10 +14,8 @@ from demix.report.words import said
 
 MOST_STRIPS = 8
 IN_A_STRIP = 7
-# The lowest and the highest rows are often outliers, so a strip ends just before them.
-_LOWEST = 0.02
-# Longest side of the images in pixels: the first at which all of them fit into the bytes below.
-_SIDES = (128, 96, 64, 48, 32)
+_LOWEST = 0.02  # the lowest and the highest rows, often outliers, are left out of a strip
+_SIDES = (128, 96, 64, 48, 32)  # in pixels: the first at which all images fit into the bytes
 _BYTES = 270_000
 
 
@@ -41,8 +39,7 @@ def nearest_examples(images: ArrayLike, latents: ArrayLike) -> Gallery:
     rows = {}
     for j, strip in enumerate(chosen):
         name, along = f"latent {j + 1}", values[strip, j]
-        # Enough digits that the values of a strip differ.
-        span = float(np.ptp(along))
+        span = float(np.ptp(along))  # enough digits that the values of a strip differ
         digits = int(np.clip(2 - math.floor(math.log10(span)), 0, 8)) if span > 0 else 2
         words = [number(float(value), digits) for value in along]
         rows[name] = [
@@ -69,8 +66,7 @@ def _strip(latents: NDArray[np.float64], column: int) -> list[int]:
         # Of equally good rows the one at the quantile itself comes first.
         near = order[places[np.argsort(np.abs(places - middle), kind="stable")]]
         chosen.append(int(near[distance[near].argmin()]))
-    # Neighbouring windows do not meet, so values grow along the strip.
-    return chosen
+    return chosen  # their values grow, since windows do not meet
 
 
 def _encoded(images: NDArray[np.float32], rows: Sequence[int]) -> dict[int, bytes]:

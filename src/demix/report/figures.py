@@ -12,15 +12,11 @@ from plotly.subplots import make_subplots
 from demix._support.errors import DemixError
 from demix.report.style import axis, base_layout, colour, interval, lay_out, number, plain, styled
 
-# Browsers draw each point as one SVG element; beyond this many in one figure scrolling stutters.
-_MOST_POINTS = 9_000
+_MOST_POINTS = 9_000  # in a figure: each is an SVG element, and with more of them pages stutter
 _POINTS = 2000
-# Heat maps up to this many rows and columns have room for a number in every cell.
-MOST_LABELLED = 12
-# From -1 (orange) through 0 (the page) to +1 (blue).
-_DIVERGING = ("minus2", "minus1", "zero", "plus1", "plus2")
-# A 7th row of panels would make all of them too small to see anything in.
-MOST_PAIRED = 6
+MOST_LABELLED = 12  # rows and columns of a heat map that has a number in every cell
+_DIVERGING = ("minus2", "minus1", "zero", "plus1", "plus2")  # from -1, orange, to +1, blue
+MOST_PAIRED = 6  # a 7th row of panels would make all of them too small to see anything in
 MOST_COURSES = 12
 _BINS = 30
 _ENDS = {"low": -math.inf, "high": math.inf, "linear": math.nan}
@@ -47,13 +43,8 @@ def recovered_scatter(
         f"{plain(name)}<br>r = {number(correlation_of(true[:, j], found[:, j]), 3)}"
         for j, name in enumerate(names)
     ]
-    figure = make_subplots(
-        rows=rows,
-        cols=columns,
-        subplot_titles=titles,
-        horizontal_spacing=0.2 / columns,
-        vertical_spacing=0.34 / rows,
-    )
+    spacing = {"horizontal_spacing": 0.2 / columns, "vertical_spacing": 0.34 / rows}
+    figure = make_subplots(rows, columns, subplot_titles=titles, **spacing)
     shown, x, y = _some_rows(count, n), [], []
     for j in range(n):
         points = np.stack([true[shown, j], found[shown, j]], axis=1)
@@ -83,8 +74,7 @@ def correlation_heatmap(
     where = [[f"{row}, {column}" for column in columns] for row in rows]
     figure = go.Figure(
         go.Heatmap(
-            # Positions, not names, so that two columns of one name stay two columns.
-            x=list(range(m)),
+            x=list(range(m)),  # positions, not names: two columns of one name stay two
             y=list(range(n)),
             z=table,
             colorscale=[[place / 4, colour(name)] for place, name in enumerate(_DIVERGING)],
@@ -104,12 +94,9 @@ def correlation_heatmap(
     # Numbers in the cells need 33 pixels each; without them a heat map may shrink further.
     min_width = 120 + 33 * m if max(n, m) <= MOST_LABELLED else 300
     heading = {"text": plain(title), "font": {"size": 14, "color": colour("ink")}, "x": 0}
-    layout = base_layout(
-        height=int(np.clip(120 + 36 * n, 260, 560)),
-        min_width=min_width,
-        margin={"l": 30, "r": 8, "t": 40, "b": 30},
-        title={**heading, "xref": "container", "y": 0.985, "yanchor": "top"},
-    )
+    heading |= {"xref": "container", "y": 0.985, "yanchor": "top"}
+    height, margin = int(np.clip(120 + 36 * n, 260, 560)), {"l": 30, "r": 8, "t": 40, "b": 30}
+    layout = base_layout(height, min_width, margin=margin, title=heading)
     lay_out(figure, layout, axes[:1], axes[1:])
     return figure
 
@@ -153,12 +140,8 @@ def interval_dots(
 
 def names_axis(labels: Sequence[str]) -> dict[str, Any]:
     """Return an axis of names, the first on top."""
-    return axis(
-        tickvals=list(range(len(labels))),
-        ticktext=labels,
-        range=[len(labels) - 0.5, -0.5],
-        **styled("names_axis"),
-    )
+    ticks: dict[str, Any] = {"tickvals": list(range(len(labels))), "ticktext": labels}
+    return axis(range=[len(labels) - 0.5, -0.5], **ticks, **styled("names_axis"))
 
 
 def pair_plot(latents: ArrayLike, names: Sequence[str]) -> go.Figure:
@@ -169,13 +152,9 @@ def pair_plot(latents: ArrayLike, names: Sequence[str]) -> go.Figure:
     """
     values = np.asarray(latents, dtype=float)[:, :MOST_PAIRED]
     labels, n = [_short(name) for name in names], values.shape[1]
-    figure = make_subplots(
-        rows=n,
-        cols=n,
-        specs=[[{} if j <= i else None for j in range(n)] for i in range(n)],
-        horizontal_spacing=0.16 / (n + 1),
-        vertical_spacing=0.16 / (n + 1),
-    )
+    panels: list[list[Any]] = [[{} if j <= i else None for j in range(n)] for i in range(n)]
+    spacing = dict.fromkeys(("horizontal_spacing", "vertical_spacing"), 0.16 / (n + 1))
+    figure = make_subplots(n, n, specs=panels, **spacing)
     shown, x, y = _some_rows(len(values), n * (n - 1) // 2), [], []
     # Bounds, not automatic ranges, so that a latent has one scale in all its panels.
     low, high = values.min(axis=0), values.max(axis=0)
@@ -188,30 +167,21 @@ def pair_plot(latents: ArrayLike, names: Sequence[str]) -> go.Figure:
                 # The panels on the diagonal say where a column and a row of panels lie.
                 across = figure.get_subplot(j + 1, j + 1).xaxis.domain
                 up = figure.get_subplot(i + 1, i + 1).yaxis.domain
-                figure.add_annotation(
-                    text=f"r = {number(correlation_of(values[:, i], values[:, j]))}",
-                    x=sum(across) / 2,
-                    y=sum(up) / 2,
-                    **styled("correlation"),
-                )
+                words = f"r = {number(correlation_of(values[:, i], values[:, j]))}"
+                middle = {"x": sum(across) / 2, "y": sum(up) / 2}
+                figure.add_annotation(text=words, **middle, **styled("correlation"))
                 continue
             if i == j:
                 heights, edges = np.histogram(values[:, i], bins=_BINS)
-                figure.add_bar(
-                    x=(edges[:-1] + edges[1:]) / 2,
-                    y=heights,
-                    width=np.diff(edges),
-                    **styled("histogram"),
-                    **place,
-                )
+                middles, look = (edges[:-1] + edges[1:]) / 2, styled("histogram") | place
+                figure.add_bar(x=middles, y=heights, width=np.diff(edges), **look)
             else:
                 points = values[shown][:, [j, i]]
                 figure.add_trace(_cloud(points, labels[j], labels[i], size=3), **place)
             bottom, left, off = i == n - 1, j == 0, i != j
             title, more = labels[j] if bottom else None, {"showgrid": off, "range": ranges[j]}
             x.append(axis(title, nticks=4, showticklabels=bottom, **more))
-            # The height of a histogram is a count, shown on hovering.
-            up = {"range": ranges[i]} if off else {}
+            up = {"range": ranges[i]} if off else {}  # a histogram counts, shown on hovering
             title = labels[i] if left else None
             y.append(axis(title, nticks=4, showticklabels=left and off, showgrid=off, **up))
     height = 80 + n * (170 if n > 2 else 240)
@@ -259,15 +229,12 @@ def _some_rows(count: int, panels: int) -> NDArray[np.intp]:
 
 def _cloud(points: NDArray[np.float64], across: str, up: str, *, size: float) -> go.Scatter:
     """Return points ``(K, 2)`` of a panel, whose axes have these names."""
+    faint = 0.3 if len(points) > 300 else 0.6
     return go.Scatter(
         x=points[:, 0].astype(np.float32),
         y=points[:, 1].astype(np.float32),
         mode="markers",
-        marker={
-            "size": size,
-            "color": colour("accent"),
-            "opacity": 0.3 if len(points) > 300 else 0.6,
-        },
+        marker={"size": size, "color": colour("accent"), "opacity": faint},
         hovertemplate=f"{across} %{{x:.3f}}<br>{up} %{{y:.3f}}<extra></extra>",
     )
 
@@ -290,8 +257,7 @@ def gain_of(record: Mapping[str, float | None]) -> dict[str, float]:
 
 def thinned(values: NDArray[np.float64], most: int) -> NDArray[np.intp]:
     """Return the places of at most ``most`` values whose line looks like that of all of them."""
-    # The smallest and the largest value of every stretch are kept: every k-th value would lose
-    # peaks.
+    # The smallest and the largest of every stretch: every k-th value would lose peaks.
     if len(values) <= most:
         return np.arange(len(values))
     kept = {0, len(values) - 1}
@@ -305,9 +271,7 @@ def names_of(names: Sequence[str] | None, n: int, kind: str) -> list[str]:
     if names is None:
         return [f"{kind} {j + 1}" for j in range(n)]
     if len(names) != n:
-        raise DemixError(
-            f"there must be one name per {kind}, {n} in all, not {len(names)}; add or drop names"
-        )
+        raise DemixError(f"there must be {n} names, one per {kind}, not {len(names)}; mend them")
     return [str(name) for name in names]
 
 

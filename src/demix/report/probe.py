@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from demix._support.errors import DemixError
 from demix._support.outputs import refuse_other
-from demix.report.blocks import Block, Facts, Page, Picture, Section, Table, Text, Verdict, prose
+from demix.report.blocks import Block, Facts, Page, Picture, Section, Table, Text, Verdict
 from demix.report.static import FIGURE_MARKS, figure_svg, write_figure
 from demix.report.style import colour, interval, number, shown
 from demix.report.words import said
@@ -22,22 +22,12 @@ Factor = Mapping[str, Any]
 """A factor as in ``probe.json``."""
 Found = Literal["surely", "mostly", "no"]
 
-MEASURES = {
-    "r": "Pearson's r",
-    "r2": "R²",
-    "auc": "AUC",
-    "balanced_accuracy": "balanced accuracy",
-    "accuracy": "accuracy",
-}
+MEASURES = said("measures")
 """What tables and figures call each score."""
 MOST = 40
 """Bars of a panel; more could not be read."""
 
-_LOOKS: dict[Found, tuple[str, str]] = {
-    "surely": ("accent", "above chance after Bonferroni"),
-    "mostly": ("plus1", "above chance after Benjamini-Hochberg"),
-    "no": ("soft", "not above chance"),
-}
+_SHADES: dict[Found, str] = {"surely": "accent", "mostly": "plus1", "no": "soft"}
 _NULL = "shuffled rows (95 % of them)"
 _WIDTH, _ROW, _AROUND = 6.4, 0.27, 0.75  # in inches
 
@@ -58,7 +48,7 @@ def probe_page(found: Mapping[str, Any], *, features: str, factors: str) -> Page
         )
         sections.append(Section("Not testable", [table]))
     unmatched = [Text(words) for words in found.get("unmatched", ())]
-    sections.append(Section("Method", [*unmatched, prose("probe.txt")]))
+    sections.append(Section("Method", [*unmatched, Text(said("probe method")["text"])]))
     words = said("probe", features=found["features"], rows=sum(found["rows"].values()))
     title = f"Factors of {factors} in {features}"
     return Page(title, words["summary"], sections, found["provenance"])
@@ -74,12 +64,9 @@ def verdict_of(factors: Sequence[Factor], level: float) -> Verdict:
     """Return one sentence about the factors that were tested."""
     kinds = [found_at(factor, level) for factor in factors]
     sure, most = kinds.count("surely"), len(kinds) - kinds.count("no")
-    text = (
-        f"{most} of {len(kinds)} factors {'is' if most == 1 else 'are'} predicted better than by "
-        f"chance if one in {1 / level:g} findings may be false (Benjamini-Hochberg), {sure} if "
-        "none may (Bonferroni)."
-    )
-    return Verdict("good" if most == len(kinds) else "neutral" if most else "bad", text)
+    numbers = {"most": most, "tested": len(kinds), "sure": sure, "few": 1 / level}
+    words = said("probe verdict", are="is" if most == 1 else "are", **numbers)
+    return Verdict("good" if most == len(kinds) else "neutral" if most else "bad", words["text"])
 
 
 def _result(found: Mapping[str, Any], tested: Sequence[Factor]) -> list[Block]:
@@ -153,8 +140,9 @@ def _drawn(factors: Iterable[Factor], level: float) -> Figure:
     for place, (measure, bars) in enumerate(panels.items()):
         _draw(figure.add_subplot(grid[place]), f"Held-out {MEASURES[measure]}", bars, level)
     used = {found_at(bar, level) for bars in panels.values() for bar in bars}
-    shades = [look for found, look in _LOOKS.items() if found in used] + [("second", _NULL)]
-    handles = [Patch(color=colour(shade), label=words) for shade, words in shades]
+    words = said("probe looks")
+    shades = [(_SHADES[x], words[x]) for x in _SHADES if x in used] + [("second", _NULL)]
+    handles = [Patch(color=colour(shade), label=label) for shade, label in shades]
     figure.legend(handles=handles, loc="outside upper left", ncols=1, handlelength=1.2)
     return figure
 
@@ -168,7 +156,7 @@ def _draw(axes: Axes, title: str, bars: Sequence[Factor], level: float) -> None:
     axes.grid(visible=False, axis="y")
     ink = colour("ink")
     for place, bar in enumerate(drawn):
-        value, chance, shade = bar["value"], bar["chance"], colour(_LOOKS[found_at(bar, level)][0])
+        value, chance, shade = bar["value"], bar["chance"], colour(_SHADES[found_at(bar, level)])
         axes.barh(place, value - chance["value"], 0.5, left=chance["value"], color=shade)
         error = [[max(0.0, value - bar["low"])], [max(0.0, bar["high"] - value)]]
         axes.errorbar(value, place, xerr=error, fmt="none", ecolor=ink, elinewidth=1, capsize=2.5)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from demix._support.validation import check_pair
 from demix.metrics.registry import label
@@ -94,14 +94,10 @@ def _percent(value: float) -> str:
 
 
 def _matching(
-    rows: list[str],
-    latents: NDArray[np.float64],
-    correlation: NDArray[np.float64],
-    order: list[int],
+    rows: list[str], latents: np.ndarray, correlation: np.ndarray, order: list[int]
 ) -> list[Block]:
     m = latents.shape[1]
-    # Latents matched to no factor come last.
-    after = order + [column for column in range(m) if column not in order]
+    after = order + [column for column in range(m) if column not in order]  # others last
     spread = latents.std(axis=0)
     lines = []
     for i, (name, column) in enumerate(zip(rows, order, strict=True)):

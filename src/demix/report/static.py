@@ -49,8 +49,7 @@ def _matplotlib() -> Any:
             importlib.import_module("matplotlib.font_manager")  # which looks for fonts at once
         except (OSError, ValueError) as error:
             raise DemixError(
-                f"Expected settings that matplotlib can read, but {reason(error)}; mend your "
-                "matplotlibrc."
+                f"Expected settings that matplotlib reads, but {reason(error)}; mend matplotlibrc."
             ) from error
         finally:
             os.chdir(here)
@@ -62,8 +61,7 @@ def _files(draw: Callable[[], Figure], *kinds: str) -> list[bytes]:
     about: dict[str, Any] = {"svg": {"Date": None, "Creator": "demix"}}
     about["png"] = {"Software": "demix"}
     files = []
-    # The reader's own settings would change the bytes.
-    with matplotlib.rc_context():
+    with matplotlib.rc_context():  # the reader's own settings would change the bytes
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(styled("matplotlib"))
         figure = draw()

@@ -13,9 +13,7 @@ import numpy as np
 from demix._support.resources import table
 
 _STYLE = table("report/template/style.toml")
-PALETTE: dict[str, tuple[str, str]] = {
-    name: (light, dark) for name, (light, dark) in _STYLE["palette"].items()
-}
+PALETTE: dict[str, list[str]] = _STYLE["palette"]
 """The light and the dark form of each colour."""
 
 
@@ -78,16 +76,14 @@ def base_layout(height: int, min_width: int, **extra: Any) -> dict[str, Any]:
         "height": height,
         "meta": {"min_width": min_width},
         **styled("layout"),
-        # Redrawing in other colours must not undo the reader's zoom.
-        "uirevision": "keep",
+        "uirevision": "keep",  # redrawing in other colours must not undo the reader's zoom
         **extra,
     }
 
 
 def lay_out(figure: Any, layout: Mapping[str, Any], x: Sequence[Any], y: Sequence[Any]) -> None:
     """Give a figure its layout, and its panels their axes, row by row."""
-    # All at once: plotly takes some 10 ms for every change of a layout.
-    made = figure.layout.to_plotly_json()
+    made = figure.layout.to_plotly_json()  # all at once: each change takes plotly 10 ms
     for letter, axes in (("x", x), ("y", y)):
         for place, settings in enumerate(axes, start=1):
             name = f"{letter}axis{place if place > 1 else ''}"

@@ -12,42 +12,34 @@ from demix.report.figures import column, thinned
 from demix.report.style import axis, base_layout, colour, lay_out, styled
 from demix.report.words import said
 
-# Points of a line; more would not be seen and would only make the file larger.
-MOST_STEPS = 1000
+MOST_STEPS = 1000  # points of a line; more would not be seen and would only make the file larger
 
 
 def training_sections(
-    history: Sequence[Mapping[str, Any]],
-    best_step: int | None = None,
-    *,
-    guess: float | None = None,
+    history: Sequence[Mapping[str, Any]], best: int | None = None, *, guess: float | None = None
 ) -> list[Section]:
     """Return loss, held-out loss and score over the steps of training, where they were measured.
 
     Entries of ``history`` have ``step``, ``seconds`` and ``loss``, and possibly ``validation`` (the
     held-out loss), ``score`` (R² in percent) and ``optimum`` (the lowest possible loss); a value
-    that is missing, None or not finite is left out. A vertical line marks ``best_step``, whose
+    that is missing, None or not finite is left out. A vertical line marks ``best``, whose
     encoder was kept, a horizontal one the loss of a ``guess``.
     """
     steps, given = column(history, "step"), ("loss", "validation", "optimum", "score")
     measured = {key for key in given if np.isfinite(steps + column(history, key)).any()}
     if not measured & {"loss", "validation"}:
         return []
-    words = said("training", best_step=f"{best_step or 0:,}")
+    words = said("training", best_step=f"{best or 0:,}")
     caption = words["loss"]
     caption += "".join(words[key] for key in ("validation", "optimum", "score") if key in measured)
     caption += "." + (words["guess"] if guess is not None else "")
-    caption += words["best"] if best_step is not None else ""
-    curve = _training_curve(history, best_step, guess, held_out="validation" in measured)
+    caption += words["best"] if best is not None else ""
+    curve = _training_curve(history, best, guess, held_out="validation" in measured)
     return [Section("Training", [Figure(curve, caption, words["alt"])])]
 
 
 def _training_curve(
-    history: Sequence[Mapping[str, Any]],
-    best_step: int | None,
-    guess: float | None,
-    *,
-    held_out: bool,
+    history: Sequence[Mapping[str, Any]], best: int | None, guess: float | None, *, held_out: bool
 ) -> go.Figure:
     steps, seconds = column(history, "step"), column(history, "seconds")
     loss, validation = column(history, "loss"), column(history, "validation")
@@ -82,16 +74,11 @@ def _training_curve(
             row=row,
             col=1,
         )
-    if best_step is not None:
+    if best is not None:
         heights = np.concatenate([loss, validation, guessed])
-        figure.add_scatter(
-            x=np.array([best_step, best_step]),
-            y=np.array([np.nanmin(heights), np.nanmax(heights)]),
-            name=f"kept: step {best_step:,}",
-            row=1,
-            col=1,
-            **styled("kept"),
-        )
+        ends = np.array([np.nanmin(heights), np.nanmax(heights)])
+        look = {"name": f"kept: step {best:,}", "row": 1, "col": 1, **styled("kept")}
+        figure.add_scatter(x=np.array([best, best]), y=ends, **look)
     titles = ["step"] if panels == 1 else [None, "step"]
     x = [axis(title, exponentformat="none", separatethousands=True) for title in titles]
     y = [axis(title, nticks=6) for title in ("loss (nats)", "R² (percent)")[:panels]]

@@ -46,8 +46,7 @@ class Space(ABC):
     _kinds: ClassVar[dict[str, type[Space]]] = {}
 
     def __init_subclass__(cls) -> None:
-        # Model files name their space; a user's own space is found once its class is defined.
-        Space._kinds[cls.__name__] = cls
+        Space._kinds[cls.__name__] = cls  # for model files, which name their space
 
     @property
     @abstractmethod

@@ -80,16 +80,12 @@ class Box(Space):
         self.dim = self.scale_size = check_dim(dim)
         self.low, self.high = self._bound(low, "low"), self._bound(high, "high")
         if not bool((self.low < self.high).all()):
-            raise DemixError(
-                f"A box needs low < high in every dimension, but got low={low!r}, high={high!r}."
-            )
+            raise DemixError(f"A box needs low < high everywhere, but got {low!r} and {high!r}.")
 
     def _bound(self, bound: Bound, name: str) -> Tensor:
         values = torch.as_tensor(bound, dtype=torch.float64)
         if values.shape not in ((), (self.dim,)):
-            raise DemixError(
-                f"{name} of a box must be one number or {self.dim} numbers, but got {bound!r}."
-            )
+            raise DemixError(f"{name} of a box must be 1 or {self.dim} numbers, but got {bound!r}.")
         if not bool(values.isfinite().all()):
             raise DemixError(f"{name} of a box must be finite, but got {bound!r}; see Real.")
         return values.expand(self.dim).clone()
@@ -198,9 +194,7 @@ class Real(Space):
 
     def uniform(self, size: int, *, generator: torch.Generator | None = None) -> Tensor:
         """Refuse: no uniform distribution exists on an unbounded space."""
-        raise DemixError(
-            "R^n has no uniform distribution; choose a Normal or Laplace marginal, or a Box."
-        )
+        raise DemixError("R^n has no uniform distribution; choose another marginal, or a Box.")
 
     def contains(self, z: Tensor, atol: float = 1e-5) -> Tensor:
         """Every finite point is in the space."""

@@ -5,8 +5,7 @@ from torch import Tensor
 
 from demix._support.errors import DemixError
 
-# Singular values below this share of the largest count as zero.
-_TOLERANCE = 1e-6
+_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
 
 
 def affine_generator_rank(vectors: Tensor) -> int:

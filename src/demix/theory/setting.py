@@ -25,8 +25,7 @@ UP_TO: dict[EquivalenceName, str] = _WORDS["up_to"]
 """What each equivalence leaves open, in words."""
 
 _NAMED_SHAPES = dict.fromkeys(["normal", "anisotropic", "auto", "dynamics"], 2.0) | {"laplace": 1.0}
-# A learnt shape that is so close to the normal one does not tell the axes apart.
-_NEAR_NORMAL = 0.5
+_NEAR_NORMAL = 0.5  # a learnt shape so close to the normal one does not tell the axes apart
 
 _ZIMMERMANN = "Zimmermann et al. (2021)"
 _REIZINGER = "Reizinger et al. (2024)"
@@ -71,8 +70,7 @@ class Setting:
     def __post_init__(self) -> None:
         if self.supervision not in get_args(Supervision):
             raise DemixError(
-                'supervision must be "pairs", "labels" or "instances", but got '
-                f"{self.supervision!r}."
+                f'supervision must be "pairs", "labels" or "instances", not {self.supervision!r}.'
             )
 
     @property
@@ -196,14 +194,12 @@ def _identified_by_pairs(setting: Setting) -> Equivalence:
     if setting.marginal not in _WORDS["marginals"]:
         return _nothing("marginal", setting)
     if space.spherical:
-        # On a sphere the squared distance is the dot product up to a constant.
-        if shape != 2.0:
+        if shape != 2.0:  # on a sphere the squared distance is the dot product, but for a constant
             return _nothing("sphere", setting)
         if setting.learned or setting.conditional in ("anisotropic", "auto"):
             return _by_pairs("orthogonal", "Rusak", "uniform", sphere=True)
         return _by_pairs("orthogonal", "Theorem 2", setting.marginal, sphere=True)
-    # The theorems are about convex bodies, which are bounded; without a uniform marginal the same
-    # proof holds in R^n.
+    # The theorems are about bounded bodies; without a uniform marginal they hold in R^n.
     if not (space.convex and (space.bounded or setting.marginal == "any")):
         return _nothing("space", setting)
     if setting.conditional == "dynamics":
@@ -215,9 +211,7 @@ def _identified_by_pairs(setting: Setting) -> Equivalence:
     return _by_pairs("permutation", "Theorem 6", setting.marginal)
 
 
-def _by_pairs(
-    name: EquivalenceName, key: str, marginal: str, *, sphere: bool = False
-) -> Equivalence:
+def _by_pairs(name: EquivalenceName, key: str, marginal: str, sphere: bool = False) -> Equivalence:
     theorem = _WORDS["theorems"].get(key, f"{key} of {_ZIMMERMANN}")
     if marginal == "any":
         theorem += " with a potential for any marginal"
@@ -238,9 +232,8 @@ def _identified_by_classes(setting: Setting, vectors: Tensor | None) -> Equivale
     broken = [_reason("label noise", setting=setting)] if setting.label_noise else []
     if setting.conditional == "covariances":
         conditions = (_WORDS["injective"], *_WORDS["covariances"])
-        found = Equivalence(
-            "affine", theorem=_WORDS["theorems"]["Quadratic"], conditions=conditions
-        )
+        theorem = _WORDS["theorems"]["Quadratic"]
+        found = Equivalence("affine", theorem=theorem, conditions=conditions)
         return found.without(*broken) if broken else found
     unit_features, unit_prototypes = setting.space.spherical, setting.unit_prototypes
     case: Case

@@ -131,7 +131,7 @@ def test_features_that_tell_nothing_at_all():
 @pytest.mark.parametrize(
     ("features", "table", "options", "words"),
     [
-        (FEATURES, TABLE, {"only": ["sise"]}, r"no factor 'sise'; the factors are size, shape"),
+        (FEATURES, TABLE, {"only": ["sise"]}, r"no factor 'sise'; known are size, shape"),
         (FEATURES, TABLE, {"kinds": {"mass": "ordinal"}}, r"no factor 'mass'"),
         (FEATURES, TABLE, {"kinds": {"size": "number"}}, r"one of continuous, .* got 'number'"),
         (
@@ -142,7 +142,7 @@ def test_features_that_tell_nothing_at_all():
         ),
         (FEATURES, TABLE, {"kinds": {"size": "binary"}}, r"two values, but 'size' has 120"),
         (FEATURES, TABLE, {"kinds": {"size": "periodic"}}, r"period belongs to a periodic factor"),
-        (FEATURES, TABLE, {"periods": {"size": -1}}, r"must be a positive number, but .* is -1"),
+        (FEATURES, TABLE, {"periods": {"size": -1}}, r"A period is positive, but .* is -1"),
         (FEATURES, {"x": np.ones(ROWS), **TABLE}, {"only": ["x"]}, r"'x' is 1\.0 in all 120 rows"),
         (FEATURES, {"x": np.ones(ROWS)}, {}, r"none \(x: it has one value only\)"),
         (FEATURES, {}, {}, r"at least one factor, but got none"),
@@ -173,7 +173,7 @@ def test_one_factor_that_does_not_vary_where_it_has_to():
     [
         ((range(60), range(60, 90), range(80, 120)), "share no row, but 10 rows are in it twice"),
         ((range(60), [], range(60, 120)), "three parts, but one is empty"),
-        ((range(60), range(60, 90), range(90, 121)), r"numbered 0\.\.119, but .* 0\.\.120"),
+        ((range(60), range(60, 90), range(90, 121)), r"Rows are 0\.\.119, but .* 0\.\.120"),
     ],
 )
 def test_parts_that_share_rows_or_have_none(split, words):

@@ -23,8 +23,7 @@ _FLAGS = ["-O3", "-march=native", "-fopenmp", "-fno-math-errno", "-shared", "-fP
 @cache
 def library() -> ctypes.CDLL | None:
     """Return the compiled kernel; None where nothing compiles it or others could change it."""
-    # The compiler is ``$CC``, or else ``cc``. The result is kept under ``$XDG_CACHE_HOME/demix``
-    # (``~/.cache/demix``), by the source, the compiler and the processor it was made for.
+    # By ``$CC`` or ``cc``; kept in the cache folder by source, compiler and processor.
     command = _command()
     if command is None:
         return None
@@ -89,8 +88,7 @@ def _compile(command: list[str], kept: Path) -> None:
         made = Path(folder) / kept.name
         subprocess.run(
             [*command, str(_SOURCES[0]), "-o", str(made), "-lm"],
-            # Empty entries of PATH, CPATH and the like mean the current folder: a stranger's.
-            cwd=folder,
+            cwd=folder,  # empty entries of PATH and the like mean the current folder: a stranger's
             check=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -9,8 +9,7 @@ from torch import Tensor
 from demix._support.kernel.build import library
 
 _SUFFIXES = {torch.float32: "f32", torch.float64: "f64"}
-# Multiplications for which a thread is worth waking.
-_SHARE = 2**19
+_SHARE = 2**19  # multiplications for which a thread is worth waking
 
 
 def serves(*tensors: Tensor) -> bool:

@@ -18,9 +18,7 @@ from torch import distributed as dist
 from demix._support.errors import DemixError, reason, warn
 
 T = TypeVar("T")
-# Seconds after which waiting for other ranks is said, and after which it is given up. torch may try
-# once more.
-_SOON, _LONGEST = 3.0, 60.0
+_SOON, _LONGEST = 3.0, 60.0  # seconds after which waiting for others is said, and given up
 
 
 class LostRank(DemixError):
@@ -144,8 +142,7 @@ def joined() -> Iterator[Ranks]:
     try:
         store, rank, count = next(dist.rendezvous("env://", timeout=timedelta(seconds=_LONGEST)))
         store.set_timeout(dist.default_pg_timeout)
-        # The store outlives a start of ranks, with their old addresses. Several machines may count
-        # restarts differently.
+        # The store outlives a start of ranks; several machines may count restarts differently.
         alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
         life = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") if alone else ""
         store = dist.PrefixStore(f"life {life}", store)

@@ -41,9 +41,7 @@ class Factor:
                 f"period {self.period}; give both or neither."
             )
         if self.period is not None and not 1e-100 < self.period < 1e100:
-            raise DemixError(
-                f"A period must be a positive number, but that of {self.name!r} is {self.period}."
-            )
+            raise DemixError(f"A period is positive, but that of {self.name!r} is {self.period}.")
         if self.values.dtype.kind == "U" and self.kind not in ("categorical", "binary"):
             raise DemixError(
                 f"The {self.kind} factor {self.name!r} must be numbers, but is text; make it "
@@ -79,8 +77,7 @@ class Factor:
     @cached_property
     def targets(self) -> np.ndarray:
         """What a read-out is fitted to ``(N, k)``: numbers in units of about their range."""
-        # Of a period, sine and cosine.
-        if self.period is not None:
+        if self.period is not None:  # sine and cosine
             angle = 2 * np.pi * self.values.astype(float) / self.period
             return np.stack([np.sin(angle), np.cos(angle)], axis=1)
         number = self.codes if self.kind == "ordinal" else self.values
@@ -139,9 +136,7 @@ def factors_of(
 def unknown_factors(names: Sequence[str], known: Collection[str]) -> DemixError:
     """Return the error for names that no factor has."""
     listed = ", ".join(list(known)[:_LISTED]) + (", ..." if len(known) > _LISTED else "")
-    return DemixError(
-        f"There is no factor {', '.join(map(repr, names))}; the factors are {listed}."
-    )
+    return DemixError(f"There is no factor {', '.join(map(repr, names))}; known are {listed}.")
 
 
 def columns_of(table: Any) -> dict[str, np.ndarray]:

@@ -14,14 +14,10 @@ from demix.metrics.statistic import units_of
 RIDGE = tuple(10.0**power for power in range(3, -9, -1))
 LOGISTIC = tuple(10.0**power for power in range(1, -6, -1))
 
-# Rows that are turned into float64 at a time, to add them up without losing digits.
-_AT_ONCE = 4096
-# Directions with less of the largest variance are rounding; the smallest penalty is far above.
-_FLAT = 1e-10
-# A logistic fit ends when at most this gain, in nats, is left by the curvature at its start.
-_NATS = 1e-7
-# Weaker penalties in a row that may predict validation rows worse before a factor is done.
-_PATIENCE = 2
+_AT_ONCE = 4096  # rows that are turned into float64 at a time, to add them up with all digits
+_FLAT = 1e-10  # of the largest variance: less is rounding; the smallest penalty is far above
+_NATS = 1e-7  # a logistic fit ends when the curvature at its start leaves at most this gain
+_PATIENCE = 2  # weaker penalties in a row that may be worse before a factor is done
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,19 +44,17 @@ class Basis:
         # A column that never changes has no scale.
         scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
         if width <= rows:
-            gram = np.zeros((width, width))
-            for block in _blocks(train):
-                part = (block - mean) / units * scale
-                gram += part.T @ part
-            variances, axes = np.linalg.eigh(gram / rows)
-            kept = variances > _FLAT * max(variances[-1], 0.0)
-            axes = axes[:, kept]
+            parts = ((block - mean) / units * scale for block in _blocks(train))
+            gram = np.asarray(sum(part.T @ part for part in parts))
         else:
             standard = (train - mean) / units * scale
-            variances, sides = np.linalg.eigh(standard @ standard.T / rows)
-            kept = variances > _FLAT * max(variances[-1], 0.0)
-            axes = standard.T @ (sides[:, kept] / np.sqrt(rows * variances[kept]))
-        return cls(mean, units, scale[:, None] * axes, variances[kept])
+            gram = standard @ standard.T
+        variances, axes = np.linalg.eigh(gram / rows)
+        kept = variances > _FLAT * max(variances[-1], 0.0)
+        variances, axes = variances[kept], axes[:, kept]
+        if width > rows:
+            axes = standard.T @ (axes / np.sqrt(rows * variances))
+        return cls(mean, units, scale[:, None] * axes, variances)
 
     def __call__(self, features: np.ndarray) -> np.ndarray:
         """Return the coordinates ``(N, q)`` of features ``(N, d)``, in their precision."""
@@ -68,8 +62,7 @@ class Basis:
         axes = self.axes.astype(features.dtype)
         for start in range(0, len(features), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
-            # Centred first: in a product a large mean would cost digits.
-            moved = (features[part] - self.mean) / self.units
+            moved = (features[part] - self.mean) / self.units  # centred first, to keep the digits
             coordinates[part] = moved.astype(features.dtype) @ axes
         return coordinates
 
@@ -161,20 +154,16 @@ def log_loss(logits: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def _minimum(
-    train: np.ndarray,
-    targets: np.ndarray,
-    variances: np.ndarray,
-    penalty: float,
-    weights: np.ndarray,
+    train: np.ndarray, targets: np.ndarray, variances: np.ndarray, penalty: float, start: np.ndarray
 ) -> np.ndarray:
-    """Go down from ``weights``, all factors together, in units of the curvature of the features."""
+    """Go down from ``start``, all factors together, in units of the curvature of the features."""
     decay = np.full((len(variances), 1, 1), penalty)
     decay[-1] = 0.0  # the intercept is free
     share = targets.mean(axis=0, dtype=np.float64)
     # At the optimum of the intercept alone, the curvature of a category is its p (1 - p).
     bend = np.sqrt(variances[:, None, None] * np.maximum(share * (1 - share), 1e-4) + decay)
 
-    left = np.zeros(weights.shape[1])
+    left = np.zeros(start.shape[1])
 
     def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
         slopes = point.reshape(bend.shape) / bend
@@ -189,11 +178,6 @@ def _minimum(
         if left.max() < _NATS:
             raise StopIteration
 
-    found = minimize(
-        *(loss, (weights * bend).ravel()),
-        jac=True,
-        method="L-BFGS-B",
-        callback=stop,
-        options={"maxiter": 200, "ftol": 1e-9},
-    )
+    begin, limits = (start * bend).ravel(), {"maxiter": 200, "ftol": 1e-9}
+    found = minimize(loss, begin, jac=True, method="L-BFGS-B", callback=stop, options=limits)
     return np.asarray(found.x.reshape(bend.shape) / bend)

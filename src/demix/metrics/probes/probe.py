@@ -10,25 +10,15 @@ from scipy.stats import false_discovery_control
 from demix._support.errors import DemixError
 from demix._support.validation import check_matrix, check_seed
 from demix.metrics.blocks import Blocks, sampling_of, warn_if_alike
+from demix.metrics.probes import readouts
 from demix.metrics.probes.factor import Factor, factors_of, unknown_factors
-from demix.metrics.probes.readouts import (
-    ProbeSplit,
-    Progress,
-    ReadOut,
-    missing,
-    read_outs,
-    split_of,
-)
 
 LEVEL = 0.05
 """Share of false findings that is accepted."""
 
-# With fewer rows, fewer than twenty would score.
-_LEAST_ROWS = 70
-# A p-value is at least one over the permutations; Bonferroni multiplies it by the factors.
-_LEAST_ORDERS, _ORDERS_A_FACTOR = 2000, 200
-# Factors of more values are written without them.
-_LISTED = 100
+_LEAST_ROWS = 70  # with fewer rows, fewer than twenty would score
+_LEAST_ORDERS, _ORDERS_A_FACTOR = 2000, 200  # Bonferroni multiplies p by the factors
+_LISTED = 100  # factors of more values are written without them
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,35 +30,31 @@ class Probed:
     """
 
     factor: Factor
-    read_out: ReadOut | None = None
+    read_out: readouts.ReadOut | None = None
     reason: str | None = None
     bonferroni: float | None = None
     benjamini_hochberg: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
-        data: dict[str, Any] = {
-            "name": self.factor.name,
-            "kind": self.factor.kind,
-            "testable": self.read_out is not None,
-        }
-        if self.factor.categorical and len(self.factor.levels) <= _LISTED:
-            counts = np.bincount(self.factor.codes).tolist()
-            levels = self.factor.levels.tolist()
+        factor, found = self.factor, self.read_out
+        data: dict[str, Any] = {"name": factor.name, "kind": factor.kind, "testable": bool(found)}
+        if factor.categorical and len(factor.levels) <= _LISTED:
+            counts, levels = np.bincount(factor.codes).tolist(), factor.levels.tolist()
             words = [x if isinstance(x, str) else str(x).removesuffix(".0") for x in levels]
             data["values"] = dict(zip(words, counts, strict=True))
-        if self.read_out is None:
+        if found is None:
             return {**data, "reason": self.reason}
         return {
             **data,
-            "measure": self.read_out.measure,
-            **self.read_out.tested._asdict(),
-            "chance": self.read_out.chance._asdict(),
-            "p": self.read_out.p,
+            "measure": found.measure,
+            **found.tested._asdict(),
+            "chance": found.chance._asdict(),
+            "p": found.p,
             "bonferroni": self.bonferroni,
             "benjamini_hochberg": self.benjamini_hochberg,
-            "scores": {name: score._asdict() for name, score in self.read_out.scores.items()},
-            "penalty": self.read_out.penalty,
+            "scores": {name: score._asdict() for name, score in found.scores.items()},
+            "penalty": found.penalty,
         }
 
 
@@ -80,7 +66,7 @@ class Probe:
     """
 
     factors: tuple[Probed, ...]
-    split: ProbeSplit
+    split: readouts.ProbeSplit
     permutations: int
     effective: float
 
@@ -110,7 +96,7 @@ def probe(
     periods: Mapping[str, float] | None = None,
     blocks: Blocks = None,
     split: Sequence[Any] | None = None,
-    callback: Progress = lambda done, total, name: None,
+    callback: readouts.Progress = lambda done, total, name: None,
     seed: int = 0,
 ) -> Probe:
     """Return how well a linear map reads each factor out of features, and whether by chance.
@@ -166,13 +152,13 @@ def probe(
             f"{_LEAST_ROWS} rows, but got {len(rows)}."
         )
     sampling = sampling_of(rows, np.stack([f.codes for f in known], axis=1), blocks, seed)
-    parts = split_of(sampling) if split is None else _check_split(split, len(rows))
+    parts = readouts.split_of(sampling) if split is None else _check_split(split, len(rows))
     if not all(map(len, parts)):
         raise DemixError(
             "Fitting, choosing a penalty and scoring on rows of their own needs three parts, but "
             "one is empty; give more or shorter blocks."
         )
-    reasons = {factor: factor.untestable or missing(factor, parts) for factor in known}
+    reasons = {factor: factor.untestable or readouts.missing(factor, parts) for factor in known}
     constant = [factor for factor in known if len(factor.levels) == 1]
     if only is not None and constant:
         raise DemixError(
@@ -186,7 +172,7 @@ def probe(
         raise DemixError(f"Expected a factor that can be tested, but there is none ({listed}).")
     warn_if_alike(rows, sampling)
     permutations = max(_LEAST_ORDERS, _ORDERS_A_FACTOR * len(tested))
-    found = read_outs(
+    found = readouts.read_outs(
         rows, tested, parts, permutations=permutations, sampling=sampling, callback=callback
     )
     shares = false_discovery_control([one.p for one in found]).tolist()
@@ -196,16 +182,12 @@ def probe(
     return Probe(tuple(probed.values()), parts, len(found[0].null), sampling.effective)
 
 
-def _check_split(split: Sequence[Any], rows: int) -> ProbeSplit:
+def _check_split(split: Sequence[Any], rows: int) -> readouts.ProbeSplit:
     """Return parts that share no row: what fits a read-out, or chooses it, must not score it."""
-    parts = ProbeSplit(*(np.asarray(part, dtype=np.int64) for part in split))
+    parts = readouts.ProbeSplit(*(np.asarray(part, dtype=np.int64) for part in split))
     every = np.concatenate(parts)
     if len(every) and not 0 <= every.min() <= every.max() < rows:
-        raise DemixError(
-            f"Rows are numbered 0..{rows - 1}, but the split holds {every.min()}..{every.max()}."
-        )
+        raise DemixError(f"Rows are 0..{rows - 1}, but a split holds {every.min()}..{every.max()}.")
     if twice := len(every) - len(np.unique(every)):
-        raise DemixError(
-            f"A split must have three parts that share no row, but {twice} rows are in it twice."
-        )
+        raise DemixError(f"Parts of a split must share no row, but {twice} rows are in it twice.")
     return parts

@@ -18,8 +18,7 @@ from demix.metrics.statistic import OfWeights, Statistic, Values, over
 Progress = Callable[[int, int, str], None]
 """Called with the number of finished steps, the number of all, and the name of the next."""
 
-# Row numbers that are held in memory at a time, whatever the number of orders.
-_ORDERS = 4_000_000
+_ORDERS = 4_000_000  # row numbers in memory at a time, whatever the number of orders
 _TRAIN, _VALIDATION = 0.5, 0.2  # shares of the rows; the others score
 
 
@@ -81,8 +80,7 @@ class ReadOut:
 
         Included, so that p is never 0 and its test exact (Phipson & Smyth 2010).
         """
-        # The same sum in another order may differ in its last digit.
-        as_good = self.null >= self.tested.value - 1e-9
+        as_good = self.null >= self.tested.value - 1e-9  # sums in another order differ a little
         return float((1 + as_good.sum()) / (1 + len(as_good)))
 
 
@@ -124,12 +122,9 @@ def measured_numbers(predicted: np.ndarray, true: np.ndarray) -> Measured:
 
 def measured_binary(logits: np.ndarray, true: np.ndarray, prior: float) -> Measured:
     """Return the area under the ROC curve, balanced and plain accuracy of logits ``(m,)``."""
-    # ``prior`` is the share of ``true`` ``(m,)`` among training rows. The balanced accuracy is of
-    # the value that is more likely than its prior.
+    # ``prior`` is the share of ``true`` ``(m,)`` in training; what exceeds it is predicted.
     area = area_of(logits, true)
-    balanced, _ = _recall(
-        (logits > np.log(prior / (1 - prior))).astype(int), true * 1, np.arange(2)
-    )
+    balanced, _ = _recall(1 * (logits > np.log(prior / (1 - prior))), 1 * true, np.arange(2))
     right = (logits > 0) == true
 
     def scores(weights: np.ndarray) -> Values:
@@ -266,11 +261,7 @@ def _categories(
 
     both = targets(split.train), targets(split.validation)
     weights, penalties = logistic(
-        basis,
-        parts.train,
-        parts.validation,
-        both,
-        lambda penalty: tell(f"{words}, penalty {penalty:g}"),
+        basis, parts.train, parts.validation, both, lambda x: tell(f"{words}, penalty {x:g}")
     )
     logits = product(parts.test, weights[:-1]) + weights[-1]
     shares = both[0].mean(axis=0, dtype=float)
@@ -299,8 +290,7 @@ def shuffled_scores(
     measured: Sequence[Measured], sampling: Sampling, permutations: int
 ) -> list[np.ndarray]:
     """Score all factors in the same orders of the held-out rows, some orders at a time."""
-    # Rows in blocks have as many orders as shifts.
-    rows, shifted = len(sampling), sampling.members is not None
+    rows, shifted = len(sampling), sampling.members is not None  # then an order for each shift
     random = np.random.default_rng([sampling.seed, 4])
     total = min(permutations, rows - 1) if shifted else permutations
     shifts = sampling.orders(total, folded=False)

@@ -12,8 +12,7 @@ from demix.cli.options import AsJson, app
 
 # What the jobs of a sweep import.
 PRELOAD = ("demix.papers.experiments", "demix.papers.runner.reproduce")
-# Rows or seeds that may be asked for at once; each takes some seconds at least.
-_MOST = 10_000
+_MOST = 10_000  # rows or seeds that may be asked for at once; each takes some seconds at least
 
 
 @app.command(epilog="Example:  demix reproduce clica-table1 --rows 2,3 --seeds 0,1,2 --out table1")
@@ -50,11 +49,8 @@ def reproduce(
     folder = out or Path(f"{experiment}-{scale}")
     try:
         # Worker processes import what they need while this process does the same.
-        with (
-            nullcontext()
-            if executor is None
-            else open_executor(executor, preload=PRELOAD) as engine
-        ):
+        opened = nullcontext() if executor is None else open_executor(executor, preload=PRELOAD)
+        with opened as engine:
             from demix._support.process_group.group import joined
             from demix.cli.progress import training_bar
             from demix.papers.commands.table_bars import TableBars

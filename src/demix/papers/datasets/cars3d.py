@@ -23,8 +23,7 @@ from demix.papers.datasets.factor_images import (
 
 _AZIMUTHS, _ELEVATIONS = 24, 4
 _CARS, _SIDE = 183, 128
-# The official meshes have a few hundred kilobytes each.
-_LARGEST = 2**25
+_LARGEST = 2**25  # the official meshes have a few hundred kilobytes each
 
 
 def open_cars3d(path: Path, *, callback: Progress) -> FactorImages:

@@ -20,8 +20,7 @@ from demix.papers.datasets.factor_images import (
 
 KEYS = {"data": "biuf", "offset": "iu", "object_id": "iu", "angle_deg": "iuf"}
 """Arrays of the file, and the kinds of their numbers."""
-# More damaged images than this, and a file is not to be trusted.
-_MOST_SKIPPED = 0.01
+_MOST_SKIPPED = 0.01  # more damaged images than this, and a file is not to be trusted
 _AT_ONCE = 500
 
 

@@ -137,8 +137,7 @@ class H5Pixels(Pixels):
         return images
 
 
-# Rows that are read at a time, so that a bar can move.
-_AT_ONCE = 1000
+_AT_ONCE = 1000  # rows that are read at a time, so that a bar can move
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,8 +21,7 @@ from demix._support.files import check_regular, inside, open_regular
 from demix.data.images import SUFFIXES, open_image
 from demix.papers.datasets.archives import open_tar
 
-# The short side of an image that is cut, in units of what is cut out of it.
-_AROUND = 256 / 224
+_AROUND = 256 / 224  # the short side of an image that is cut, in units of what is cut out of it
 _MOST_DAMAGED = 0.01
 # Bytes that are read at a time, and the most of a file in an archive, which may hold mere zeros.
 _PIECE, _LARGEST = 2**20, 2**26

@@ -18,10 +18,8 @@ from demix.papers.datasets.archives import open_tar
 
 _PEDESTRIAN = 2
 _FIELDS = ("frame", "id", "class", "height", "width", "mask")
-# Images of a side beyond this are none.
-_LARGEST = 2**15
-# Bytes in memory for a byte of text, while its lines are taken apart.
-_APART = 20
+_LARGEST = 2**15  # images of a side beyond this are none
+_APART = 20  # bytes in memory for a byte of text, while its lines are taken apart
 
 
 class Video(NamedTuple):

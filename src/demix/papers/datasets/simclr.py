@@ -9,8 +9,7 @@ from torch.nn import functional
 
 from demix._support.errors import DemixError
 
-# How bright red, green and blue are to the eye (ITU-R BT.601).
-_LUMA = (0.299, 0.587, 0.114)
+_LUMA = (0.299, 0.587, 0.114)  # how bright red, green and blue are to the eye (ITU-R BT.601)
 
 
 def gray(x: Tensor) -> Tensor:

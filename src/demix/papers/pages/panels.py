@@ -28,8 +28,7 @@ _BARS = (9.15, 3.4)  # size of a figure of bars, as wide as three panels
 _BAR_COLOURS = ("accent", "second", "soft")
 _GROUP = 0.8  # share of a group's place that its bars take
 _TURNED: dict[str, Any] = {"rotation": 30, "ha": "right", "va": "top", "rotation_mode": "anchor"}
-# About how many letters fit below a panel before tick labels touch.
-_LETTERS = 36
+_LETTERS = 36  # about how many letters fit below a panel before tick labels touch
 
 Points = Sequence[tuple[Any, float, float]]
 """``x``, ``y`` and its standard deviation."""

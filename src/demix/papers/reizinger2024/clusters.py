@@ -15,8 +15,7 @@ from demix.processes.process import Mixing, Pairs
 from demix.spaces.base import Space
 from demix.theory.ranks import affine_generator_rank
 
-# Numbers that are held in memory at a time to compare samples with all classes.
-_BLOCK = 2**22
+_BLOCK = 2**22  # numbers that are held in memory at a time to compare samples with all classes
 
 
 class Labelled(NamedTuple):

@@ -23,12 +23,9 @@ from demix.papers.reizinger2024.efficientnet import EfficientNetLite0
 if TYPE_CHECKING:
     from demix.papers.datasets.image_files import ImageFiles
 
-# Images in a batch of an ONNX file that takes batches of one size only.
-_MOST_FIXED = 4096
-# Read-outs need the square of it in memory, and its cube in time.
-_MOST_FEATURES = 2**14
-# Seconds for one batch of a model, which may be a loop without an end.
-_LONGEST_RUN = 600
+_MOST_FIXED = 4096  # images in a batch of an ONNX file that takes batches of one size only
+_MOST_FEATURES = 2**14  # read-outs need the square of it in memory, and its cube in time
+_LONGEST_RUN = 600  # seconds for one batch of a model, which may be a loop without an end
 
 NAMES = "names.txt"
 

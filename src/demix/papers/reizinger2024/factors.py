@@ -124,9 +124,7 @@ class FactorRow(Row):
             found = {model: _found(by_model[model]) for model in models}
             missing = {model: "too rare" if by_model[model] else "–" for model in models}
             line += [str(each or missing[model]) for model, each in found.items()]
-            held = [
-                f"{each.held:.1f}{'*' * each.surely}" if each else "–" for each in found.values()
-            ]
+            held = [f"{x.held:.1f}{'*' * x.surely}" if x else "–" for x in found.values()]
             lines.append(line + held)
         return header, lines
 

@@ -20,9 +20,8 @@ from demix.training.recipe import Recipe
 
 # Shares of images for training and validation; the others are the test set.
 _TRAIN, _VALIDATION = 0.8, 0.1
-# Images that are encoded at a time, and numbers that the pixels are reduced to.
-_AT_ONCE = 500
-_PIXELS = 1024
+_AT_ONCE = 500  # images that are encoded at a time
+_PIXELS = 1024  # numbers that the pixels are reduced to
 Encode = Callable[[Tensor], Tensor]
 ClassifierPlan = tuple[Encoder, Classification, Recipe]
 

@@ -236,13 +236,9 @@ class LabelRow(ScoreRow):
         classes = process.classes_of_labels
         error = None
         if classifies and kappa is not None:
-            error = optimum_error(
-                prototypes,
-                latents[:EVALUATED],
-                process.vectors[classes],
-                batch.z[:EVALUATED],
-                kappa=kappa,
-            )
+            some, true = latents[:EVALUATED], batch.z[:EVALUATED]
+            vectors = process.vectors[classes]
+            error = optimum_error(prototypes, some, vectors, true, kappa=kappa)
         return {
             "r2": float(affine_r2(latents, batch.z)),
             "mcc": float(mean_correlation(latents, batch.z)),

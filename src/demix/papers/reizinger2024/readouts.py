@@ -14,17 +14,9 @@ from demix._support.errors import DemixError, DemixWarning
 from demix.encoders.encoder import Encoder
 from demix.losses.classification import Classification
 from demix.metrics.blocks import exchangeable
+from demix.metrics.probes import readouts
 from demix.metrics.probes.factor import Factor
 from demix.metrics.probes.linear import Basis
-from demix.metrics.probes.readouts import (
-    ProbeSplit,
-    ReadOut,
-    estimates,
-    measured_numbers,
-    predicted_numbers,
-    read_outs,
-    shuffled_scores,
-)
 from demix.papers.datasets.factor_images import FactorImages
 from demix.papers.datasets.opening import open_factor_images
 from demix.papers.pages.panels import Subplot
@@ -241,7 +233,7 @@ class ReadOutRow(Row):
 
 
 def _read_out(
-    features: np.ndarray, known: FactorImages, split: ProbeSplit, seed: int
+    features: np.ndarray, known: FactorImages, split: readouts.ProbeSplit, seed: int
 ) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """Return what was read out of each factor, and why others were left out."""
     factors, left_out = {}, {}
@@ -252,7 +244,7 @@ def _read_out(
             left_out[column.name] = factor.untestable
         else:
             factors[column.name] = factor
-    across = read_outs(
+    across = readouts.read_outs(
         features,
         list(factors.values()),
         split,
@@ -270,7 +262,7 @@ def _read_out(
     return found, left_out
 
 
-def _record(each: ReadOut) -> dict[str, Any]:
+def _record(each: readouts.ReadOut) -> dict[str, Any]:
     ends = {name: list(estimate) for name, estimate in each.scores.items()}
     return {"kind": each.kind, **ends, "chance": each.chance.value, "p": each.p}
 
@@ -292,8 +284,7 @@ def _mean(records: Records, factor: str, score: str) -> np.ndarray | None:
     return np.mean(known, axis=0) if known else None
 
 
-# A block of which fewer rows fit is left out.
-_LEAST = 4
+_LEAST = 4  # a block of which fewer rows fit is left out
 
 
 class Indicators(Factor):
@@ -314,23 +305,23 @@ def read_out_within(
     features: np.ndarray,
     factor: Factor,
     blocks: np.ndarray,
-    split: ProbeSplit,
+    split: readouts.ProbeSplit,
     *,
     permutations: int,
     seed: int,
-) -> ReadOut:
+) -> readouts.ReadOut:
     """Read numbers out of features by a linear map for each block, and score all blocks together.
 
     Blocks of which fewer than four rows fit, or none chooses the penalty, are left out.
     """
     places, predicted, penalties = [], [], []
     for block in np.unique(blocks[split.test]):
-        rows = ProbeSplit(*(part[blocks[part] == block] for part in split))
+        rows = readouts.ProbeSplit(*(part[blocks[part] == block] for part in split))
         if len(rows.train) < _LEAST or len(rows.validation) == 0:
             continue
         basis = Basis.of(features[rows.train])
-        parts = ProbeSplit(*(basis(features[part]) for part in rows))
-        prediction, penalty = predicted_numbers(basis, parts, factor, rows)
+        parts = readouts.ProbeSplit(*(basis(features[part]) for part in rows))
+        prediction, penalty = readouts.predicted_numbers(basis, parts, factor, rows)
         places.append(rows.test)
         predicted.append(prediction)
         penalties.append(penalty)
@@ -340,8 +331,8 @@ def read_out_within(
             "but none has as many; give more rows."
         )
     true = factor.targets[np.concatenate(places)]
-    measured = measured_numbers(np.concatenate(predicted), true)
+    measured = readouts.measured_numbers(np.concatenate(predicted), true)
     sampling = exchangeable(len(true), seed)
-    [null] = shuffled_scores([measured], sampling, permutations)
-    penalty = float(np.median(penalties))
-    return ReadOut(factor.kind, estimates(measured, sampling), null, penalty, split)
+    [null] = readouts.shuffled_scores([measured], sampling, permutations)
+    scores, penalty = readouts.estimates(measured, sampling), float(np.median(penalties))
+    return readouts.ReadOut(factor.kind, scores, null, penalty, split)

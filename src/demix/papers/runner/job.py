@@ -21,8 +21,7 @@ from demix.papers.runner.scales import Scale
 from demix.papers.workers.executors import threads
 from demix.training.loop import Record
 
-# Torch's random numbers and threads belong to the whole process.
-_ALONE = threading.Lock()
+_ALONE = threading.Lock()  # Torch's random numbers and threads belong to the whole process
 _OPENED: dict[str, Any] = {}
 """Opened inputs by sweep; those of one sweep at a time."""
 

@@ -19,8 +19,7 @@ from demix.training.recipe import Recipe
 
 Plan = tuple[Encoder, Objective[Any], Recipe]
 P = TypeVar("P")
-# Training draws use the plain seed; all other draws lie apart from it.
-_APART = 2**40
+_APART = 2**40  # training draws use the plain seed; all other draws lie apart from it
 # Share of the rates in later stages: full ones undo what the last, small steps before have found.
 _LATER = 0.2
 EVALUATED = 4096

@@ -30,11 +30,7 @@ class Scale:
 
 SCALES = {
     scale.name: scale
-    for scale in (
-        Scale("smoke", dim=3, draws=100, samples=2000),
-        Scale("laptop"),
-        Scale("paper"),
-    )
+    for scale in (Scale("smoke", dim=3, draws=100, samples=2000), Scale("laptop"), Scale("paper"))
 }
 
 

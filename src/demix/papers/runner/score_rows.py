@@ -36,8 +36,7 @@ SCORES = {
     "singular_mae": "MAE",
     "logit_size": "size of logits",
 }
-# Everything else is shown in percent.
-_PLAIN = {"singular_mae", "logit_size"}
+_PLAIN = {"singular_mae", "logit_size"}  # everything else is shown in percent
 _BASELINES = ("supervised", "identity")
 
 

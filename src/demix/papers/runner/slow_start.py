@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from demix._support.errors import DemixError
 from demix.encoders.encoder import Encoder
 
-# Observations that are encoded at a time.
-_PART = 500
+_PART = 500  # observations that are encoded at a time
 # Of the mean variance; outputs that are combinations of others have no direction of their own.
 _RIDGE = 1e-6
 

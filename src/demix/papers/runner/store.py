@@ -14,15 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from demix._support import files
 from demix._support.errors import DemixError, reason, shortened
-from demix._support.files import (
-    is_os_error,
-    open_own,
-    open_regular,
-    refused,
-    remove_stale,
-    write_atomic,
-)
 from demix._support.outputs import check_folder, claim_folder, read_marker
 from demix._support.validation import check_seed
 from demix.papers.runner.experiment import Experiment
@@ -39,8 +32,7 @@ _NESTED = {"accuracies", "held_interval", "history", "images", "left_out", "prov
 _NESTED |= {"readouts", "stages", "theory", "top1", "widths"}
 # The largest file of results in bytes, and the longest word; a stranger's may be any size.
 _MOST, _LONGEST = 2**24, 1000
-# Seconds between notes of a job.
-_EVERY = 0.25
+_EVERY = 0.25  # seconds between notes of a job
 # Names of boards of sweeps, and of notes: row, seed and model.
 _BOARD, _NOTES = re.compile(r"(gone-)?sweep-[0-9a-f]{32}"), r"[0-9]+-[0-9]+-[a-z_]+\.json"
 
@@ -70,7 +62,7 @@ class Store:
 
     def _read(self) -> list[dict[str, Any]]:
         try:
-            with open_regular(self.path) as file:
+            with files.open_regular(self.path) as file:
                 raw = file.read(_MOST + 1)
             if len(raw) > _MOST:
                 raise TypeError(f"it is larger than {_MOST >> 20} MB")
@@ -153,7 +145,7 @@ class Store:
             self.unfinished.rmdir()
 
     def _write(self) -> None:
-        write_atomic(self.path, json.dumps(self.records, indent=1, allow_nan=False) + "\n")
+        files.write_atomic(self.path, json.dumps(self.records, indent=1, allow_nan=False) + "\n")
 
 
 def data_of(record: dict[str, Any]) -> Any:
@@ -228,14 +220,14 @@ def made_folder(parent: Path, name: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise refused(folder, error) from error
+        raise files.refused(folder, error) from error
     return folder
 
 
 def remove_only(folder: Path, names: str, is_ours: Callable[[Path], bool]) -> None:
     """Remove files of demix whose names match a regular expression, and then an empty folder."""
     with suppress(OSError):
-        remove_stale(folder)
+        files.remove_stale(folder)
     for file in folder.glob("*"):
         with suppress(OSError):
             if re.fullmatch(names, file.name) and is_ours(file):
@@ -284,9 +276,9 @@ class Note:
             return
         self.written = time.monotonic()
         try:
-            opened = open_own(self.file, os.O_CREAT)
+            opened = files.open_own(self.file, os.O_CREAT)
         except DemixError as error:
-            if is_os_error(error, errno.ENOENT):
+            if files.is_os_error(error, errno.ENOENT):
                 raise KeyboardInterrupt from None
             return  # a full disk, for example: the job goes on without a note
         with suppress(OSError), os.fdopen(opened, "w", encoding="utf-8") as file:

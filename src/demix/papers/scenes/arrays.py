@@ -20,8 +20,7 @@ from demix._support.outputs import read_marker
 from demix.papers.scenes.order import Order, shard_rows
 
 META = "meta.json"
-# Rows that may be damaged before a file counts as somebody else's.
-_TRIED = 8
+_TRIED = 8  # rows that may be damaged before a file counts as somebody else's
 
 
 def allocate(file: Path, shape: tuple[int, ...]) -> os.stat_result:

@@ -9,8 +9,7 @@ import numpy as np
 
 from demix.papers.scenes.geometry import PLACES, dot, frame
 
-# Each place of a pixel looks at 4 points of a light: 16 in all.
-LOOKS = 4
+LOOKS = 4  # each place of a pixel looks at 4 points of a light: 16 in all
 
 
 def square_points() -> np.ndarray:

@@ -16,8 +16,7 @@ from demix.papers.scenes.three_d_ident import CausalThreeDIdent, ThreeDIdent
 SCENES: dict[str, Scene] = {
     scene.name: scene for scene in (ThreeDIdent(), CausalThreeDIdent(), Shapes(), Sprites())
 }
-# What a renderer keeps of a picture this large takes half a gigabyte.
-_LARGEST = 1024
+_LARGEST = 1024  # what a renderer keeps of a picture this large takes half a gigabyte
 
 
 def scene_named(scene: str | Scene) -> Scene:

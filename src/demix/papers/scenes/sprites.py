@@ -5,8 +5,7 @@ import numpy as np
 from demix.papers.scenes.base import Scene
 from demix.papers.scenes.lights import as_bytes
 
-# Points a pixel and axis.
-_FINE = 4
+_FINE = 4  # points a pixel and axis
 # Half a side of the largest square, in image widths: turned by 45 degrees at the rim of its range
 # it still fits.
 _HALF, _RANGE = 0.17, 0.25

@@ -5,8 +5,7 @@ import numpy as np
 from demix.papers.scenes.geometry import PLACES, Camera, Caster, Pose, Resized, dot
 from demix.papers.scenes.lights import LOOKS, Light, Rubber
 
-# Rays that are followed together; more of them would only take memory.
-_TOGETHER = 1 << 18
+_TOGETHER = 1 << 18  # rays that are followed together; more of them would only take memory
 
 # What a pixel is made of. Light is linear, so colours can wait until these are known: they take
 # part in it as ``ground * (GROUND + spot * GROUND_SPOT) + object * (...) + GLOSS + spot * ...``.
@@ -131,12 +130,7 @@ class _Band:
             maps[GLOSS_SPOT, rays] = gloss * arrives
 
     def _add_object(
-        self,
-        maps: np.ndarray,
-        free: np.ndarray,
-        pose: Pose,
-        hull: np.ndarray,
-        lights: list[Light],
+        self, maps: np.ndarray, free: np.ndarray, pose: Pose, hull: np.ndarray, lights: list[Light]
     ) -> None:
         """Shade the object in its own frame, the spotlight last; mark the rays that met it."""
         # Seen from the camera, the object hides what it would shade if the camera were a lamp.

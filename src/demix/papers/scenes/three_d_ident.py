@@ -11,8 +11,7 @@ from demix.papers.scenes.lights import Light, area, as_bytes, hue_colour, spot, 
 from demix.papers.scenes.meshes import teapot
 from demix.papers.scenes.stage import COVER, Stage
 
-# The published scene, in the units of its files.
-SCALE = 1.5
+SCALE = 1.5  # the published scene, in the units of its files
 EXTENT = 4.4421  # the largest side of the scaled teapot
 CAMERA = Camera((8.0, 0.0, 8.0), (0.0, 0.0, 0.0), 1.240499)
 GROUND_LEVEL = -EXTENT
@@ -42,9 +41,7 @@ class ThreeDIdent(Scene):
         """Return one image ``(size, size, 3)`` of bytes."""
         maps = _stage(size).maps(pose(latents), spotlight(latents))
         ground, ground_spot, body, body_spot, gloss, gloss_spot, _ = maps
-        colour = {
-            name: hue.astype(np.float32)[:, None, None] for name, hue in hues(latents).items()
-        }
+        colour = {name: x.astype(np.float32)[:, None, None] for name, x in hues(latents).items()}
         light = colour["ground"] * (ground + colour["spotlight"] * ground_spot)
         light += colour["object"] * (body + colour["spotlight"] * body_spot)
         light += gloss + colour["spotlight"] * gloss_spot
@@ -65,14 +62,8 @@ def spotlight(latents: np.ndarray) -> Light:
     """Return the spotlight, which points at the middle of the teapot."""
     angle = np.pi / 2 * float(latents[6])
     at = np.array([4 * np.sin(angle), 4 * np.cos(angle), 6 + EXTENT])
-    return spot(
-        at,
-        pose(latents).at,
-        watts=SPOT_WATTS,
-        radius=SPOT_RADIUS,
-        angle=SPOT_ANGLE,
-        blend=SPOT_BLEND,
-    )
+    cone = {"radius": SPOT_RADIUS, "angle": SPOT_ANGLE, "blend": SPOT_BLEND}
+    return spot(at, pose(latents).at, watts=SPOT_WATTS, **cone)
 
 
 def hues(latents: np.ndarray) -> dict[str, np.ndarray]:

@@ -62,8 +62,7 @@ def _engine(engine: str, scene: str, size: int) -> Callable[[np.ndarray], np.nda
     return lambda latents: chosen.image(latents, size)
 
 
-# For latents, the file about them and what the file system keeps for itself.
-_BESIDE = 4 << 20
+_BESIDE = 4 << 20  # for latents, the file about them and what the file system keeps for itself
 # Bytes as measured: of a process, of each pixel of an image on its way, of Embree's address space.
 _PROCESS, _PIXEL, _EMBREE = 80 << 20, 1600, 400 << 20
 

@@ -36,8 +36,7 @@ Task = TypeVar("Task")
 # Seconds between two calls of `meanwhile`, and within which a scheduler has to answer.
 _PAUSE, _PATIENCE = 0.2, 10
 _TRIES = 3
-# All threads share one environment.
-_LOCK = threading.Lock()
+_LOCK = threading.Lock()  # all threads share one environment
 
 
 class SerialExecutor(Executor):

@@ -14,10 +14,8 @@ from demix.losses.objective import PairBatch
 from demix.losses.pairs import PairObjective, both_sides
 from demix.losses.similarities import SimilarityName, similarity_named
 
-# A volume that is so many nats smaller than the median one is as good as none.
-_FLAT = 10.0
-# Distances from a wall at which shapes other than 1 and 2 have a finite slope.
-_NEAREST = 1e-4
+_FLAT = 10.0  # a volume that is so many nats smaller than the median one is as good as none
+_NEAREST = 1e-4  # distances from a wall at which shapes other than 1 and 2 have a finite slope
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,7 @@ from demix.papers.runner.original import Distribution, LatentMSE, paper_encoder,
 from demix.papers.runner.run import EVALUATED, UNTRAINED, Run, held_out, trained_facts
 from demix.papers.runner.scales import Scale, scale_named
 from demix.papers.runner.score_rows import ScoreRow
-from demix.papers.zimmermann2021.alignment import (
-    AlignmentUniformity,
-    AnchorInfoNCE,
-    PotentialLimit,
-)
+from demix.papers.zimmermann2021.alignment import AlignmentUniformity, AnchorInfoNCE, PotentialLimit
 from demix.papers.zimmermann2021.log_det import LogDet
 from demix.processes.process import LeakyMixing, Pairs, Process
 from demix.report.blocks import Figure

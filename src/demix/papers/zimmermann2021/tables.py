@@ -4,13 +4,7 @@ from typing import Any
 
 from demix.papers.runner.experiment import Experiment, Published
 from demix.papers.runner.original import Distribution
-from demix.papers.zimmermann2021.pairs import (
-    ANY,
-    AnyMarginalRow,
-    ConcentrationRow,
-    Laptop,
-    PairRow,
-)
+from demix.papers.zimmermann2021.pairs import ANY, AnyMarginalRow, ConcentrationRow, Laptop, PairRow
 from demix.papers.zimmermann2021.scenes import SceneRow
 from demix.papers.zimmermann2021.videos import VideoRow
 
