@@ -38,7 +38,8 @@ class Data:
 
     They are made by ``read_data`` and ``as_data``, read when they are asked for, and come as
     float32, or as float64 if ``precise``. Messages call them ``source``; ``names`` are those of the
-    columns. What a scan of all rows has found is ``known``, so that one scan is enough.
+    columns, ``form`` says how a table is written. What a scan of all rows has found is ``known``,
+    so that one scan is enough.
 
     Examples
     --------
@@ -58,6 +59,7 @@ class Data:
     source: str
     names: tuple[str, ...] | None = None
     precise: bool = False
+    form: str = ""
     known: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -203,7 +205,9 @@ def as_data(x: Any) -> Data:
     return checked_data(array_rows(array), f"the {kind}")
 
 
-def checked_data(rows: Rows, source: str, names: tuple[str, ...] | None = None) -> Data:
+def checked_data(
+    rows: Rows, source: str, names: tuple[str, ...] | None = None, form: str = ""
+) -> Data:
     """Return rows as :class:`Data`; raise if they are no real numbers or have no columns."""
     if rows.dtype.kind not in "biuf":
         advice = _ADVICE.get(rows.dtype.kind, "convert it, e.g. with .astype(float)")
@@ -217,7 +221,7 @@ def checked_data(rows: Rows, source: str, names: tuple[str, ...] | None = None) 
         raise DemixError(
             f"Expected at least one row and column, but {source} has shape {rows.shape}."
         )
-    return Data(rows, source, names)
+    return Data(rows, source, names, form=form)
 
 
 def _from_frame(x: Any, pandas: Any) -> Data:

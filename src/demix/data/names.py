@@ -10,27 +10,27 @@ import numpy as np
 from demix._support.errors import DemixError, demix_errors, listed
 from demix._support.memory import check_memory
 from demix.data.csv_files import csv_cells, csv_names
-from demix.data.formats import check_kind, known_suffix
+from demix.data.formats import CSV, check_kind, known_suffix, suffix_of
 from demix.data.npy_files import read_whole
 
 
 def table_names(path: Path, header: str = "auto") -> list[str] | None:
     """Return the names of the columns of a table; None if it has none, or is no table."""
-    suffix = path.suffix.lower() if os.path.isfile(path) else None
+    suffix = suffix_of(path) if os.path.isfile(path) else None
     if suffix == ".parquet":
         from demix.data.parquet_files import parquet_names
 
         return parquet_names(path)
-    names = csv_names(path, header) if suffix in (".csv", ".tsv") else None
+    names = csv_names(path, header) if suffix in CSV else None
     return None if names is None else list(names)
 
 
 def read_names(path: Path, column: str | None = None) -> list[str]:
     """Return a name for each row, from a table, an ``.npy`` file or lines of a ``.txt`` file."""
     # If a table has several columns, one must be chosen.
-    known = (".csv", ".tsv", ".parquet", ".txt", ".npy")
+    known = (*CSV, ".parquet", ".txt", ".npy")
     suffix = known_suffix(path, "names in a .txt, .csv, .parquet or .npy", *known)
-    if suffix in (".csv", ".tsv"):
+    if suffix in CSV:
         return csv_cells(path, column, "name")
     if suffix == ".parquet":
         from demix.data.parquet_files import parquet_cells
