@@ -1,41 +1,71 @@
 """The estimator for the pairs, labels or time order that a user gives."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 import demix
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, warn
 from demix.cli.options import FitOptions
 from demix.data.data import Data
+from demix.data.moments import spacing
 from demix.data.supervision import read_labels, read_pairs, read_time
 from demix.estimators.base import Demixer
+from demix.estimators.fitting import default_recipe
 
 
-def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bool]:
-    """Return an estimator for rows, its further arguments of ``fit``, and whether time counts."""
+def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bool, str]:
+    """Return an estimator for rows, what else ``fit`` takes, whether time counts, what was read."""
     o = options
+    by_label = o.labels is not None or o.label_column is not None
     named = [("--pairs", o.pairs), ("--lag", o.lag), ("--labels", o.labels)]
+    named += [] if o.labels else [("--label-column", o.label_column)]
     given = [name for name, x in named if x] + (["--instances"] if o.instances else [])
     if len(given) > 1:
         raise DemixError(f"Pairs come from one source, but got {' and '.join(given)}; choose one.")
-    if o.time is not None:
-        _check_count(data, o.time, len(read_time(o.time)), "moments")
-    common: dict[str, Any] = {"n_latents": o.n_latents, "random_state": o.seed}
+    if o.threads is not None:
+        if o.threads < 1:
+            raise DemixError(f"--threads must be at least 1, but got {o.threads}.")
+        torch.set_num_threads(o.threads)
+    numbers = (
+        f"{data.shape[1]} columns" if len(data.shape) == 2 else "x".join(map(str, data.shape[1:]))
+    )
+    read = [f"{len(data):,} rows".replace(",", " "), numbers, *[data.form] * bool(data.form)]
+    if o.time is not None or o.time_column is not None:
+        file = o.time or o.data
+        time = read_time(file, column=o.time_column)
+        _check_count(data, file, len(time), "moments")
+        read += [f"time in {file.name if o.time_column is None else f'column {o.time_column!r}'}"]
+        read += _checked_spacing(time, file)
+    common: dict[str, Any] = {"n_latents": o.n_latents, "random_state": o.seed, "device": o.device}
     common |= {} if o.space is None else {"space": o.space}
+    common |= {} if o.validation is None else {"validation": o.validation}
+    if o.steps is not None:
+        common["recipe"] = replace(default_recipe(len(data)), steps=o.steps)
+    body: dict[str, Any] = {} if o.encoder is None else {"body": o.encoder}
+    body |= {} if o.components is None else {"components": o.components}
+    common |= {"encoder": body} if body else {}
     targets: dict[str, Any] = {}
     demixer: Demixer
     for name, assumed in (("conditional", o.conditional), ("marginal", o.marginal)):
-        if (o.labels is not None or o.instances) and assumed is not None:
+        if (by_label or o.instances) and assumed is not None:
             raise DemixError(f"A {name} describes pairs, but got {given[0]}; leave it out.")
-    if o.labels is None and o.logits is not None:
+    if not by_label and o.logits is not None:
         raise DemixError("Logits are those of labels, but there are none; leave --logits out.")
-    if o.labels is not None:
+    if by_label:
         common |= {} if o.logits is None else {"logits": o.logits}
-        labels = read_labels(o.labels).as_given()
-        _check_count(data, o.labels, len(labels), "labels")
+        file = o.labels or o.data
+        labels = read_labels(file, column=o.label_column).as_given()
+        _check_count(data, file, len(labels), "labels")
+        read += [f"labels in column {o.label_column!r}"] * (o.label_column is not None)
         demixer, targets = demix.ClassifierDemixer(**common), {"y": labels}
     elif o.instances:
+        if o.validation is not None:
+            raise DemixError("Instances hold out views of all rows; leave --validation out.")
         demixer = demix.InstanceDemixer(**common)
     else:
         common |= {"conditional": _conditional(o.conditional), "lag": _lag(o.lag)}
@@ -49,7 +79,20 @@ def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bo
             f"--n-latents must be at most {most}, the rows or the numbers in a row of "
             f"{data.source}, but got {o.n_latents}; choose fewer."
         )
-    return demixer, targets, demixer.time_lag(targets.get("positives")) is not None
+    in_time = demixer.time_lag(targets.get("positives")) is not None
+    return demixer, targets, in_time, ", ".join(read)
+
+
+def _checked_spacing(time: np.ndarray, file: Path) -> list[str]:
+    """Return the step of time in words, if there is one, with a warning if it is uneven."""
+    step, other = spacing(time)
+    if other.any():
+        warn(
+            f"{other.sum()} of {len(other)} steps of time in {file} are not the usual {step}, the "
+            f"first of them after row {other.argmax()} (counted from 0); a lag counts rows, so "
+            "fill gaps."
+        )
+    return [f"{'mostly ' if other.any() else ''}every {step}"] * bool(len(other))
 
 
 def _check_count(data: Data, file: Path, count: int, what: str) -> None:
