@@ -118,7 +118,6 @@ def test_a_gap_in_time_is_told(demix, tmp_path):
     [
         (["--time-column", "when"], "Expected one column 'when' in"),
         (["--label-column", "a", "--lag", 2], "got --lag and --label-column; choose one"),
-        (["--threads", 0], "--threads must be at least 1, but got 0"),
         (["--steps", 0], "steps of a recipe must be a whole number of at least 1, but got 0"),
         (["--validation", 1], "validation must be a number in [0, 1), but got 1.0"),
         (["--validation", 0.5, "--instances"], "leave --validation out"),

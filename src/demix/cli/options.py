@@ -137,7 +137,7 @@ class FitOptions:
     ] = None
     device: Annotated[str, typer.Option(help="Where torch computes, e.g. cuda.")] = "cpu"
     threads: Annotated[
-        int | None, typer.Option(help="Threads of torch. Default: a thread for each core.")
+        int | None, typer.Option(help="Threads of torch. Default: as torch says.", min=1, max=1024)
     ] = None
     seed: Annotated[
         int, typer.Option(help="Seed of weights, batches and held-out parts (of the first run).")
@@ -156,14 +156,16 @@ class FitOptions:
         check_given(*self.inputs)
         from demix._support.validation import check_seed
         from demix.data.checks import check_data
+        from demix.data.names import other_names
         from demix.data.reading import read_data
 
         check_seed(self.seed)
         columns = column_names(self.columns)
         own = ((self.time, self.time_column), (self.labels, self.label_column))
         without = [column for file, column in own if file is None and column is not None]
-        options: Any = {"header": self.header, "without": without}
-        data = read_data(self.data, key=self.key, columns=columns, **options)
+        if without and columns is None:
+            columns = other_names(self.data, without, self.header)
+        data = read_data(self.data, key=self.key, columns=columns, header=self.header)
         check_data(data)
         return data
 

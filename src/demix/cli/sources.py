@@ -28,8 +28,6 @@ def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bo
     if len(given) > 1:
         raise DemixError(f"Pairs come from one source, but got {' and '.join(given)}; choose one.")
     if o.threads is not None:
-        if o.threads < 1:
-            raise DemixError(f"--threads must be at least 1, but got {o.threads}.")
         torch.set_num_threads(o.threads)
     numbers = (
         f"{data.shape[1]} columns" if len(data.shape) == 2 else "x".join(map(str, data.shape[1:]))

@@ -51,7 +51,6 @@ def read_csv(
     columns: Sequence[str | int] | None = None,
     *,
     header: str = "auto",
-    without: Sequence[str] = (),
     whole: bool = False,
 ) -> tuple[np.ndarray, tuple[str, ...] | None, str]:
     """Return numbers ``(N, d)``, names of columns and the dialect; see :func:`read_data`."""
@@ -61,15 +60,14 @@ def read_csv(
     with _opened(path) as (lines, count, dialect):
         start = list(itertools.islice(lines, 2))
         names = _header(path, header, start)
-        chosen = _chosen(path, names, len(start[0][1]), columns, without)
-        every = columns is None and not without
-        if names is not None and header == "auto" and every:
+        chosen = _chosen(path, names, len(start[0][1]), columns)
+        if names is not None and header == "auto" and columns is None:
             check_guess(start[0][1], start[1][1], path)
         advice = "save it as .npy, which is not read as a whole, or choose fewer columns"
         room = max(2**20, int(count * len(chosen)))
         check_memory(2 * 8 * room, f"Reading {path}", advice)
         for line, cells in itertools.chain(start[0 if names is None else 1 :], lines):
-            found = cells if every else [cells[column] for column in chosen]
+            found = cells if columns is None else [cells[column] for column in chosen]
             if len(numbers) > room:  # more than the size of a packed file promised
                 check_memory(8 * room, f"Reading {path}", advice)
                 room *= 2
@@ -299,24 +297,18 @@ def _warn_of_header(
 
 
 def _chosen(
-    path: Path,
-    names: Sequence[str] | None,
-    width: int,
-    columns: Sequence[str | int] | None,
-    without: Sequence[str],
+    path: Path, names: Sequence[str] | None, width: int, columns: Sequence[str | int] | None
 ) -> list[int]:
     """Return the numbers of the columns to read."""
-    known = list(map(str, range(width))) if names is None else list(names)
-    left_out = [find_column(column, known, path) for column in without]
-    if columns is not None:
-        return [find_column(str(column), known, path) for column in columns]
-    rest = [column for column in range(width) if column not in left_out]
-    if "" in (known[column] for column in rest):
+    if names is not None and "" in (names if columns is None else columns):
         raise DemixError(
-            f"Expected a name for every column of {path}, but column {known.index('')} (counted "
+            f"Expected a name for every column of {path}, but column {names.index('')} (counted "
             "from 0) has none; name it, write frames with to_csv(index=False), or choose columns."
         )
-    return rest
+    if columns is None:
+        return list(range(width))
+    known = list(map(str, range(width))) if names is None else list(names)
+    return [find_column(str(column), known, path) for column in columns]
 
 
 def _int64(cell: str) -> int:

@@ -3,20 +3,21 @@
 import csv
 import re
 from codecs import getincrementaldecoder
-from collections.abc import Iterable
 from dataclasses import dataclass
 from io import StringIO
 from itertools import islice, zip_longest
 
-_MARKS = {"\t": "tab", ";": "';'", ",": "','"}
+_SEPARATORS = {"\t": "tab", ";": "';'", ",": "','"}
 _SWAP = str.maketrans(".,", ",.")
-# A number with a decimal comma or a point, also with points in its thousands; no date is one.
+# A number with a comma or a point, also with points in its thousands; no date is one.
 _NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*)([.,]\d*)?(e[+-]?\d+)?", re.IGNORECASE)
-# With a decimal point: a fraction that is no thousand, and thousands, which are sure if there is a
-# point as well or a second comma.
-_FRACTION = re.compile(r"[+-]?(?![1-9]\d{0,2}\.\d{3}$)\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
+# With a decimal point: thousands, clear ones (with a point or a second comma), and what shows that
+# a point is no mark of thousands.
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
-_SURE = re.compile(r"[+-]?[1-9]\d{0,2}((,\d{3})+\.\d*|(,\d{3}){2,})")
+_CLEAR = re.compile(r"[+-]?[1-9]\d{0,2}((,\d{3})+\.\d*|(,\d{3}){2,})")
+_POINT = re.compile(
+    rf"[+-]?(?![1-9]\d{{0,2}}\.\d{{3}}$)\d*\.\d+(e[+-]?\d+)?|{_CLEAR.pattern}", re.I
+)
 DOUBTFUL = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
 """A thousand or a fraction."""
 
@@ -32,27 +33,26 @@ class Dialect:
     columns: tuple[int, ...]
 
     def __str__(self) -> str:
-        words = [_MARKS[self.separator], *["decimal comma"] * self.comma]
+        words = [_SEPARATORS[self.separator], *["decimal comma"] * self.comma]
         words += ["marks of thousands"] * self.thousands
         return ", ".join([*words, *[self.encoding] * (self.encoding != "utf-8-sig")])
 
     def plain(self, cells: list[str]) -> list[str]:
         """Return a line whose numbers have a decimal point, and no mark of thousands."""
+        # What is not clear keeps a comma, which no reader of numbers takes.
         text = "".join(cells)
         if "," in text or (self.comma and "." in text):
-            for column in self.columns:
-                cells[column] = self._plain(cells[column])
+            clear = _THOUSANDS if self.thousands else _CLEAR
+            for i in self.columns:
+                cell = self.swapped(cells[i])
+                if cell != cells[i] or not self.comma:
+                    marked = "," in cell and clear.fullmatch(cell.strip())
+                    cells[i] = cell.replace(",", "") if marked else cell
         return cells
 
     def swapped(self, cell: str) -> str:
         """Return a number with its commas as points and its points as commas."""
-        # What is not clear ends with a comma, which no reader of numbers takes.
         return cell.translate(_SWAP) if self.comma and _NUMBER.fullmatch(cell.strip()) else cell
-
-    def _plain(self, cell: str) -> str:
-        plain, sure = self.swapped(cell), _THOUSANDS if self.thousands else _SURE
-        marked = "," in plain and (plain != cell or not self.comma)
-        return plain.replace(",", "") if marked and sure.fullmatch(plain.strip()) else plain
 
 
 def dialect_of(beginning: bytes, whole: bool) -> Dialect:
@@ -71,39 +71,26 @@ def dialect_of(beginning: bytes, whole: bool) -> Dialect:
         text = beginning.decode(encoding, errors="replace")
     lines = [line for line in StringIO(text, newline="") if line.strip("\r\n")]
     lines = lines if whole else lines[:-1] or lines
-    tables = {mark: _table(lines, mark) for mark in _MARKS}
-    widths = {mark: {len(row) for row in table} for mark, table in tables.items()}
-    fits = [mark for mark in _MARKS if len(widths[mark]) == 1 and widths[mark] != {1}]
-    fits += [mark for mark in _MARKS if mark in "".join(lines[:1])]
-    separator = [*fits, ","][0]
+    tables = {mark: list(csv.reader(lines, delimiter=mark)) for mark in _SEPARATORS}
+    widths = {mark: {len(row) for row in tables[mark]} for mark in tables}
+    even = [mark for mark in tables if len(widths[mark]) == 1 and widths[mark] != {1}]
+    # Lines that are short or long are told later.
+    separator = [*even, *(mark for mark in tables if mark in "".join(lines[:1])), ","][0]
     table = [[cell.strip() for cell in row] for row in tables[separator]] or [[]]
     rows = table if all(map(_may_be_number, table[0])) else table[1:] or table
     columns, marked = [], list[str]()
-    cut = islice(zip_longest(*rows, fillvalue=""), len(table[0]))
-    for column, texts in enumerate(cut):
-        if all(map(_may_be_number, texts)):
+    for column, cells in enumerate(islice(zip_longest(*rows, fillvalue=""), len(table[0]))):
+        if all(map(_may_be_number, cells)):
             columns.append(column)
-            marked += [cell for cell in texts if "," in cell or "." in cell]
+            marked += [cell for cell in cells if "," in cell or "." in cell]
     swapped = [cell.translate(_SWAP) for cell in marked]
-    comma = separator != "," and _shows_point(swapped) and not _shows_point(marked)
-    thousands = any(map(_SURE.fullmatch, swapped if comma else marked))
+    shown = any(map(_POINT.fullmatch, swapped)) and not any(map(_POINT.fullmatch, marked))
+    comma = separator != "," and shown
+    thousands = any(map(_CLEAR.fullmatch, swapped if comma else marked))
     return Dialect(separator, encoding, comma, thousands, tuple(columns))
-
-
-def _table(lines: list[str], separator: str) -> list[list[str]]:
-    try:
-        return list(csv.reader(lines, delimiter=separator))
-    except csv.Error:  # the reader of all lines says which
-        return []
 
 
 def _may_be_number(cell: str) -> bool:
     """Whether a cell is a number in either notation, or a word such as NA."""
-    return not re.search(r"\d", cell) or any(
-        pattern.fullmatch(cell) for pattern in (_NUMBER, _THOUSANDS)
-    )
-
-
-def _shows_point(cells: Iterable[str]) -> bool:
-    """Whether a point is a decimal mark in some number."""
-    return any(_FRACTION.fullmatch(cell) or _SURE.fullmatch(cell) for cell in cells)
+    words = not re.search(r"\d", cell)
+    return words or bool(_NUMBER.fullmatch(cell) or _THOUSANDS.fullmatch(cell))

@@ -18,7 +18,7 @@ _BEGINNINGS = {
 }
 _EMPTY = "an empty file"
 _LOOKED_AT = 4096
-CSV, PACKED = (".csv", ".tsv"), (".gz", ".bz2", ".xz")
+CSV, TABLES = (".csv", ".tsv"), (".csv", ".tsv", ".parquet")
 LONGEST_CELL = 1000
 """The most letters of a name, label or category."""
 # Control characters that no text holds, in any encoding.
@@ -63,7 +63,7 @@ def check_kind(path: Path, kind: str, start: bytes | None = None) -> None:
 def suffix_of(path: Path) -> str:
     """Return the suffix of a file in lower case, without that of packing: ``.csv.gz`` is a csv."""
     suffix, inner = path.suffix.lower(), Path(path.stem).suffix.lower()
-    return inner if suffix in PACKED and inner in CSV else suffix
+    return inner if suffix in (".gz", ".bz2", ".xz") and inner in CSV else suffix
 
 
 def known_suffix(path: Path, expected: str, *known: str) -> str:

@@ -16,11 +16,11 @@ from demix.data.formats import LONGEST_CELL, check_kind, check_names, find_colum
 
 
 def read_parquet(
-    path: Path, columns: Sequence[str | int] | None, without: Sequence[str] = ()
+    path: Path, columns: Sequence[str | int] | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the numbers ``(N, d)`` of a parquet file, NaN where they are missing, and names."""
     with _opened(path) as (arrow, file):
-        names = _number_columns(path, file.schema_arrow, arrow.types, columns, without)
+        names = _number_columns(path, file.schema_arrow, arrow.types, columns)
         rows, start = file.metadata.num_rows, 0
         check_memory(2 * 8 * rows * len(names), f"Reading {path}", "choose fewer columns")
         schema = file.schema_arrow
@@ -114,18 +114,13 @@ def _columns(schema: Any) -> list[str]:
 
 
 def _number_columns(
-    path: Path,
-    schema: Any,
-    types: Any,
-    columns: Sequence[str | int] | None,
-    without: Sequence[str],
+    path: Path, schema: Any, types: Any, columns: Sequence[str | int] | None
 ) -> list[str]:
     """Return the names of the columns to read, all of them numbers."""
     # Asked for once: pyarrow makes a new list of all names each time.
     every = schema.names
     kinds = dict(zip(every, schema.types, strict=True))
-    left_out = {every[find_column(name, every, path)] for name in without}
-    names = [name for name in _columns(schema) if name not in left_out]
+    names = _columns(schema)
     if columns is not None:
         names = [every[find_column(str(name), every, path)] for name in columns]
     if not names:

@@ -8,12 +8,11 @@ from demix._support.errors import DemixError
 from demix._support.files import check_regular, file_digest
 from demix.data.csv_files import check_header, read_csv
 from demix.data.data import Data, checked_data
-from demix.data.formats import CSV, suffix_of
+from demix.data.formats import TABLES, suffix_of
 from demix.data.npy_files import read_npy, read_npz
 from demix.data.rows import Rows, array_rows
 
 _KNOWN = ".npy, .npz, .csv, .tsv, .csv.gz, .parquet, .zarr, or a folder of images (.png, ...)"
-_TABLES = (*CSV, ".parquet")
 
 
 def read_data(
@@ -22,7 +21,6 @@ def read_data(
     key: str | None = None,
     columns: Sequence[str | int] | None = None,
     header: str = "auto",
-    without: Sequence[str] = (),
 ) -> Data:
     r"""Open a file, a zarr store or a folder of images: rows ``(N, d)`` or images ``(N, C, H, W)``.
 
@@ -46,8 +44,6 @@ def read_data(
         Whether the first line of a csv file names its columns. By default it does if most of its
         cells are not numbers, or if it counts three columns or more from 0 above numbers that are
         not all whole; a :class:`DemixWarning` says when it may do so nevertheless.
-    without : sequence of str
-        Columns of a table that are no rows, such as times or labels.
 
     Examples
     --------
@@ -66,14 +62,13 @@ def read_data(
     kind = _kind(path)
     if key is not None and kind not in (".npz", ".zarr"):
         raise DemixError(f"A key chooses from an .npz or .zarr file, but {path} is neither.")
-    if (columns is not None or without) and kind not in _TABLES:
+    if columns is not None and kind not in TABLES:
         raise DemixError(f"Columns are chosen from a .csv or .parquet file; {path} is neither.")
     if columns is not None and len({str(c).strip() for c in columns}) < max(1, len(columns)):
         got = ", ".join(map(str, columns)) or "none"
         raise DemixError(f"Expected one or more different columns of {path}, but got {got}.")
     rows: Rows
-    names: tuple[str, ...] | None = None
-    form = ""
+    names, form = None, ""
     if kind == "folder":
         from demix.data.images import ImageRows
 
@@ -85,10 +80,10 @@ def read_data(
     elif kind == ".parquet":
         from demix.data.parquet_files import read_parquet
 
-        table, names = read_parquet(path, columns, without)
+        table, names = read_parquet(path, columns)
         rows = array_rows(table)
-    elif kind in _TABLES:
-        table, names, form = read_csv(path, columns, header=header, without=without)
+    elif kind in TABLES:
+        table, names, form = read_csv(path, columns, header=header)
         rows = array_rows(table)
     else:
         rows = array_rows(read_npy(path) if kind == ".npy" else read_npz(path, key))
@@ -112,6 +107,6 @@ def _kind(path: Path) -> str:
         return ".zarr" if store else "folder"
     check_regular(path)
     suffix = suffix_of(path)
-    if suffix not in (".npy", ".npz", ".zarr", *_TABLES):
+    if suffix not in (".npy", ".npz", ".zarr", *TABLES):
         raise DemixError(f"Expected {_KNOWN}, but got {path}; convert it to one of them.")
     return suffix

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from demix._support.errors import DemixError, demix_errors, shortened, warn
 from demix._support.validation import as_numpy
-from demix.data.csv_files import csv_cells, read_csv, reads_as, refuse_missing
-from demix.data.formats import CSV, known_suffix
+from demix.data.csv_files import read_csv, reads_as, refuse_missing
+from demix.data.formats import CSV, TABLES, known_suffix
 from demix.data.moments import moments
+from demix.data.names import read_cells
 from demix.data.npy_files import read_whole
 
 
@@ -44,8 +45,8 @@ def read_time(path: str | Path, *, column: str | None = None) -> np.ndarray:
     slashes if days and months can be told apart; ``column`` says where.
     """
     path = Path(path)
-    cells = _cells(path, column, "moment")
-    time = _column(path) if cells is None else moments(cells, path)
+    found = _column(path, column, "moment")
+    time = moments(found, path) if isinstance(found, list) else found
     check_time(time)
     return np.array(time)
 
@@ -75,23 +76,20 @@ def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
     ([1, 0, 1], ('cat', 'dog'))
     """
     path = Path(path)
-    cells = _cells(path, column, "label")
-    if cells is not None:
-        return _from_cells(cells, path)
-    array = _column(path)
+    array = _column(path, column, "label")
+    if isinstance(array, list):
+        return _from_cells(array, path)
     if array.ndim != 1 or len(array) == 0:
         raise DemixError(
             f"Expected one label for each row, (N,), but {path} has shape {array.shape}."
         )
     if array.dtype.kind == "U":
         return _numbered(array, path)
-    whole = array.dtype.kind in "biu"
     if array.dtype.kind == "f":
-        wide = array.astype(np.float64)
-        whole = bool(((np.abs(wide) < 2**53) & (wide == np.floor(wide))).all())
-    if not whole:
+        return _from_cells(list(map(str, array.tolist())), path)
+    if array.dtype.kind not in "biu":
         raise DemixError(
-            f"Expected labels that are whole numbers or text, but {path} holds other {array.dtype}."
+            f"Expected labels that are whole numbers or text, but {path} is of type {array.dtype}."
         )
     return Labels(array.astype(np.int64))
 
@@ -161,20 +159,12 @@ def check_time(time: Any) -> None:
         )
 
 
-def _cells(path: Path, column: str | None, what: str) -> list[str] | None:
-    """Return a column of a table as text; None of an ``.npy`` file."""
-    suffix = known_suffix(path, "an .npy, .csv or .parquet", ".npy", *CSV, ".parquet")
-    if suffix == ".npy" and column is not None:
+def _column(path: Path, column: str | None, what: str) -> np.ndarray | list[str]:
+    """Return a column of a table as text, or an ``.npy`` file, ``(N, 1)`` as ``(N,)``."""
+    if known_suffix(path, "an .npy, .csv or .parquet", ".npy", *TABLES) in TABLES:
+        return read_cells(path, column, what)
+    if column is not None:
         raise DemixError(f"A column is chosen from a table, but {path} is an .npy file.")
-    if suffix == ".parquet":
-        from demix.data.parquet_files import parquet_cells
-
-        return parquet_cells(path, column)
-    return csv_cells(path, column, what) if suffix in CSV else None
-
-
-def _column(path: Path) -> np.ndarray:
-    """Return an ``.npy`` file, ``(N, 1)`` as ``(N,)``."""
     array = read_whole(path)
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
@@ -186,13 +176,18 @@ def _array(values: Any, name: str) -> np.ndarray:
 
 
 def _from_cells(cells: list[str], path: Path) -> Labels:
-    known = {cell: _whole(cell) for cell in set(cells)}
-    if None not in known.values():
+    texts = set(cells)
+    known = {
+        text: int(text) if reads_as(int, text) else float(text)
+        for text in texts
+        if reads_as(float, text)
+    }
+    if len(known) == len(texts) and all(number == number // 1 for number in known.values()):
         if len(set(known.values())) < len(known):
             raise DemixError(f"Expected one spelling of a label, but {path} has such as 1 and 01.")
         problem = f"Expected labels of at most 64 bits, but {path} holds others"
         with demix_errors(problem, "write them as text"):
-            return Labels(np.array([known[cell] for cell in cells], dtype=np.int64))
+            return Labels(np.array([int(known[cell]) for cell in cells], dtype=np.int64))
     broken = next((c for c in cells if reads_as(float, c) and not reads_as(int, c)), None)
     if broken is not None:
         raise DemixError(
@@ -200,13 +195,6 @@ def _from_cells(cells: list[str], path: Path) -> Labels:
             f"{shortened(broken)!r}."
         )
     return _numbered(np.array(cells, dtype=object), path)
-
-
-def _whole(cell: str) -> int | None:
-    """Return a whole number, also if it is written as 1.0; None of anything else."""
-    if reads_as(float, cell) and float(cell).is_integer():
-        return int(cell) if reads_as(int, cell) else int(float(cell))
-    return None
 
 
 def _numbered(text: np.ndarray, path: Path) -> Labels:
