@@ -65,6 +65,12 @@ def test_text_beside_numbers_keeps_its_commas_and_points(tmp_path):
     assert read_names(path, "when") == ["31.12.2024", "01.01.2025"]
 
 
+def test_words_with_commas_are_no_numbers(tmp_path):
+    path = tmp_path / "x.csv"
+    read(path, "x;kind\n1,5;red, dark\n2;blue\n", columns=["x"])
+    assert read_labels(path, column="kind").names == ("blue", "red, dark")
+
+
 def test_the_dialect_is_that_of_the_first_lines(tmp_path):
     beginning = "a;b\n" + "1,5;2\n" * 10 + "1.5"
     assert dialect_of(beginning.encode(), whole=False).comma

@@ -77,7 +77,7 @@ def read_csv(
                 numbers.extend(map(number, found))
             except ValueError:
                 place = next(i for i, cell in enumerate(found) if not reads_as(number, cell))
-                cell = dialect.swapped(found[place])
+                cell = dialect.written(found[place])
                 raise no_number(path, line, cell, chosen[place], names, whole) from None
     table = np.frombuffer(numbers, np.int64 if whole else np.float64).reshape(-1, len(chosen))
     if names is None and header == "auto":

@@ -39,20 +39,25 @@ class Dialect:
 
     def plain(self, cells: list[str]) -> list[str]:
         """Return a line whose numbers have a decimal point, and no mark of thousands."""
-        # What is not clear keeps a comma, which no reader of numbers takes.
-        text = "".join(cells)
-        if "," in text or (self.comma and "." in text):
-            clear = _THOUSANDS if self.thousands else _CLEAR
-            for i in self.columns:
-                cell = self.swapped(cells[i])
-                if cell != cells[i] or not self.comma:
-                    marked = "," in cell and clear.fullmatch(cell.strip())
-                    cells[i] = cell.replace(",", "") if marked else cell
+        # What is not clear keeps a comma or two points, which no reader of numbers takes.
+        if self.comma or self.thousands:
+            for column in self.columns:
+                cells[column] = self._plain(cells[column])
         return cells
 
-    def swapped(self, cell: str) -> str:
-        """Return a number with its commas as points and its points as commas."""
+    def written(self, cell: str) -> str:
+        """Return a cell that is not clear as it is written."""
         return cell.translate(_SWAP) if self.comma and _NUMBER.fullmatch(cell.strip()) else cell
+
+    def _plain(self, cell: str) -> str:
+        if self.comma:
+            if "." not in cell:
+                return cell.replace(",", ".")
+            if not _NUMBER.fullmatch(cell.strip()):
+                return cell
+            cell = cell.translate(_SWAP)
+        marked = self.thousands and _THOUSANDS.fullmatch(cell.strip())
+        return cell.replace(",", "") if marked else cell
 
 
 def dialect_of(beginning: bytes, whole: bool) -> Dialect:
@@ -61,7 +66,7 @@ def dialect_of(beginning: bytes, whole: bool) -> Dialect:
     It is in UTF-8 or else in Windows-1252. The separator is the first of tab, semicolon and comma
     that cuts each line into equally many cells. Between tabs and semicolons, a comma is the decimal
     mark if columns of numbers show it and none shows a point. A mark of thousands is clear if it
-    stands twice in a number, or together with the decimal mark; then ``1,234`` is one, too.
+    stands twice in a number, or together with the decimal mark; then that of ``1,234`` is, too.
     """
     encoding = "utf-8-sig"
     try:
@@ -80,7 +85,7 @@ def dialect_of(beginning: bytes, whole: bool) -> Dialect:
     rows = table if all(map(_may_be_number, table[0])) else table[1:] or table
     columns, marked = [], list[str]()
     for column, cells in enumerate(islice(zip_longest(*rows, fillvalue=""), len(table[0]))):
-        if all(map(_may_be_number, cells)):
+        if all(map(_may_be_number, cells)) and re.search(r"\d", "".join(cells)):
             columns.append(column)
             marked += [cell for cell in cells if "," in cell or "." in cell]
     swapped = [cell.translate(_SWAP) for cell in marked]
@@ -92,5 +97,5 @@ def dialect_of(beginning: bytes, whole: bool) -> Dialect:
 
 def _may_be_number(cell: str) -> bool:
     """Whether a cell is a number in either notation, or a word such as NA."""
-    words = not re.search(r"\d", cell)
-    return words or bool(_NUMBER.fullmatch(cell) or _THOUSANDS.fullmatch(cell))
+    word = not re.search(r"[\d,]", cell)
+    return word or bool(_NUMBER.fullmatch(cell) or _THOUSANDS.fullmatch(cell))
