@@ -96,7 +96,7 @@ def test_labels_are_a_column_of_the_table(demix, tmp_path):
     given = json.loads(done.stdout)["parameters"]
     assert (given["validation"], given["encoder"]) == (0.4, {"components": 1})
     check = ["checkup", model, path, "--no-refits", "--out", tmp_path / "check"]
-    assert "with --labels or --label-column" in demix.refusal(*check)
+    assert "give --labels or --label-column" in demix.refusal(*check)
     done = demix.run(*check, "--label-column", "state")
     assert done.returncode == 0, done.stderr
 

@@ -54,9 +54,7 @@ def checkup(
         if file is not None and demixer.supervision != kind:
             raise DemixError(f"{model} was not fitted to {kind}, but got --{kind}; leave it out.")
     if labels is None and demixer.supervision == "labels":
-        raise DemixError(
-            f"{model} was fitted to labels; give those of {data} with --labels or --label-column."
-        )
+        raise DemixError(f"{model} was fitted to labels; give --labels or --label-column.")
     targets: dict[str, Any] = {}
     targets |= {} if labels is None else {"y": read_labels(labels, column=label_column).as_given()}
     targets |= {} if pairs is None else {"positives": read_pairs(pairs, len(rows))}

@@ -59,7 +59,8 @@ def fit(
         ) as claim:
             folder, checkpoint = claim.folder, claim.folder / _CHECKPOINT
             with training_bar(console(errors=True)) as progress:
-                bar = TrainingTask(progress, "training", about=read)
+                bar = TrainingTask(progress, "training")
+                bar.about = read
                 demixer.fit(rows, **targets, callback=bar.step, checkpoint=checkpoint)
             claim.begin()
             with new_array(folder / LATENTS, (len(rows), options.n_latents)) as latents:

@@ -78,17 +78,16 @@ def numbers_of(record: Mapping[str, float | None], score: str) -> str:
 class TrainingTask:
     """One training on a progress bar, which begins with its first step."""
 
-    def __init__(
-        self, progress: Progress, title: str, score: str = "score", about: str = ""
-    ) -> None:
-        self.progress, self.title, self.score, self.about = progress, title, score, about
+    def __init__(self, progress: Progress, title: str, score: str = "score") -> None:
+        self.progress, self.title, self.score = progress, title, score
         self.task: TaskID | None = None
+        self.about: str | None = None
         self.drawn = 0.0
 
     def step(self, step: int, steps: int, record: Mapping[str, float | None]) -> None:
         """Move to ``step``; draw only a few times a second."""
         if self.task is None:
-            if self.about:  # not before: what is refused leaves one sentence
+            if self.about is not None:  # not before: what is refused leaves one sentence
                 self.progress.console.print(self.about, soft_wrap=True)
             self.task = self.progress.add_task(self.title, total=steps, numbers="")
         if step == steps or time.monotonic() - self.drawn > _REDRAW:

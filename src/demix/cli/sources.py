@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 import demix
@@ -21,45 +20,37 @@ from demix.estimators.fitting import default_recipe
 def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bool, str]:
     """Return an estimator for rows, what else ``fit`` takes, whether time counts, what was read."""
     o = options
-    by_label = o.labels is not None or o.label_column is not None
-    named = [("--pairs", o.pairs), ("--lag", o.lag), ("--labels", o.labels)]
-    named += [] if o.labels else [("--label-column", o.label_column)]
-    given = [name for name, x in named if x] + (["--instances"] if o.instances else [])
+    label_file = o.labels or (None if o.label_column is None else o.data)
+    label_option = "--labels" if o.labels else "--label-column"
+    named = [("--pairs", o.pairs), ("--lag", o.lag), (label_option, label_file)]
+    given = [name for name, x in [*named, ("--instances", o.instances)] if x]
     if len(given) > 1:
         raise DemixError(f"Pairs come from one source, but got {' and '.join(given)}; choose one.")
     if o.threads is not None:
         torch.set_num_threads(o.threads)
-    numbers = (
-        f"{data.shape[1]} columns" if len(data.shape) == 2 else "x".join(map(str, data.shape[1:]))
-    )
-    read = [f"{len(data):,} rows".replace(",", " "), numbers, *[data.form] * bool(data.form)]
+    size = " x ".join(map(str, data.shape[1:]))
+    read = [f"{len(data):,} rows".replace(",", " "), f"{size} columns", data.form]
     if o.time is not None or o.time_column is not None:
-        file = o.time or o.data
-        time = read_time(file, column=o.time_column)
-        _check_count(data, file, len(time), "moments")
-        read += [f"time in {file.name if o.time_column is None else f'column {o.time_column!r}'}"]
-        read += _checked_spacing(time, file)
+        read += _time_in_words(data, o.time or o.data, o.time_column)
     common: dict[str, Any] = {"n_latents": o.n_latents, "random_state": o.seed, "device": o.device}
     common |= {} if o.space is None else {"space": o.space}
     common |= {} if o.validation is None else {"validation": o.validation}
     if o.steps is not None:
         common["recipe"] = replace(default_recipe(len(data)), steps=o.steps)
-    body: dict[str, Any] = {} if o.encoder is None else {"body": o.encoder}
-    body |= {} if o.components is None else {"components": o.components}
-    common |= {"encoder": body} if body else {}
+    settings = {"body": o.encoder, "components": o.components}
+    common["encoder"] = {name: x for name, x in settings.items() if x is not None} or None
     targets: dict[str, Any] = {}
     demixer: Demixer
     for name, assumed in (("conditional", o.conditional), ("marginal", o.marginal)):
-        if (by_label or o.instances) and assumed is not None:
+        if (label_file or o.instances) and assumed is not None:
             raise DemixError(f"A {name} describes pairs, but got {given[0]}; leave it out.")
-    if not by_label and o.logits is not None:
+    if label_file is None and o.logits is not None:
         raise DemixError("Logits are those of labels, but there are none; leave --logits out.")
-    if by_label:
+    if label_file is not None:
         common |= {} if o.logits is None else {"logits": o.logits}
-        file = o.labels or o.data
-        labels = read_labels(file, column=o.label_column).as_given()
-        _check_count(data, file, len(labels), "labels")
-        read += [f"labels in column {o.label_column!r}"] * (o.label_column is not None)
+        labels = read_labels(label_file, column=o.label_column).as_given()
+        _check_count(data, label_file, len(labels), "labels")
+        read += [f"labels in {_place(label_file, o.label_column)}"]
         demixer, targets = demix.ClassifierDemixer(**common), {"y": labels}
     elif o.instances:
         if o.validation is not None:
@@ -78,11 +69,17 @@ def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bo
             f"{data.source}, but got {o.n_latents}; choose fewer."
         )
     in_time = demixer.time_lag(targets.get("positives")) is not None
-    return demixer, targets, in_time, ", ".join(read)
+    return demixer, targets, in_time, ", ".join(filter(None, read))
 
 
-def _checked_spacing(time: np.ndarray, file: Path) -> list[str]:
-    """Return the step of time in words, if there is one, with a warning if it is uneven."""
+def _place(file: Path, column: str | None) -> str:
+    return file.name if column is None else f"column {column!r}"
+
+
+def _time_in_words(data: Data, file: Path, column: str | None) -> list[str]:
+    """Return where the time of rows is and its step, with a warning if it is uneven."""
+    time = read_time(file, column=column)
+    _check_count(data, file, len(time), "moments")
     step, other = spacing(time)
     if other.any():
         warn(
@@ -90,7 +87,7 @@ def _checked_spacing(time: np.ndarray, file: Path) -> list[str]:
             f"first of them after row {other.argmax()} (counted from 0); a lag counts rows, so "
             "fill gaps."
         )
-    return [f"{'mostly ' if other.any() else ''}every {step}"] * bool(len(other))
+    return [f"time in {_place(file, column)}", f"{'mostly ' if other.any() else ''}every {step}"]
 
 
 def _check_count(data: Data, file: Path, count: int, what: str) -> None:

@@ -64,8 +64,8 @@ def read_csv(
         if names is not None and header == "auto" and columns is None:
             check_guess(start[0][1], start[1][1], path)
         advice = "save it as .npy, which is not read as a whole, or choose fewer columns"
-        room = max(2**20, int(count * len(chosen)))
-        check_memory(2 * 8 * room, f"Reading {path}", advice)
+        check_memory(2 * 8 * count * len(chosen), f"Reading {path}", advice)
+        room = max(_AT_ONCE, count * len(chosen))
         for line, cells in itertools.chain(start[0 if names is None else 1 :], lines):
             found = cells if columns is None else [cells[column] for column in chosen]
             if len(numbers) > room:  # more than the size of a packed file promised

@@ -205,9 +205,7 @@ def as_data(x: Any) -> Data:
     return checked_data(array_rows(array), f"the {kind}")
 
 
-def checked_data(
-    rows: Rows, source: str, names: tuple[str, ...] | None = None, form: str = ""
-) -> Data:
+def checked_data(rows: Rows, source: str, names: tuple[str, ...] | None = None) -> Data:
     """Return rows as :class:`Data`; raise if they are no real numbers or have no columns."""
     if rows.dtype.kind not in "biuf":
         advice = _ADVICE.get(rows.dtype.kind, "convert it, e.g. with .astype(float)")
@@ -221,7 +219,7 @@ def checked_data(
         raise DemixError(
             f"Expected at least one row and column, but {source} has shape {rows.shape}."
         )
-    return Data(rows, source, names, form=form)
+    return Data(rows, source, names)
 
 
 def _from_frame(x: Any, pandas: Any) -> Data:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from demix._support.errors import DemixError
@@ -87,7 +88,7 @@ def read_data(
         rows = array_rows(table)
     else:
         rows = array_rows(read_npy(path) if kind == ".npy" else read_npz(path, key))
-    return checked_data(rows, str(path), names, form)
+    return replace(checked_data(rows, str(path), names), form=form)
 
 
 def input_digest(path: Path) -> str:
