@@ -113,6 +113,15 @@ def test_a_gap_in_time_is_told(demix, tmp_path):
     assert "are not the usual 10 min, the first of them after row 49" in done.stderr
 
 
+def test_a_consensus_takes_a_table_and_settings_as_a_fit_does(demix, tmp_path):
+    path, column, form = german(tmp_path)
+    agree = ["consensus", path, "--time-column", column, "--seeds", 2, "--steps", 5]
+    done = demix.run(*agree, "--out", tmp_path / "agreed")
+    assert done.returncode == 0, done.stderr
+    read = f"{ROWS} rows, 4 columns, {form}, time in column '{column}', every 10 min"
+    assert done.stderr.splitlines().count(read) == 1
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
