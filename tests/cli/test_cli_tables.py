@@ -52,7 +52,7 @@ def french(folder: Path) -> tuple[Path, str, str]:
     header = ["Date", "Température", "Débit", "Énergie", "Coût"]
     path = folder / "relevé.csv"
     path.write_bytes(lines(";", header, "%d/%m/%Y %H:%M:%S", comma).encode("latin-1"))
-    return path, "Date", "';', decimal comma, cp1252"
+    return path, "Date", "';', decimal comma, Windows-1252"
 
 
 def packed(folder: Path) -> tuple[Path, str, str]:

@@ -43,7 +43,7 @@ def read(path, content, **options):
         ("a;b\n0,123;1\n", [[0.123, 1]], "';', decimal comma"),
         ("x;y,z\n1,2\n3,4\n", [[1, 2], [3, 4]], "','"),
         (" 1,5 ; 2,5\n", [[1.5, 2.5]], "';', decimal comma"),
-        ("Größe;°C\n1;2\n".encode("cp1252"), [[1, 2]], "';', cp1252"),
+        ("Größe;°C\n1;2\n".encode("cp1252"), [[1, 2]], "';', Windows-1252"),
         ("\ufeffa;b\n1,5;2\n", [[1.5, 2]], "';', decimal comma"),
     ],
 )

@@ -36,7 +36,8 @@ def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bo
     common |= {} if o.space is None else {"space": o.space}
     common |= {} if o.validation is None else {"validation": o.validation}
     if o.steps is not None:
-        common["recipe"] = replace(default_recipe(len(data)), steps=o.steps)
+        # Consensus and check-up fit again to part of the rows, at least half of them.
+        common["recipe"] = replace(default_recipe(len(data) // 2), steps=o.steps)
     settings = {"body": o.encoder, "components": o.components}
     common["encoder"] = {name: x for name, x in settings.items() if x is not None} or None
     targets: dict[str, Any] = {}

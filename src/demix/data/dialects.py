@@ -72,7 +72,7 @@ def dialect_of(beginning: bytes, whole: bool) -> Dialect:
     try:
         text = getincrementaldecoder(encoding)().decode(beginning)
     except UnicodeDecodeError:
-        encoding = "cp1252"
+        encoding = "Windows-1252"
         text = beginning.decode(encoding, errors="replace")
     lines = [line for line in StringIO(text, newline="") if line.strip("\r\n")]
     lines = lines if whole else lines[:-1] or lines
