@@ -201,7 +201,9 @@ def test_whole_numbers_with_a_point_and_single_columns_are_labels(tmp_path):
         (["31/12/2024", "01/01/2025"], "1 d", 0),
         (["1/2/2024 0:00", "1/2/2024 0:10", "1/3/2024 0:20"], None, 0),
         (["1/2/2024", "1/3/2024", "1/4/2024"], None, 0),
-        (["1/2/2024 0:00", "1/2/2024 0:10", "1/2/2024 0:20"], "10 min", 0),
+        (["1/2/2024 0:00", "1/2/2024 0:10", "1/2/2024 0:20"], None, 0),
+        (["1/2/2024 23:50", "1/3/2024 0:00", "1/3/2024 0:10"], "10 min", 0),
+        (["1/1/2024 0:00", "1/1/2024 0:10"], "10 min", 0),
         (["20240131", "20240201"], "1 d", 0),
         (["20240131", "20240132"], "1", 0),
         (["2024-01-31", "2024-02-29", "2024-03-31"], "month", 0),
@@ -239,6 +241,8 @@ def test_the_cell_that_is_no_moment_is_told(tmp_path):
     told = refusal(read_time, tmp_path / "t.csv")
     assert "or as dates such as 2024-12-31 13:45 or 31.12.2024 13:45" in told
     assert "holds 'later'; mend it" in told
+    (tmp_path / "t.csv").write_text("t\n0001-01-01T00:00+23:59\n")
+    assert "Expected time as numbers or as dates" in refusal(read_time, tmp_path / "t.csv")
 
 
 def test_time_and_labels_are_columns_of_parquet_files(tmp_path):

@@ -31,10 +31,10 @@ def moments(cells: list[str], path: Path) -> np.ndarray:
     if not dates:
         raise DemixError(
             "Expected time as numbers or as dates such as 2024-12-31 13:45 or 31.12.2024 13:45, "
-            f"all of one form, but {path} holds {shortened(cells[bad])!r}; mend it."
+            f"all of one form, but {path} holds {shortened(cells[min(bad, len(cells) - 1)])!r}; mend it."
         )
     even = [time for time in dates if not spacing(time)[1].any()] if len(dates) > 1 else dates
-    if len({spacing(time)[0] for time in even}) != 1:  # which is what is asked of them
+    if len({time.tobytes() for time in even}) != 1:
         raise DemixError(
             f"Expected dates whose day and month can be told apart, but {path} has such as "
             f"{shortened(cells[0])}; write them as 2024-12-31."
@@ -79,6 +79,6 @@ def _dates(cells: list[str]) -> tuple[list[np.ndarray], int]:
             # Where clocks without a time zone were set back by an hour, time went on.
             back = (steps == usual - _HOUR) & (usual <= _HOUR) & (not zoned)
             found.append(time + np.append(0, np.cumsum(back)) * _HOUR)
-        except ValueError:
+        except (ValueError, OverflowError):
             best = max(best, len(times))
     return found, best
