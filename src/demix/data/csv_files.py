@@ -138,7 +138,8 @@ def check_guess(first: Sequence[str], second: Sequence[str], path: Path) -> None
     if failed or len(set(names)) < len(names) or (any(kept) and not _all_whole(names)):
         raise DemixError(
             f"Expected names of columns, each once, or numbers in the first line of {path}, but it "
-            f"holds {listed([*map(shortened, names)])}; mend it, or say header='yes' or 'no' (--header)."
+            f"holds {listed([*map(shortened, names)])}; mend it, or say header='yes' or 'no' "
+            "(--header)."
         )
 
 

@@ -31,7 +31,7 @@ def moments(cells: list[str], path: Path) -> np.ndarray:
     if not dates:
         raise DemixError(
             "Expected time as numbers or as dates such as 2024-12-31 13:45 or 31.12.2024 13:45, "
-            f"all of one form, but {path} holds {shortened(cells[min(bad, len(cells) - 1)])!r}; mend it."
+            f"all of one form, but {path} holds {shortened(cells[bad])!r}; mend it."
         )
     even = [time for time in dates if not spacing(time)[1].any()] if len(dates) > 1 else dates
     if len({time.tobytes() for time in even}) != 1:
@@ -81,4 +81,4 @@ def _dates(cells: list[str]) -> tuple[list[np.ndarray], int]:
             found.append(time + np.append(0, np.cumsum(back)) * _HOUR)
         except (ValueError, OverflowError):
             best = max(best, len(times))
-    return found, best
+    return found, min(best, len(cells) - 1)
