@@ -28,8 +28,8 @@ def set_up(options: FitOptions, data: Data) -> tuple[Demixer, dict[str, Any], bo
         raise DemixError(f"Pairs come from one source, but got {' and '.join(given)}; choose one.")
     if o.threads is not None:
         torch.set_num_threads(o.threads)
-    size = " x ".join(map(str, data.shape[1:]))
-    read = [f"{len(data):,} rows".replace(",", " "), f"{size} columns", data.form]
+    size = " x ".join(map(str, data.shape[1:])) + (" pixels" if data.shape[2:] else " columns")
+    read = [f"{len(data):,} rows".replace(",", " "), size, data.form]
     if o.time is not None or o.time_column is not None:
         read += _time_in_words(data, o.time or o.data, o.time_column)
     common: dict[str, Any] = {"n_latents": o.n_latents, "random_state": o.seed, "device": o.device}
