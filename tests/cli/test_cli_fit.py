@@ -174,7 +174,7 @@ def test_odd_data_and_shuffled_time_are_warned_of_and_written(demix, walk, tmp_p
     assert "Not better than a guess on held-out data" in page
     about = json.loads((out / "model.json").read_text())["about"]
     assert about["gain"]["low"] <= 0
-    assert len(about["notes"]) == 4
+    assert len(about["notes"]) >= 5
 
 
 def test_a_report_with_known_factors_says_how_well_they_are_recovered(

@@ -66,7 +66,9 @@ def test_a_start_that_leads_nowhere_is_left():
     seen = []
     model = ContrastiveDemixer(2, space="real", recipe=Recipe(steps=160, batch=64))
     model.fit(x, callback=lambda step, steps, record: seen.append((step, steps)))
-    assert seen[-1] == (60 + model.n_steps_, 220)
+    # Three starts of 40 steps, and a linear map for half of the 160.
+    assert {steps for _, steps in seen} == {120 + 160 + 80}
+    assert seen[-1][0] >= 120 + model.n_steps_
     assert [step for step, _ in seen] == list(range(1, len(seen) + 1))
 
 
@@ -75,7 +77,7 @@ def test_a_short_fit_starts_once():
     seen = []
     model = ContrastiveDemixer(2, space="real", recipe=Recipe(steps=10, batch=64))
     model.fit(x, callback=lambda step, steps, record: seen.append(steps))
-    assert seen == [10] * 10
+    assert seen == [15] * 15  # with five of a linear map
 
 
 def test_what_is_evaluated_and_returned_is_the_average_of_the_weights():

@@ -38,9 +38,10 @@ def labels(space, *, unit=False, **settings):
     ("estimator", "name", "theorem"),
     [
         (ContrastiveDemixer(3), "orthogonal", "Theorem 2"),
-        (ContrastiveDemixer(3, conditional="normal"), "orthogonal", "Theorem 2"),
+        (ContrastiveDemixer(3, space="sphere", conditional="normal"), "orthogonal", "Theorem 2"),
         (ContrastiveDemixer(3, conditional="anisotropic"), "orthogonal", "Rusak"),
-        (ContrastiveDemixer(3, conditional="laplace"), "none", None),
+        (ContrastiveDemixer(3, space="sphere", conditional="laplace"), "none", None),
+        (ContrastiveDemixer(3, conditional="laplace"), "permutation", "any marginal"),
         (ContrastiveDemixer(3, space="box"), "permutation", "Theorem 6"),
         (ContrastiveDemixer(3, space="real", conditional=4), "none", None),
         (ContrastiveDemixer(3, space="l1_ball", conditional=1), "permutation", "Theorem 6"),

@@ -79,6 +79,6 @@ def fit(
         print_lines(
             f"{options.n_latents} latents of {len(rows)} rows in {demixer.seconds_:.0f} s of "
             f"training. Information about held-out {demixer.targets}: {demixer.gain_}.",
-            *(demixer.notes_[-1:] if demixer.best_step_ == demixer.n_steps_ else []),
+            *demixer.notes_,
             f"Open {folder / 'report.html'}; the model and {LATENTS} are in the same folder.",
         )

@@ -107,7 +107,7 @@ class FitOptions:
         str | None, typer.Option(help="The column of the rows, or of --time, that is their time.")
     ] = None
     space: Annotated[
-        str | None, typer.Option(help="sphere (default for pairs), box, l1_ball or real.")
+        str | None, typer.Option(help="auto (default for pairs), sphere, box, l1_ball or real.")
     ] = None
     conditional: Annotated[
         str | None,

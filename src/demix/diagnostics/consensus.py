@@ -113,6 +113,9 @@ def consensus(
     if any(shares(out, held) for x in (rows, data, y, positives) for held in _read_from(x)):
         raise DemixError("out must be an array of its own, but it holds the data or targets.")
     for number, model in enumerate(runs):
+        if number:  # all runs assume what the first one has chosen
+            seed = {"random_state": model.random_state}
+            runs[number] = model = runs[0].settled().set_params(**seed)
         _fit(model, number, fit_data, targets, callback, checkpoint)
     allowed = chosen or weakest([identified(model.setting()) for model in runs])
     align, test = (rows.only(part) for part in (parts.align, parts.test))

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.spatial import cKDTree
-from sklearn.base import clone
 from torch import Tensor
 
 from demix._support.errors import DemixError
@@ -67,7 +66,7 @@ def refit(demixer: Any, fit: Callable[[Any, bool], Any], callback: Callable[[str
             steps = min(demixer.recipe.steps, _MOST_STEPS)
             changes["recipe"] = replace(demixer.recipe, steps=steps)
         try:
-            return fit(clone(demixer).set_params(**changes), half)
+            return fit(demixer.settled().set_params(**changes), half)
         except DemixError:
             return None  # e.g. no sphere in one dimension, or a space of fixed dimension
 

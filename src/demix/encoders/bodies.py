@@ -67,8 +67,10 @@ def mlp(
         known = ", ".join(_ACTIVATIONS)
         raise DemixError(f"Unknown activation {activation!r}; known are {known}.")
     # More would take minutes to build.
-    if not 1 <= len(hidden) <= 1000 or min(hidden) < 1:
-        raise DemixError(f"A body needs 1 to 1000 hidden layers, but got widths {hidden!r:.60}.")
+    if len(hidden) > 1000 or min(hidden, default=1) < 1:
+        raise DemixError(f"A body has up to 1000 hidden layers, but got widths {hidden!r:.60}.")
+    if not hidden:
+        return nn.Sequential(nn.Linear(dim_in, dim_out))
     act = _ACTIVATIONS[activation]
     if residual and batch_norm:
         raise DemixError("Layers are residual or batch-normalised, but got both; choose one.")

@@ -1,7 +1,7 @@
 """The encoder: whitening, a body and the projection to the assumed space."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,11 @@ from demix._support.errors import DemixError
 from demix.encoders.bodies import image_body, initialise_images, mlp
 from demix.spaces.base import Space
 
+Noise = Callable[[Tensor, torch.Generator], Tensor]
+"""``noise(x, generator)`` returns noise to add to observations ``x``."""
+
+# Directions in which whitened partners vary less than this share are not made larger.
+_RIDGE = 0.01
 # A whitening of wide rows sees fewer of them: 64 MB in float32.
 _MOST_NUMBERS = 2**24
 
@@ -104,6 +109,50 @@ class Whitening(nn.Module):
         self.matrix[:, :found].copy_(axes[:, :found] * factor)
         return self
 
+    @torch.no_grad()
+    def weigh(self, pairs: tuple[Tensor, Tensor], fresh: tuple[Tensor, Tensor]) -> None:
+        """Shrink each direction to how far one side of a pair tells the other in it.
+
+        Whitening makes directions of noise as large as those of signal. The linear guess of one
+        side from the other is fitted to ``pairs`` ``(N, ...)``, and judged by its correlation with
+        what is true of ``fresh`` ones.
+        """
+        x, y = (self(side.flatten(1)) for side in pairs)
+        shared = x.T @ y / len(x)
+        turn = torch.linalg.eigh((shared @ shared.T + shared.T @ shared).double())[1].float()
+        one, two = (self(side.flatten(1)) for side in fresh)
+        sides = ((one @ turn, two @ (shared.T @ turn)), (two @ turn, one @ (shared @ turn)))
+        norms = [sum(side[i].square().sum(dim=0) for side in sides) for i in (0, 1)]
+        both = sum((true * guess).sum(dim=0) for true, guess in sides)
+        known = (both / (norms[0] * norms[1]).sqrt().clamp_min(1e-30)).clamp_min(0).double()
+        if known.max() > 0:  # else there is nothing to go by
+            weights = turn.double() @ ((known / known.max()).sqrt() * turn).T
+            self.matrix.copy_(self.matrix.double() @ weights)
+
+    @torch.no_grad()
+    def keep_sizes(self, x: Tensor, scales: Tensor | None) -> None:
+        """Undo the whitening: the columns of ``x`` count alike, not the directions."""
+        rows = (x - self.mean).double()
+        if scales is not None:
+            rows = rows / torch.where(scales > 0, scales, torch.inf).to(rows)
+        white = self(x).double()
+        back = white.T @ rows / len(rows)
+        size, axes = torch.linalg.eigh(back @ back.T)
+        matrix = self.matrix.double() @ (axes * size.clamp_min(0).sqrt()) @ axes.T
+        scale = ((x - self.mean).double() @ matrix).square().mean().sqrt()
+        if scale > 0:
+            self.matrix.copy_(matrix / scale)
+
+    def noise(self, size: float) -> Noise:
+        """Return noise that has standard deviations of ``size`` once it is whitened."""
+        back = size * torch.linalg.pinv(self.matrix)
+
+        def noise(x: Tensor, generator: torch.Generator) -> Tensor:
+            drawn = torch.randn(len(x), len(back), generator=generator, device=x.device)
+            return (drawn @ back).reshape(x.shape).to(x.dtype)
+
+        return noise
+
     def forward(self, x: Tensor) -> Tensor:
         """Whiten ``(N, dim)``, centred in the precision of the mean, in that of the model."""
         return (x - self.mean).to(self.matrix.dtype) @ self.matrix
@@ -146,6 +195,22 @@ class ChannelScaling(nn.Module):
         self.deviation.copy_(torch.where(deviation > least, deviation, infinite)[:, None, None])
         return self
 
+    def weigh(self, pairs: tuple[Tensor, Tensor], fresh: tuple[Tensor, Tensor]) -> None:
+        """Leave channels as they are: none of them is noise alone."""
+
+    def keep_sizes(self, x: Tensor, scales: Tensor | None) -> None:
+        """Leave channels as they are: they were never whitened together."""
+
+    def noise(self, size: float) -> Noise:
+        """Return noise that has standard deviations of ``size`` once channels are scaled."""
+        width = size * torch.where(self.deviation.isfinite(), self.deviation, 0.0)
+
+        def noise(x: Tensor, generator: torch.Generator) -> Tensor:
+            drawn = torch.randn(len(x), *self.shape, generator=generator, device=x.device)
+            return (width * drawn).reshape(x.shape).to(x.dtype)
+
+        return noise
+
     def forward(self, x: Tensor) -> Tensor:
         """Map ``(N, ...)`` to scaled images ``(N, C, H, W)``, channels last in memory."""
         images = (x.reshape(-1, *self.shape).to(self.mean.dtype) - self.mean) / self.deviation
@@ -167,7 +232,7 @@ class Encoder(nn.Module):
         ``"resnet18"`` (Zimmermann et al. 2021), ``"resnet18_linear"`` or ``"perceptron"``
         (Reizinger et al. 2024).
     hidden : sequence of int
-        Widths of the hidden layers.
+        Widths of the hidden layers; without any the map is linear.
     activation : str
         ``"silu"``, ``"gelu"`` (three times slower on a CPU) or ``"leaky_relu"`` (slope 0.01).
     residual : bool
@@ -229,8 +294,8 @@ class Encoder(nn.Module):
             shape, self.body = image_body(body, dim_in, space.dim)
             self.settings = {"dim_in": list(shape), "body": body}
             self.whitening = ChannelScaling(shape)
-        self._start = math.log(scale)
-        self.log_scale = nn.Parameter(torch.full((space.scale_size,), self._start))
+        self.first_scale = scale
+        self.log_scale = nn.Parameter(torch.full((space.scale_size,), math.log(scale)))
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator | None = None) -> "Encoder":
@@ -238,7 +303,7 @@ class Encoder(nn.Module):
 
         The size of the space and norms over batches start anew, too.
         """
-        self.log_scale.fill_(self._start)
+        self.log_scale.fill_(math.log(self.first_scale))
         if self.settings["body"] != "mlp":
             initialise_images(self.body, generator)
             return self
@@ -257,16 +322,23 @@ class Encoder(nn.Module):
     def start_linear(self, x: Tensor, partners: Tensor) -> None:
         """Let an MLP with skips start as the linear map that partners ``(N, ...)`` agree most in.
 
-        Of whitened inputs these are the leading eigenvectors of the covariance between partners:
-        slow directions of a series (TICA, Molgedey and Schuster 1994), discriminant directions of
-        classes, principal ones of copies with noise. Other bodies start as they are.
+        The latents have unit variance and largest covariance between partners: slow directions of
+        a series (TICA, Molgedey and Schuster 1994), discriminant directions of classes, principal
+        ones of copies with noise. Other bodies start as they are.
         """
         if self.settings["body"] != "mlp" or not self.settings["residual"]:
             return
-        first, second = (self.whitening(side.flatten(1)).double() for side in (x, partners))
-        shared = first.T @ second
-        axes = torch.linalg.eigh(shared + shared.T)[1].flip(1).T[: self.space.dim]
-        into, *_, out = (layer for layer in self.body.modules() if isinstance(layer, nn.Linear))
+        sides = [self.whitening(side.flatten(1)).double() for side in (x, partners)]
+        size, turn = torch.linalg.eigh(sum(side.T @ side for side in sides) / (2 * len(x)))
+        whiten = turn * (size + _RIDGE * size.max() + 1e-30).rsqrt()
+        shared = whiten.T @ sides[0].T @ sides[1] @ whiten
+        leading = torch.linalg.eigh(shared + shared.T)[1].flip(1)[:, : self.space.dim]
+        axes = (whiten @ leading).T
+        layers = [layer for layer in self.body.modules() if isinstance(layer, nn.Linear)]
+        if len(layers) == 1:
+            layers[0].weight[: len(axes)] = axes.to(layers[0].weight)
+            return
+        into, *_, out = layers
         rows = min(len(axes), len(into.weight))
         into.weight[:rows] = axes[:rows].to(into.weight)
         out.weight[: len(axes)] = (axes @ torch.linalg.pinv(into.weight.double())).to(out.weight)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 from demix._support.errors import DemixError, shortened
 from demix.encoders.bodies import BODIES
@@ -22,6 +22,41 @@ _START = {True: 3.0, False: 8.0}
 _STEEPEST = 1e6
 # Inputs of more numbers are whitened in the directions of the largest variance only.
 _MANY, _COMPONENTS = 1024, 256
+
+
+class Assumed(NamedTuple):
+    """What a fit assumes about the latents; the conditional and the marginal are those of pairs."""
+
+    space: Space
+    conditional: str | float | None = None
+    marginal: str = "uniform"
+
+
+def pair_alternatives(
+    space: str | Space,
+    n_latents: int,
+    conditional: str | float | None,
+    marginal: str,
+    *,
+    in_time: bool,
+) -> list[Assumed]:
+    """Return what may be assumed of the latents of pairs; what claims most comes first.
+
+    In the space ``"auto"`` these are a sphere with vMF (Theorem 2), latents of any marginal with
+    normal differences and, of a series, linear dynamics with a time constant for each latent.
+    """
+    if space != "auto":
+        known = assumed_space(space, n_latents)
+        return [Assumed(known, conditional or default_conditional(known), marginal)]
+    if conditional in ("vmf", "anisotropic", "auto"):  # learnt shapes take no potential
+        return [Assumed(assumed_space("sphere", n_latents), conditional, marginal)]
+    real = assumed_space("real", n_latents)
+    if conditional is not None:
+        return [Assumed(real, conditional, "any")]
+    found = [Assumed(real, "normal", "any")] + [Assumed(real, "dynamics", "any")] * in_time
+    if n_latents > 1:
+        found.insert(0, Assumed(assumed_space("sphere", n_latents), "vmf", marginal))
+    return found
 
 
 def assumed_space(space: str | Space, n_latents: int) -> Space:

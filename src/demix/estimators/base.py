@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
@@ -21,7 +21,7 @@ from demix.data.checks import check_data
 from demix.data.data import Data, as_data
 from demix.encoders.encoder import Encoder
 from demix.encoders.files import save_encoder
-from demix.estimators.assumptions import assumed_space, encoder_settings
+from demix.estimators.assumptions import Assumed, assumed_space, encoder_settings
 from demix.estimators.encoding import encode
 from demix.estimators.fitting import Callback, HeldOut, Likelihood, default_recipe, fit_encoder
 from demix.estimators.gain import Gain, held_out_gain
@@ -31,6 +31,8 @@ from demix.theory.setting import Setting, Supervision
 from demix.training.loop import Record
 from demix.training.recipe import Recipe
 
+# With the default recipe, training goes on for so many rounds while the held-out loss falls.
+_ROUNDS = 3
 # A fit of more would take days.
 _MOST_LATENTS = 10_000
 
@@ -54,6 +56,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
     random_state: Any
     device: str
 
+    assumed_: Assumed
     encoder_: Encoder
     objective_: Any
     gain_: Gain
@@ -182,8 +185,16 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         """Return the source of batches, with parts held out."""
 
     @abstractmethod
-    def _new_objective(self, space: Space, rows: int) -> Likelihood[Any]:
+    def _new_objective(self, assumed: Assumed, rows: int) -> Likelihood[Any]:
         """Return the objective of a fit to so many rows."""
+
+    def _alternatives(self, *, in_time: bool) -> list[Assumed]:
+        """Return what may be assumed of the latents; what claims most comes first."""
+        return [Assumed(self._space())]
+
+    def settled(self) -> Self:
+        """Return an estimator like this, not fitted, that assumes what the fit has chosen."""
+        return clone(self)
 
     def _head(self) -> Mapping[str, Tensor]:
         """Return the weights that a model folder keeps in addition to the encoder's."""
@@ -197,15 +208,17 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         """Rebuild the objective from what `_head` and `_facts` returned."""
         objective = None
         if self._keeps_objective:
+            assumed = self._alternatives(in_time=True)[0]
             with seeded(0):  # its weights are replaced
-                objective = self.objective_ = self._new_objective(self.encoder_.space, 0)
+                objective = self.objective_ = self._new_objective(assumed, 0)
         if isinstance(objective, torch.nn.Module):
             objective.load_state_dict(head)
             objective.to(self.device)
         elif head:
             raise ValueError(f"it has no use for {', '.join(head)}")
 
-    def _space(self) -> Space:
+    def _checked_n_latents(self) -> int:
+        """Return the number of latents, after a look at what every estimator has."""
         whole = isinstance(self.n_latents, int | np.integer)
         if not whole or not 1 <= self.n_latents <= _MOST_LATENTS:
             raise DemixError(
@@ -217,7 +230,10 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
                 f"recipe must be a Recipe or None, but got {shortened(repr(self.recipe))}."
             )
         check_share(self.validation, "validation")
-        return assumed_space(self.space, int(self.n_latents))
+        return int(self.n_latents)
+
+    def _space(self) -> Space:
+        return assumed_space(self.space, self._checked_n_latents())
 
     def _batch(self) -> int:
         """Return the size of the batches in which held-out samples are evaluated."""
@@ -276,11 +292,13 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         check_device(self.device)
         space, device, seed = self._space(), torch.device(self.device), self._seed()
         data, targets = self._targets(self._data(X, reset=reset), reset=reset, **given)
-        if reset or not self._keeps_objective:
-            with seeded(seed):
-                objective = self._new_objective(space, len(data))
-        else:
-            objective = self.objective_
+        in_time = self.time_lag(given.get("positives")) is not None
+        again = self if reset else self.settled()
+        alternatives = again._alternatives(in_time=in_time)
+        with seeded(seed):
+            objectives = [self._new_objective(assumed, len(data)) for assumed in alternatives]
+        if not reset and self._keeps_objective:
+            objectives = [self.objective_]
         found = check_data(data, batch=None if self.recipe is None else self.recipe.batch)
         found.warn()
         if space.dim > self.n_features_in_:
@@ -292,27 +310,22 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         data = data.precisely(data.precise or found.precise)
         source = self._source(data, targets, seed)
         if reset:
-            settings = encoder_settings(self.encoder, space, data.shape[1:])
-            # A recipe may keep the weights that torch draws.
-            with seeded(seed), demix_errors("Expected settings of Encoder", "correct encoder"):
-                with torch.device("meta"):  # where weights take no memory
-                    outline = Encoder(space=space, **settings).state_dict().values()
-                size = 4 * sum(weights.numel() for weights in outline)
-                check_memory(size, "The encoder", "give it narrower layers")
-                encoder = Encoder(space=space, **settings)
+            encoders = [self._new_encoder(one.space, data.shape[1:], seed) for one in alternatives]
         else:
-            encoder = self.encoder_
-        if isinstance(objective, torch.nn.Module):
-            objective.to(device)
+            encoders = [self.encoder_]
+        for objective in objectives:
+            if isinstance(objective, torch.nn.Module):
+                objective.to(device)
         scales = torch.from_numpy(found.std)
         digest = data.digest()
         aims = None if targets is None else hashlib.sha256(targets.numpy().tobytes()).hexdigest()
-        training, gain = fit_encoder(
-            encoder.to(device),
-            objective,
+        fit = fit_encoder(
+            [(f.to(device), loss) for f, loss in zip(encoders, objectives, strict=True)],
             source,
             self.recipe or default_recipe(len(source), steps=self._most_steps),
             seed=seed,
+            rounds=_ROUNDS if self.recipe is None else 1,
+            linear=self.encoder is None,
             # A column of images is a channel of many pixels.
             scales=scales.repeat_interleave(self.n_features_in_ // len(scales)),
             warm_start=not reset,
@@ -320,13 +333,26 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
             checkpoint=None if checkpoint is None else Path(checkpoint),
             about={"data": digest, "targets": aims, **self._settings()},
         )
-        self.encoder_, self.objective_ = encoder, objective
-        self.gain_, self.history_ = gain, training.history
+        training, self.assumed_ = fit.training, alternatives[fit.chosen]
+        self.encoder_, self.objective_, self.gain_ = fit.encoder, fit.objective, fit.gain
+        self.history_ = training.history
         self.best_step_ = training.best_step or training.steps
         self.n_steps_, self.seconds_ = training.steps, training.seconds
         self.digest_, self.seed_ = digest, seed
         moving = found.std[found.std > 0]
-        self.notes_ = [*found.sentences(), encoder.whitening.note(moving.min(), moving.max())]
+        whitening = self.encoder_.whitening
+        self.notes_ = [*found.sentences(), whitening.note(moving.min(), moving.max())]
+        if len(alternatives) > 1:
+            self.notes_.append(
+                f"Held-out {self.targets} chose {self.assumed_.space!r}, conditional "
+                f"{self.assumed_.conditional!r} and marginal {self.assumed_.marginal!r}, among "
+                f"{len(alternatives)} assumptions; name a space to fix it."
+            )
+        if self.encoder is None and not self.encoder_.settings.get("hidden", True):
+            self.notes_.append(
+                f"No nonlinear map said more about held-out {self.targets} than a linear one, "
+                "which was kept."
+            )
         if self.best_step_ == self.n_steps_:
             self.notes_.append(
                 f"The weights of the last step, {self.n_steps_}, were the best: more steps may "
@@ -335,6 +361,16 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         data.check_unchanged()
         self._warn_of_gain()
         return self
+
+    def _new_encoder(self, space: Space, shape: Sequence[int], seed: int) -> Encoder:
+        settings = encoder_settings(self.encoder, space, shape)
+        # A recipe may keep the weights that torch draws.
+        with seeded(seed), demix_errors("Expected settings of Encoder", "correct encoder"):
+            with torch.device("meta"):  # where weights take no memory
+                outline = Encoder(space=space, **settings).state_dict().values()
+            size = 4 * sum(weights.numel() for weights in outline)
+            check_memory(size, "The encoder", "give it narrower layers")
+            return Encoder(space=space, **settings)
 
     def _settings(self) -> dict[str, str]:
         """Return what distinguishes this estimator, in the same words in every process."""

@@ -16,6 +16,7 @@ from demix._support.validation import as_numpy
 from demix.data.checks import check_data
 from demix.data.csv_files import refuse_missing
 from demix.data.data import Data
+from demix.estimators.assumptions import Assumed
 from demix.estimators.base import Demixer
 from demix.estimators.sources import Augmentation, InstanceRows, LabelledRows
 from demix.losses.classification import Classification, InstanceDiscrimination, Sampled
@@ -125,7 +126,8 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
         conditional = "covariances" if self.logits == "quadratic" else "vmf"
         return Setting("labels", self._space(), conditional, unit_prototypes=self.unit_prototypes)
 
-    def _new_objective(self, space: Space, rows: int) -> Classification:
+    def _new_objective(self, assumed: Assumed, rows: int) -> Classification:
+        space = assumed.space
         known = ("linear",) if space.spherical else get_args(Logits)
         if self.logits not in known:
             raise DemixError(
@@ -259,10 +261,10 @@ class InstanceDemixer(Demixer):
             "instances", self._space(), conditional, unit_prototypes=self.unit_prototypes
         )
 
-    def _new_objective(self, space: Space, rows: int) -> InstanceDiscrimination:
+    def _new_objective(self, assumed: Assumed, rows: int) -> InstanceDiscrimination:
         sampled: Sampled = "batch" if rows > _EXACT else None
         return InstanceDiscrimination(
-            rows, space.dim, unit_prototypes=self.unit_prototypes, sampled=sampled
+            rows, assumed.space.dim, unit_prototypes=self.unit_prototypes, sampled=sampled
         )
 
     def _source(self, data: Data, targets: Tensor | None, seed: int) -> InstanceRows:

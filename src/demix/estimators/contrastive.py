@@ -1,6 +1,6 @@
 """Latents from pairs: given ones, neighbours in time, or two views of a row."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from demix._support.errors import DemixError, shortened, warn
 from demix._support.validation import as_numpy
 from demix.data.data import Data, as_data
 from demix.data.supervision import check_pairs
-from demix.estimators.assumptions import default_conditional, pair_objective
+from demix.estimators.assumptions import Assumed, pair_alternatives, pair_objective
 from demix.estimators.base import Demixer
 from demix.estimators.gain import Gain
 from demix.estimators.sources import (
@@ -44,7 +44,9 @@ class ContrastiveDemixer(Demixer):
     n_latents : int
         Dimension of the assumed space; on a sphere its ambient dimension.
     space : str or Space
-        ``"sphere"``, ``"box"``, ``"l1_ball"``, ``"real"`` or a :class:`demix.Space`.
+        ``"sphere"``, ``"box"``, ``"l1_ball"``, ``"real"`` or a :class:`demix.Space`. For ``"auto"``
+        a short training chooses on held-out pairs: a sphere, if none of these tells clearly more,
+        ``"real"`` with normal differences and any marginal, or (in time order) with dynamics.
     conditional : str or float, optional
         How positives differ: ``"vmf"``, ``"normal"``, ``"laplace"``, the shape ``p`` of a
         generalised normal; ``"anisotropic"`` learns a scale for each latent, ``"auto"`` the shape,
@@ -78,6 +80,8 @@ class ContrastiveDemixer(Demixer):
     gain_ : Gain
         What it knows about held-out positives, in bits; ``fit`` warns if this is
         not above zero.
+    assumed_
+        The space, conditional and marginal that the fit has chosen.
     history_, best_step_, notes_
         Records of training, the step whose weights were kept, and what was odd about the data.
     shape_, scales_
@@ -107,7 +111,7 @@ class ContrastiveDemixer(Demixer):
         self,
         n_latents: int = 3,
         *,
-        space: str | Space = "sphere",
+        space: str | Space = "auto",
         conditional: str | float | None = None,
         marginal: str = "uniform",
         lag: int | tuple[int, int] = 1,
@@ -138,13 +142,21 @@ class ContrastiveDemixer(Demixer):
 
     def setting(self) -> Setting:
         """Return what theory needs to know; a learnt shape counts once it is learnt."""
-        space = self._space()
-        conditional = default_conditional(space) if self.conditional is None else self.conditional
+        space, conditional, marginal = self._assumed()
+        assert conditional is not None
         if conditional == "dynamics":
             return Setting("pairs", space, conditional, "any")
         if hasattr(self, "shape_"):
             return Setting("pairs", space, self.shape_, learned=True)
-        return Setting("pairs", space, conditional, self.marginal)
+        return Setting("pairs", space, conditional, marginal)
+
+    def settled(self) -> Self:
+        """Return an estimator like this, not fitted, that assumes what the fit has chosen."""
+        found, space = super().settled(), self._assumed().space
+        if self.space != "auto":
+            return found
+        name = "sphere" if space.spherical else "real"
+        return found.set_params(**self._assumed()._asdict() | {"space": name})
 
     @property
     def shape_(self) -> float:
@@ -159,7 +171,7 @@ class ContrastiveDemixer(Demixer):
     @property
     def dynamics_(self) -> np.ndarray:
         """The learnt map from anchors to positives."""
-        if self.conditional != "dynamics" or not hasattr(self, "objective_"):
+        if self._assumed().conditional != "dynamics" or not hasattr(self, "objective_"):
             raise AttributeError('Only conditional="dynamics" learns a map.')
         return self.objective_.dynamics.detach().cpu().numpy()
 
@@ -168,8 +180,22 @@ class ContrastiveDemixer(Demixer):
             raise AttributeError('Only conditional="auto" or "anisotropic" learns its shape.')
         return self.objective_
 
-    def _new_objective(self, space: Space, rows: int) -> InfoNCE | PotentialInfoNCE | ShapedInfoNCE:
-        return pair_objective(self.conditional, space, self.marginal)
+    def _assumed(self) -> Assumed:
+        if hasattr(self, "assumed_"):
+            return self.assumed_
+        return self._alternatives(in_time=self.time_lag() is not None)[0]
+
+    def _alternatives(self, *, in_time: bool) -> list[Assumed]:
+        given = self.space, self._checked_n_latents(), self.conditional, self.marginal
+        return pair_alternatives(*given, in_time=in_time)
+
+    def _space(self) -> Space:
+        return self._alternatives(in_time=False)[0].space
+
+    def _new_objective(
+        self, assumed: Assumed, rows: int
+    ) -> InfoNCE | PotentialInfoNCE | ShapedInfoNCE:
+        return pair_objective(assumed.conditional, assumed.space, assumed.marginal)
 
     def _source(self, data: Data, targets: Tensor | None, seed: int) -> Source[DrawnPairs]:
         held: dict[str, Any] = {"share": self.validation, "seed": seed}

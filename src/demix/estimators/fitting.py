@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from demix._support.process_group.group import Ranks
 from demix._support.validation import seed_apart
-from demix.encoders.encoder import Encoder
-from demix.estimators.gain import Gain, Prediction, fitted_sharpness, held_out_gain, mean_loss
-from demix.estimators.sources import Batch, Part, Source
+from demix.encoders.encoder import ChannelScaling, Encoder, Noise, Whitening
+from demix.estimators.gain import (
+    Gain,
+    Prediction,
+    block_mean,
+    fitted_sharpness,
+    held_out_gain,
+    mean_loss,
+    own_information,
+)
+from demix.estimators.sources import Batch, Part, Source, seeded
 from demix.losses.objective import Objective
 from demix.training.checkpoints import checkpoint_files
 from demix.training.loop import Record, Training, train
@@ -26,12 +35,23 @@ from demix.training.state import State
 # How many held-out samples choose the weights, and how many test them; with very many classes
 # fewer, so that their probabilities are about so many numbers.
 _HELD_OUT, _LEAST, _NUMBERS = 4096, 64, 2**25
+# Pairs that tell which directions of the input count.
+_PARTNERS = 4096
 # Evaluations without a better held-out loss before training ends.
 _PATIENCE = 8
-# A training that is not very short is tried from so many starts, for an eighth of its steps.
-_STARTS, _SHORTEST, _LONGEST = 3, 20, 200
-# Whitening and held-out samples have random numbers of their own.
-_HELD_OUT_STREAM, _START_STREAM, _TEST_SEED = 1, 2, 2**31
+# A training that is not very short is tried from so many starts, for a quarter of its steps.
+_STARTS, _SHORTEST, _LONGEST = 3, 20, 400
+# An assumption gives way to another one that knows so much more, as a share, beyond doubt.
+_CLEARLY = 0.01
+# By so many nats the held-out loss has to fall in the second half of a round, or to rise until its
+# end, for another round.
+_MOVED = 0.02
+# Standard deviation of the noise on whitened inputs, where data are learnt by heart.
+_NOISE = 0.3
+# A linear map of the input sees at most so many directions.
+_DIRECTIONS = 256
+# Whitening, starts and the linear map have random numbers of their own, as held-out samples do.
+_HELD_OUT_STREAM, _START_STREAM, _LINEAR_STREAM, _TEST_SEED = 1, 2, 3, 2**31
 
 Callback = Callable[[int, int, Record], None]
 """``callback(step, steps, record)`` after every step."""
@@ -61,79 +81,219 @@ def default_recipe(units: int, *, steps: int = 3000) -> Recipe:
     return Recipe(steps=min(steps, enough), batch=batch, average=0.95, weight_decay=0.3)
 
 
+Known = tuple[Tensor, Tensor]
+"""What is known of each held-out target in nats ``(M,)``, and the block of each."""
+
+Model = tuple[Encoder, Likelihood[Batch]]
+"""An encoder and its objective, trained together."""
+
+
+@dataclass
+class Fit(Generic[Batch]):
+    """The model that was chosen, how it was trained, and what it knows."""
+
+    encoder: Encoder
+    objective: Likelihood[Batch]
+    chosen: int
+    training: Training
+    gain: Gain
+
+
 def fit_encoder(
-    encoder: Encoder,
-    objective: Likelihood[Batch],
+    models: Sequence[Model[Batch]],
     source: Source[Batch],
     recipe: Recipe,
     *,
     seed: int,
+    rounds: int = 1,
+    linear: bool = False,
     scales: Tensor | None = None,
     warm_start: bool = False,
     callback: Callback | None = None,
     checkpoint: Path | None = None,
     about: Mapping[str, Any] | None = None,
-) -> tuple[Training, Gain]:
-    """Train ``encoder`` and ``objective`` in place, keep the best weights, and test them.
+) -> Fit[Batch]:
+    """Train one of the models in place, keep the best weights, and test them.
 
+    Models differ in what they assume; after a short training the first one is taken that tells
+    about as much of held-out targets as any other. There are up to ``rounds`` of the recipe, while
+    the held-out loss falls; with ``linear``, a linear map is returned where it is better.
     ``scales`` ``(dim_in,)`` are standard deviations of the columns, for the whitening; a
     ``warm_start`` is one from the present weights and whitening. The gain is that on the test part,
-    which neither training nor the choice of the weights has used.
+    which neither training nor any choice has used.
     """
-    device = next(encoder.parameters()).device
+    outline, device = models[0][0], next(models[0][0].parameters()).device
     held_out = torch.Generator(device).manual_seed(seed_apart(seed, _HELD_OUT_STREAM))
     # Held-out anchors and positives, in their order and in batches, and the whitening.
-    dim = math.prod(encoder.shape)
-    extra = 4 * 2 * 2 * _HELD_OUT * dim + encoder.whitening.fit_bytes
-    saves = checkpoint is not None
-    check_training_memory(encoder, objective, recipe, checkpoint=saves, extra=extra)
-    if recipe.whiten and not warm_start:
-        first = source.sample(encoder.whitening.samples, generator=held_out)
-        encoder.whitening.fit(first.x.flatten(1), scales=scales)
-    held = HeldOut(source, ("validation",), recipe.batch, generator=held_out)
-    tries = min(recipe.steps // 8, _LONGEST)
+    extra = 4 * 2 * 2 * _HELD_OUT * math.prod(outline.shape) + outline.whitening.fit_bytes
+    check_training_memory(*models[0], recipe, checkpoint=checkpoint is not None, extra=extra)
     fresh = recipe.initialise and not warm_start
-    before = _STARTS * tries if fresh and tries >= _SHORTEST else 0
-    steps, recipe = recipe.steps, replace(recipe, initialise=False, whiten=False)
+    inputs = [outline.whitening]
+    if recipe.whiten and not warm_start:
+        inputs = _inputs(outline.whitening, source, scales, held_out)
+    held = HeldOut(source, ("validation",), recipe.batch, generator=held_out)
+    tries = min(recipe.steps // 4, _LONGEST)
+    numbers = range(len(models))
+    candidates: list[tuple[int, nn.Module]] = [(i, white) for i in numbers for white in inputs]
+    begun = checkpoint is not None and any(f.exists() for f in checkpoint_files(checkpoint))
+    begun = Ranks.current().broadcast(begun)
+    if not fresh or tries < _SHORTEST or (begun and len(models) == 1):
+        candidates, starts = candidates[:1], 0
+    else:  # a training that continues has its weights, but not the choice of its model
+        starts = len(candidates) + (0 if begun else _STARTS - 1)
+    recipe = replace(recipe, initialise=False, whiten=False)
+    done, planned = 0, starts * tries + recipe.steps + (0 if warm_start else recipe.steps // 2)
 
-    def trained(recipe: Recipe, seed: int, done: int, **options: Any) -> Training:
+    def trained(model: Model[Batch], recipe: Recipe, **options: Any) -> Training:
+        nonlocal done
+
         def after_step(step: int, last: Record) -> None:
             if callback is not None:
-                callback(done + step, before + steps, last)
+                callback(done + step, max(planned, done + step), last)
+
+        encoder, objective = model
+        again = options.get("again")
+
+        def sample(size: int, *, generator: torch.Generator) -> Batch:
+            batch = source.sample(size, generator=generator)
+            noise = None if again is None else again.noise
+            return batch if noise is None else batch.noisy(noise, generator)
 
         found = train(
             encoder,
-            source.sample,
+            sample,
             objective,
             recipe,
             seed=seed,
             callback=after_step,
-            validate=lambda f: mean_loss(held.predictions(f, objective)),
+            validate=lambda f: held.loss(f, objective),
             **options,
         )
         if found.interrupted:
             # A search over many fits must end, too; a checkpoint keeps what was learnt.
             raise KeyboardInterrupt
+        done += found.steps
         return found
 
-    short = replace(recipe, steps=max(tries, 1), decay=False)
-    kept = State(encoder, cast(Objective[Any], objective), [], {})
     generator = torch.Generator(device).manual_seed(seed_apart(seed, _START_STREAM))
-    begun = checkpoint is not None and any(f.exists() for f in checkpoint_files(checkpoint))
-    begun = Ranks.current().broadcast(begun)
-    for done in range(0, before or 1, max(tries, 1)) if fresh and not begun else ():
-        encoder.initialise(generator)
-        objective.initialise(generator)
-        if done == 0:
-            encoder.start_linear(*source.partners(encoder.whitening.samples, generator=generator))
-        if before:
-            tried = trained(short, seed, done, eval_every=tries)
-            kept.keep_best(float(tried.history[-1]["validation"] or 0.0))
-    kept.return_to_best()
-    training = trained(recipe, seed, before, patience=_PATIENCE, checkpoint=checkpoint, about=about)
-    sharpness = fitted_sharpness(held.predictions(encoder, objective))
+
+    def started(number: int, white: nn.Module, *, linear: bool) -> tuple[State, Known]:
+        encoder, objective = models[number]
+        if fresh:
+            encoder.initialise(generator)
+            objective.initialise(generator)
+        encoder.whitening.load_state_dict(white.state_dict())
+        if fresh and linear:
+            encoder.start_linear(*source.partners("train", _PARTNERS, generator=generator))
+        state = State(encoder, cast(Objective[Any], objective), [], {})
+        if starts:
+            trained(models[number], replace(recipe, steps=tries), eval_every=tries)
+        known = own_information(held.predictions(encoder, objective), 1.0)
+        state.keep_best(-float(known[0].mean()))
+        return state, known
+
+    first = [started(*candidate, linear=True) for candidate in candidates]
+    best = _best([known for _, known in first]) if starts else 0
+    number, white = candidates[best]
+    found = [first[best][0]]
+    for _ in range(starts - len(candidates)):
+        found.append(started(number, white, linear=False)[0])
+    min(found, key=lambda state: state.best["value"]).return_to_best()
+    encoder, objective = models[number]
+    again = _Rounds(encoder.whitening, recipe.steps, rounds)
+    options: dict[str, Any] = {"patience": _PATIENCE, "again": again}
+    training = trained(models[number], recipe, **options, checkpoint=checkpoint, about=about)
+    own, told = held.loss(encoder, objective), math.nan
     test = HeldOut(source, ("test",), recipe.batch)
-    return training, held_out_gain(test.predictions(encoder, objective), sharpness)
+    if not warm_start:
+        simple = _linear(encoder, objective, source, scales, seed)
+        half = replace(recipe, steps=max(1, recipe.steps // 2))
+        beside = trained(simple, half, patience=_PATIENCE)
+        told = gain_of(simple, held, test).bits
+        if linear and held.loss(*simple) < own:
+            (encoder, objective), training = simple, beside
+    gain = replace(gain_of((encoder, objective), held, test), linear=told)
+    return Fit(encoder, objective, number, training, gain)
+
+
+def gain_of(model: Model[Batch], held: HeldOut[Batch], test: HeldOut[Batch]) -> Gain:
+    """Return what a model knows about a test part, as sharp as a held-out part makes it."""
+    sharpness = fitted_sharpness(held.predictions(*model))
+    return held_out_gain(test.predictions(*model), sharpness)
+
+
+def _inputs(
+    whitening: Whitening | ChannelScaling,
+    source: Source[Any],
+    scales: Tensor | None,
+    generator: torch.Generator,
+) -> list[Whitening | ChannelScaling]:
+    """Return what the body may be given: whitened data, for labels also whole columns."""
+    first = source.sample(whitening.samples, generator=generator).x.flatten(1)
+    whitening.fit(first, scales=scales)
+    if source.alike:
+        pairs, fresh = (
+            source.partners(part, _PARTNERS, generator=generator)
+            for part in ("train", "validation")
+        )
+        whitening.weigh(pairs, fresh)
+        return [whitening]
+    columns = deepcopy(whitening)
+    columns.keep_sizes(first, scales)
+    return [deepcopy(whitening), columns]
+
+
+def _best(tried: Sequence[Known]) -> int:
+    """Return which training knows most of held-out targets; a later one has to beat the others."""
+    best = 0
+    for number, (known, blocks) in enumerate(tried):
+        more, reach = block_mean(known - tried[best][0], blocks)
+        if more - reach > 0 and more > _CLEARLY * abs(float(tried[best][0].mean())):
+            best = number
+    return best
+
+
+def _linear(
+    encoder: Encoder,
+    objective: Likelihood[Batch],
+    source: Source[Batch],
+    scales: Tensor | None,
+    seed: int,
+) -> Model[Batch]:
+    """Return a linear map with the same objective, from where partners agree most."""
+    device = next(encoder.parameters()).device
+    generator = torch.Generator(device).manual_seed(seed_apart(seed, _LINEAR_STREAM))
+    dim = math.prod(encoder.shape)
+    components = None if dim <= _DIRECTIONS else _DIRECTIONS
+    settings: dict[str, Any] = {"hidden": (), "components": components}
+    settings |= {"scale": encoder.first_scale}
+    with seeded(seed):  # its weights are replaced
+        simple = Encoder(encoder.shape, encoder.space, **settings).to(device)
+    beside = deepcopy(objective)
+    simple.initialise(generator)
+    beside.initialise(generator)
+    _inputs(simple.whitening, source, scales, generator)
+    simple.start_linear(*source.partners("train", _PARTNERS, generator=generator))
+    return simple, beside
+
+
+class _Rounds:
+    """Tells from the held-out loss whether to train for another round, and whether with noise."""
+
+    def __init__(self, whitening: Whitening | ChannelScaling, steps: int, rounds: int) -> None:
+        self.whitening, self.steps, self.rounds = whitening, steps, rounds
+        self.noise: Noise | None = None
+
+    def __call__(self, history: Sequence[Record], begun: int) -> bool:
+        """Decide at the end of a round; data that are learnt by heart get noise."""
+        if self.noise is not None or (history[-1]["step"] or 0) > (self.rounds - 1) * self.steps:
+            return False
+        losses = [(record["step"] or 0, record["validation"] or 0.0) for record in history]
+        best = min(loss for _, loss in losses)
+        early = [loss for step, loss in losses if step <= begun + self.steps / 2]
+        if losses[-1][1] - best > _MOVED:
+            self.noise = self.whitening.noise(_NOISE)
+        return self.noise is not None or min(early, default=math.inf) - best > _MOVED
 
 
 class HeldOut(Generic[Batch]):
@@ -166,6 +326,10 @@ class HeldOut(Generic[Batch]):
                 uniform = torch.full((len(some),), 1 / len(some), dtype=torch.float64).log()
                 of = taken(samples, some.to(samples.x.device))
                 self.batches.append((of, blocks[some], uniform if guess is None else guess))
+
+    def loss(self, encoder: Encoder, objective: Likelihood[Batch]) -> float:
+        """Return the mean loss in nats."""
+        return mean_loss(self.predictions(encoder, objective))
 
     @torch.no_grad()
     def predictions(self, encoder: Encoder, objective: Likelihood[Batch]) -> list[Prediction]:

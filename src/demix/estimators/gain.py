@@ -41,6 +41,8 @@ class Gain:
         nothing.
     p_value : float
         The share of circular shifts of the targets, whole blocks together, that carry as much.
+    linear : float
+        The information in bits of a linear map that was fitted in the same way; NaN of new data.
     """
 
     bits: float
@@ -50,6 +52,7 @@ class Gain:
     loss: float
     sharpness: float
     p_value: float
+    linear: float = math.nan
 
     @property
     def above_zero(self) -> bool:
@@ -63,12 +66,13 @@ class Gain:
     @staticmethod
     def from_dict(data: Mapping[str, float | None]) -> Gain:
         """Return the gain that :meth:`to_dict` was called on."""
-        ends = {"low": -math.inf, "high": math.inf}
+        ends = {"low": -math.inf, "high": math.inf, "linear": math.nan}
         return Gain(**{k: ends[k] if v is None else float(v) for k, v in data.items()})
 
     def __str__(self) -> str:
         of = f"{self.bits:.3f} of {self.ceiling:.2f} bits"
-        return f"{of} (95 % interval {self.low:.3f} to {self.high:.3f})"
+        beside = "" if math.isnan(self.linear) else f"; a linear map: {self.linear:.3f}"
+        return f"{of} (95 % interval {self.low:.3f} to {self.high:.3f}{beside})"
 
 
 class Prediction(NamedTuple):

@@ -36,7 +36,7 @@ _BROKEN = (ArithmeticError, AttributeError, KeyError, RuntimeError, TypeError, V
 
 def facts_of(demixer: Demixer) -> dict[str, Any]:
     """Return what a model folder tells of a fit, as plain data; of an augmentation the name."""
-    parameters = demixer.get_params(deep=False) | {"random_state": demixer.seed_}
+    parameters = demixer.settled().get_params(deep=False) | {"random_state": demixer.seed_}
     names = demixer._names
     return {
         "estimator": type(demixer).__name__,
@@ -216,7 +216,7 @@ def _mapping_of(test: Test) -> Test:
 
 
 def _is_gain(value: Any) -> bool:
-    ends = ("low", "high")
+    ends = ("low", "high", "linear")
     return (
         isinstance(value, dict)
         and set(value) == {"bits", "ceiling", "loss", "sharpness", "p_value", *ends}
@@ -229,7 +229,7 @@ _texts, _record = _list_of(_is_text), _mapping_of(lambda x: x is None or _is_num
 _FACTS: dict[str, tuple[Test, str]] = {
     "estimator": (_is_text, "a name"),
     "parameters": (_is_mapping, "a mapping"),
-    "gain": (_is_gain, "seven numbers"),
+    "gain": (_is_gain, "eight numbers"),
     "history": (_list_of(_record), "records of numbers"),
     "best_step": (_is_count, "a whole number"),
     "steps": (_is_count, "a whole number"),

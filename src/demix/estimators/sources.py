@@ -1,5 +1,7 @@
 """Where batches come from: rows are divided into parts for training, validation and test."""
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +17,7 @@ from torch import Tensor
 
 from demix._support.errors import DemixError
 from demix.data.data import Data
+from demix.encoders.encoder import Noise
 
 Part = Literal["train", "validation", "test"]
 PARTS: tuple[Part, ...] = ("train", "validation", "test")
@@ -39,6 +42,10 @@ class DrawnPairs(NamedTuple):
         """Return observations that share what is looked for, one by one."""
         return self.x, self.x_tilde
 
+    def noisy(self, noise: Noise, generator: torch.Generator) -> DrawnPairs:
+        """Return the same with noise added to the observations."""
+        return DrawnPairs(*(side + noise(side, generator) for side in self))
+
 
 class DrawnLabels(NamedTuple):
     """Samples ``x`` ``(B, ...)`` and a label ``(B,)`` for each."""
@@ -56,6 +63,10 @@ class DrawnLabels(NamedTuple):
         same = labels[:-1] == labels[1:]
         return self.x[order[:-1][same]], self.x[order[1:][same]]
 
+    def noisy(self, noise: Noise, generator: torch.Generator) -> DrawnLabels:
+        """Return the same with noise added to the observations."""
+        return DrawnLabels(self.x + noise(self.x, generator), self.labels)
+
 
 Batch = TypeVar("Batch", DrawnPairs, DrawnLabels)
 
@@ -65,6 +76,8 @@ class Source(ABC, Generic[Batch]):
 
     data: Data
     units: Mapping[Part, Tensor]
+    alike = True
+    """Whether partners differ in nothing but noise, as two rows of a class do not."""
 
     def __len__(self) -> int:
         """Return how many units are trained on."""
@@ -74,9 +87,12 @@ class Source(ABC, Generic[Batch]):
         """Draw a batch to train on, to the generator's device."""
         return self._batch(pick(self.units["train"], size, generator), generator)
 
-    def partners(self, size: int, *, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Draw observations to train on that share what is looked for, one by one."""
-        return self.sample(size, generator=generator).partners()
+    def partners(
+        self, part: Part, most: int, *, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Draw observations of a part that share what is looked for, one by one."""
+        units = self.units[part]
+        return self._batch(pick(units, min(most, len(units)), generator), generator).partners()
 
     def held_out(
         self, part: Part, most: int, *, generator: torch.Generator
@@ -186,6 +202,8 @@ class AugmentedPairs(Source[DrawnPairs]):
 class LabelledRows(Source[DrawnLabels]):
     """Rows with labels ``(N,)``; a share of every class is held out, but not its only sample."""
 
+    alike = False
+
     def __init__(
         self, data: Data, labels: Tensor, classes: int, *, share: float, seed: int
     ) -> None:
@@ -227,9 +245,11 @@ class InstanceRows(Source[DrawnLabels]):
         self.data, self.augmentation = data, augmentation
         self.units = dict.fromkeys(PARTS, torch.arange(len(data)))
 
-    def partners(self, size: int, *, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def partners(
+        self, part: Part, most: int, *, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
         """Draw two views each of some rows."""
-        units = pick(self.units["train"], size, generator)
+        units = pick(self.units[part], min(most, len(self.data)), generator)
         first, second = (self._batch(units, generator).x for _ in range(2))
         return first, second
 

@@ -23,7 +23,7 @@ _DIVERGING = ("minus2", "minus1", "zero", "plus1", "plus2")
 MOST_PAIRED = 6
 MOST_COURSES = 12
 _BINS = 30
-_ENDS = {"low": -math.inf, "high": math.inf}
+_ENDS = {"low": -math.inf, "high": math.inf, "linear": math.nan}
 
 
 def recovered_scatter(

@@ -79,8 +79,9 @@ class Checkpoints:
             )
         self._refuse_others()
         with _damaged(self.path):
-            if facts["state"]["step"] > steps:
-                raise ValueError(f"it is of step {facts['state']['step']} of {steps}")
+            done = facts["state"]["step"] - int(facts["state"].get("begun", 0))
+            if done > steps:
+                raise ValueError(f"it is of step {done} of {steps}")
             state.restore(tensors, facts["state"])
         self._kept, self._begun = state.step, state.seconds
 

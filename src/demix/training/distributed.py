@@ -99,7 +99,8 @@ class DistributedTraining:
         self._share_weights()
         states = {name: made.get_state() for name, made in state.generators.items()}
         memories = [optimizer.memories() for optimizer in state.optimizers]
-        state.step, states, memories = self.ranks.broadcast((state.step, states, memories))
+        seen = (state.step, state.begun, states, memories)
+        state.step, state.begun, states, memories = self.ranks.broadcast(seen)
         self.sync()
         if not self.ranks.leads:
             for name, made in state.generators.items():

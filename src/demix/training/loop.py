@@ -64,6 +64,7 @@ def train(
     callback: Callable[[int, Record], None] | None = None,
     validate: Callable[[Encoder], float] | None = None,
     patience: int | None = None,
+    again: Callable[[list[Record], int], bool] | None = None,
     checkpoint: str | Path | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Training:
@@ -97,6 +98,10 @@ def train(
         the weights of the smallest one.
     patience : int, optional
         With ``validate``: stop after so many evaluations without a smaller loss.
+    again : callable, optional
+        With ``validate``: ``again(history, begun)`` tells, at the end of a round that began after
+        step ``begun``, whether the recipe is gone through once more. A training that is continued
+        asks for what was told at the beginning of its round, too.
     checkpoint : path, optional
         A file that is written at evaluations, in at most 2 % of the time of training, and that
         training continues from, to the same bits; if it is damaged, from the previous one.
@@ -141,6 +146,8 @@ def train(
         state.add_to_mean(0.0)
     checkpoints.restore(state, recipe.steps)
     shared = DistributedTraining(state, model, ranks)
+    if again is not None and state.begun:
+        again([record for record in state.history if (record["step"] or 0) <= state.begun], 0)
     shared.settle(lambda: sample(recipe.batch, generator=generator))
     # Rates are a function of the step alone: a checkpoint need not keep them.
     peaks = [(group, group["lr"]) for o in state.optimizers for group in o.param_groups]
@@ -150,12 +157,15 @@ def train(
     encoder.train()
     start = time.perf_counter()
     try:
-        while state.step < recipe.steps:
-            idle = state.step - state.best["step"] if state.best else -1
-            if patience is not None and idle >= patience * every:
-                break
+        while True:
+            since = state.step - state.begun
+            idle = min(since, state.step - state.best["step"]) if state.best else -1
+            if since >= recipe.steps or (patience is not None and idle >= patience * every):
+                if again is None or not again(state.history, state.begun):
+                    break
+                state.begun, since = state.step, 0
             for group, peak in peaks:
-                group["lr"] = peak * recipe.rate_factor(state.step)
+                group["lr"] = peak * recipe.rate_factor(since)
             batch = shared.part(sample(recipe.batch, generator=generator))
             with half:
                 loss = shared.loss(batch)
@@ -174,7 +184,8 @@ def train(
             state.step += 1
             if recipe.average:
                 state.add_to_mean(recipe.average)
-            if state.step % every == 0 or state.step == recipe.steps:
+            since += 1
+            if since % every == 0 or since == recipe.steps:
                 state.seconds += time.perf_counter() - start
                 start = time.perf_counter()  # an evaluation may be interrupted, too
                 with shared.whole(moments=saves):

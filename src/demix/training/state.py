@@ -16,17 +16,18 @@ from demix.training.optimizers import Optimizer
 
 Record = dict[str, float | None]
 """What the history holds of one evaluation."""
-_FACTS = ("step", "seconds", "total", "history", "best")
+_FACTS = ("step", "begun", "seconds", "total", "history", "best")
 
 
 @dataclass
 class State:
     """A training in progress; after a restore it continues to the same bits.
 
-    Rates follow from the step and are not saved. ``generators`` hold the position in the data,
-    ``total`` is the sum of losses since the last evaluation. ``best`` has ``step`` and ``value`` of
-    the best validation so far, ``best_weights`` its weights; both are empty at first. ``mean`` is
-    an average of the encoder's weights over the steps, empty without one.
+    Rates follow from the steps since a round was ``begun`` and are not saved. ``generators`` hold
+    the position in the data, ``total`` is the sum of losses since the last evaluation. ``best`` has
+    ``step`` and ``value`` of the best validation so far, ``best_weights`` its weights; both are
+    empty at first. ``mean`` is an average of the encoder's weights over the steps, empty without
+    one.
     """
 
     encoder: Encoder
@@ -34,6 +35,7 @@ class State:
     optimizers: list[Optimizer]
     generators: dict[str, torch.Generator]
     step: int = 0
+    begun: int = 0
     seconds: float = 0.0
     total: float = 0.0
     history: list[Record] = field(default_factory=list)
@@ -153,6 +155,7 @@ def _check_facts(facts: Mapping[str, Any]) -> None:
     match facts:
         case {
             "step": int(step),
+            "begun": int(begun),
             "seconds": float(seconds),
             "total": float(total),
             "history": list(history),
@@ -161,7 +164,7 @@ def _check_facts(facts: Mapping[str, Any]) -> None:
             records = all(_is_record(entry, step, "seconds", "loss") for entry in history)
             known = not best or _is_record(best, step, "value")
             finite = math.isfinite(total) and 0 <= seconds < math.inf
-            if records and known and step >= 0 and finite:
+            if records and known and 0 <= begun <= step and finite:
                 return
     raise ValueError("its facts are none of a training")
 
