@@ -75,14 +75,20 @@ CSV = {
     "text without header": ("1,2,3\n4,5,?\n", "line 2 of {} holds '?' in column 2 (counted"),
     "text in line 1": ("1,2,?\n4,5,6\n", "line 1 of {} holds '?' in column 2 (counted"),
     "an empty cell": ("a,b\n1,\n", "line 2 of {} is empty in column 'b'"),
-    "decimal commas": ("a;b\n1,5;2,5\n", "holds '1,5' in column 'a'; write a decimal point"),
+    "a list in a cell": ('a,b\n"1,5",2\n', "holds '1,5' in column 'a'; write numbers with"),
+    "doubtful thousands": ('a,b\n"1,234",2\n', "'1,234' in column 'a', a thousand or a fraction;"),
+    "doubtful fractions": ("a;b\n1,5;1.234\n", "'1.234' in column 'b', a thousand or a fraction;"),
+    "two decimal marks": (
+        "a;b\n" + "1,5;2,5\n" * 9999 + "1.5;2,5\n",
+        "holds '1.5' in column 'a'; wri",
+    ),
     "a short line": ("a,b\n1,2\n3\n", "2 cells in every line of {}, but line 3 has 1"),
     "a long line": ("a,b\n1,2\n3,4,5\n", "2 cells in every line of {}, but line 3 has 3"),
     "a long quoted line": ('a,b\n1,2\n"3",4,5\n', "but line 3 has 3"),
     "a header only": ("a,b\n", "{} has only a header"),
     "blank lines": ("\n\n", "{} has none"),
     "nothing": ("", "but {} is empty"),
-    "another encoding": ("ä,b\n1,2\n".encode("latin-1"), "save it as UTF-8"),
+    "another encoding": (b"\x81,b\n1,2\n", "in UTF-8 or Windows-1252, but {} is written otherwise"),
     "UTF-16": ("a,b\n1,2\n".encode("utf-16"), "{} looks like a text file in UTF-16"),
 }
 

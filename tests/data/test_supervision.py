@@ -11,6 +11,7 @@ import torch
 from sentences import refusal
 
 from demix import DemixWarning, read_labels, read_pairs
+from demix.data.moments import spacing
 from demix.data.supervision import check_pairs, check_time, read_time
 
 
@@ -173,5 +174,80 @@ def test_labels_that_cannot_be_used_are_refused(tmp_path):
     np.save(npy, np.zeros((3, 2), dtype=int))
     assert "has shape (3, 2)" in refusal(read_labels, npy)
     assert "but y.npy is" in refusal(read_labels, npy, column="a").replace(f"{tmp_path}/", "")
-    np.save(npy, np.zeros(3))
-    assert "has float64" in refusal(read_labels, npy)
+    for broken in (0.5, np.nan, np.inf, 1e300):
+        np.save(npy, np.array([1, broken]))
+        assert "Expected labels" in refusal(read_labels, npy)
+
+
+def test_whole_numbers_with_a_point_and_single_columns_are_labels(tmp_path):
+    csv, npy = tmp_path / "y.csv", tmp_path / "y.npy"
+    csv.write_text("y\n1.0\n0.0\n1.0\n")
+    for array in (np.array([1.0, 0, 1]), np.array([[1], [0], [1]]), np.array([1, 0, 1], "f2")):
+        np.save(npy, array)
+        for path in (csv, npy):
+            labels = read_labels(path)
+            assert (labels.values.dtype, labels.values.tolist()) == (np.int64, [1, 0, 1])
+    csv.write_text("1\n1.0\n2\n")
+    assert "Expected one spelling of a label" in refusal(read_labels, csv)
+
+
+@pytest.mark.parametrize(
+    ("cells", "words", "uneven"),
+    [
+        (["31.12.2024 23:50", "01.01.2025 00:00", "01.01.2025 00:10"], "10 min", 0),
+        (["2024-12-31T23:50:00", "2025-01-01T00:00:00"], "10 min", 0),
+        (["2024-03-31T00:00+01:00", "2024-03-31T00:00Z", "2024-03-31T04:00+02:00"], "90 min", 2),
+        (["12/31/2024 1:00 PM", "12/31/2024 2:00 PM", "1/1/2025 1:00 PM"], "12 h", 2),
+        (["31/12/2024", "01/01/2025"], "1 d", 0),
+        (["1/2/2024 0:00", "1/2/2024 0:10", "1/3/2024 0:20"], None, 0),
+        (["1/2/2024", "1/3/2024", "1/4/2024"], None, 0),
+        (["1/2/2024 0:00", "1/2/2024 0:10", "1/2/2024 0:20"], None, 0),
+        (["1/2/2024 23:50", "1/3/2024 0:00", "1/3/2024 0:10"], "10 min", 0),
+        (["1/1/2024 0:00", "1/1/2024 0:10"], "10 min", 0),
+        (["20240131", "20240201"], "1 d", 0),
+        (["20240131", "20240132"], "1", 0),
+        (["2024-01-31", "2024-02-29", "2024-03-31"], "month", 0),
+        (["01.02.24", "01.05.24"], "3 months", 0),
+        (["0", "0.5", "1.001", "1.5", "3"], "0.5005", 1),
+        (["7"], "0", 0),
+        (["2024123123", "2025010100"], "1 h", 0),
+        (["202412312350", "202501010000"], "10 min", 0),
+        (["1704067200", "1704067800"], "600", 0),
+        # Clocks were set back.
+        (
+            ["27.10.2024 02:40", "27.10.2024 02:50", "27.10.2024 02:00", "27.10.2024 02:10"],
+            "10 min",
+            0,
+        ),
+        (
+            ["2024-10-27T01:00", "2024-10-27T02:00", "2024-10-27T02:00", "2024-10-27T03:00"],
+            "1 h",
+            0,
+        ),
+    ],
+)
+def test_time_is_numbers_or_dates_with_a_step(tmp_path, cells, words, uneven):
+    (tmp_path / "t.csv").write_text("\n".join(["time,x", *(f"{cell},1" for cell in cells)]))
+    if words is None:
+        told = refusal(read_time, tmp_path / "t.csv", column="time")
+        assert "whose day and month can be told apart" in told
+        return
+    step, other = spacing(read_time(tmp_path / "t.csv", column="time"))
+    assert (step, int(other.sum())) == (words, uneven)
+
+
+def test_the_cell_that_is_no_moment_is_told(tmp_path):
+    (tmp_path / "t.csv").write_text("t\n31.12.2024\n01.01.2025\nlater\n")
+    told = refusal(read_time, tmp_path / "t.csv")
+    assert "or as dates such as 2024-12-31 13:45 or 31.12.2024 13:45" in told
+    assert "holds 'later'; mend it" in told
+    (tmp_path / "t.csv").write_text("t\n0001-01-01T00:00+23:59\n")
+    assert "Expected time as numbers or as dates" in refusal(read_time, tmp_path / "t.csv")
+
+
+def test_time_and_labels_are_columns_of_parquet_files(tmp_path):
+    days = pd.date_range("2024-12-31", periods=3, freq="h")
+    frame = pd.DataFrame({"t": days, "who": ["b", "a", "b"], "x": [0.5, 1, 2]})
+    frame.to_parquet(tmp_path / "x.parquet")
+    assert spacing(read_time(tmp_path / "x.parquet", column="t"))[0] == "1 h"
+    assert read_labels(tmp_path / "x.parquet", column="who").names == ("a", "b")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import pickle
 
 import numpy as np
@@ -67,6 +70,10 @@ READERS = {
     "npz, compressed": (npz(compressed=True), "a.npz", lambda path: rows(path, key="x")),
     "csv": (csv(), "a.csv", rows),
     "csv, a header": (csv(), "a.csv", lambda path: rows(path, header="yes")),
+    "csv, gzip": (gzip.compress(csv(), mtime=0), "a.csv.gz", rows),
+    "csv, bzip2": (bz2.compress(csv()), "a.csv.bz2", rows),
+    "csv, xz": (lzma.compress(csv()), "a.csv.xz", rows),
+    "csv of time": (b"t\n31.12.2024 13:45\n31.12.2024 13:55\n", "a.csv", demix.read_time),
     "csv of factors": (words(), "a.csv", demix.read_factors),
     "csv of labels": (words(), "a.csv", lambda path: demix.read_labels(path, column="shape")),
     "parquet": (parquet(), "a.parquet", rows),
@@ -112,7 +119,8 @@ def test_spoilt_files_are_refused_or_read(name, tmp_path):
 # Everything that some program takes for a number, for a header or for an end of a line.
 CELLS = ["1", "2.5", "-3", "1e999", "nan", "-inf", "1_000", "0x1f", "१", "٣.٥", "½", "1\u00a0"]
 CELLS += ["9" * 30, "1" * 5000, "", " ", '"', '""', '"a', "a", "b", "é", "#", "0", "\ufeff"]
-CELLS += ["\x0c", "\x85"]
+CELLS += ["\x0c", "\x85", "1,5", "1.234", "1,234.5", "1.234.567,8", '"1,5"', '"2,345"']
+CELLS += ["20241231", "31.12.2024", "1/2/2024", "2024-12-31", "0001-01-01T00:00+23:59"]
 LINES = st.lists(st.lists(st.sampled_from(CELLS), min_size=1, max_size=3), max_size=5)
 TEXT = st.builds(
     lambda lines, mark, end: end.join(map(mark.join, lines)).encode(),

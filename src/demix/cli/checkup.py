@@ -19,6 +19,7 @@ def checkup(
     out: Annotated[Path, typer.Option(help="Folder for checkup.json and checkup.html.")],
     pairs: options.PairsFile = None,
     labels: options.LabelsFile = None,
+    label_column: options.LabelColumn = None,
     key: options.Key = None,
     columns: options.Columns = None,
     header: options.Header = "auto",
@@ -48,13 +49,14 @@ def checkup(
 
     demixer = load_model(model)
     rows = read_like(open_fit(model), data, key=key, columns=columns, header=header)
+    labels = data if labels is None and label_column is not None else labels
     for kind, file in (("labels", labels), ("pairs", pairs)):
         if file is not None and demixer.supervision != kind:
             raise DemixError(f"{model} was not fitted to {kind}, but got --{kind}; leave it out.")
     if labels is None and demixer.supervision == "labels":
-        raise DemixError(f"{model} was fitted to labels; give those of {data} with --labels.")
+        raise DemixError(f"{model} was fitted to labels; give --labels or --label-column.")
     targets: dict[str, Any] = {}
-    targets |= {} if labels is None else {"y": read_labels(labels).as_given()}
+    targets |= {} if labels is None else {"y": read_labels(labels, column=label_column).as_given()}
     targets |= {} if pairs is None else {"positives": read_pairs(pairs, len(rows))}
     inputs, about = [model, data, pairs, labels], {"data file": data.name, "data": rows.digest()}
     with (

@@ -48,7 +48,7 @@ def consensus(
     from demix.diagnostics.consensus import consensus as fit_consensus
     from demix.training.checkpoints import checkpoint_files, remove_checkpoint
 
-    (demixer, targets, in_time), first = set_up(options, rows), options.seed
+    (demixer, targets, in_time, read), first = set_up(options, rows), options.seed
     checkpoints = [f"seed-{first + run}.safetensors" for run in range(seeds)]
     leftovers = [file.name for name in checkpoints for file in checkpoint_files(name)]
     about = {"data file": options.data.name}
@@ -66,6 +66,7 @@ def consensus(
             training_bar(console(errors=True)) as progress,
         ):
             bars = [TrainingTask(progress, f"run {run + 1} of {seeds}") for run in range(seeds)]
+            bars[0].about = read
             agreed = fit_consensus(
                 demixer,
                 rows,

@@ -34,7 +34,7 @@ def fit(
 
     # All ranks that torchrun has started train, and rank 0 does the rest.
     with joined() as ranks:
-        demixer, targets, in_time = set_up(options, rows)
+        demixer, targets, in_time, read = set_up(options, rows)
         if not ranks.leads:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DemixWarning)
@@ -60,6 +60,7 @@ def fit(
             folder, checkpoint = claim.folder, claim.folder / _CHECKPOINT
             with training_bar(console(errors=True)) as progress:
                 bar = TrainingTask(progress, "training")
+                bar.about = read
                 demixer.fit(rows, **targets, callback=bar.step, checkpoint=checkpoint)
             claim.begin()
             with new_array(folder / LATENTS, (len(rows), options.n_latents)) as latents:

@@ -39,6 +39,9 @@ Header = Annotated[str, typer.Option(help="Whether a csv file has a header: auto
 Columns = Annotated[str | None, typer.Option(help="Which columns of a table, e.g. speed,height.")]
 
 PairsFile = Annotated[Path | None, typer.Option(help="Row numbers of pairs, (P, 2), .npy or .csv.")]
+LabelColumn = Annotated[
+    str | None, typer.Option(help="The column of the rows, or of --labels, that is their class.")
+]
 LabelsFile = Annotated[Path | None, typer.Option(help="The class of each row, .npy or .csv.")]
 
 BlocksOption = Annotated[
@@ -96,8 +99,12 @@ class FitOptions:
         bool,
         typer.Option("--instances", help="Discriminate noisy views of each row from all others."),
     ] = False
+    label_column: LabelColumn = None
     time: Annotated[
         Path | None, typer.Option(help="The time of each row, .npy or .csv, to check the order.")
+    ] = None
+    time_column: Annotated[
+        str | None, typer.Option(help="The column of the rows, or of --time, that is their time.")
     ] = None
     space: Annotated[
         str | None, typer.Option(help="auto (default for pairs), sphere, box, l1_ball or real.")
@@ -116,6 +123,22 @@ class FitOptions:
         ),
     ] = None
     n_latents: Annotated[int, typer.Option(help="Number of latents.")] = 3
+    encoder: Annotated[
+        str | None, typer.Option(help="Encoder of images: compact, kitti, resnet18 or perceptron.")
+    ] = None
+    components: Annotated[
+        int | None, typer.Option(help="Keep so many directions of the largest variance.")
+    ] = None
+    steps: Annotated[
+        int | None, typer.Option(help="Steps of training. Default: as many as the rows need.")
+    ] = None
+    validation: Annotated[
+        float | None, typer.Option(help="Share of pairs or labels that is held out. Default: 0.2.")
+    ] = None
+    device: Annotated[str, typer.Option(help="Where torch computes, e.g. cuda.")] = "cpu"
+    threads: Annotated[
+        int | None, typer.Option(help="Threads of torch. Default: as torch says.", min=1, max=1024)
+    ] = None
     seed: Annotated[
         int, typer.Option(help="Seed of weights, batches and held-out parts (of the first run).")
     ] = 0
@@ -133,10 +156,15 @@ class FitOptions:
         check_given(*self.inputs)
         from demix._support.validation import check_seed
         from demix.data.checks import check_data
+        from demix.data.names import other_names
         from demix.data.reading import read_data
 
         check_seed(self.seed)
         columns = column_names(self.columns)
+        own = ((self.time, self.time_column), (self.labels, self.label_column))
+        without = [column for file, column in own if file is None and column is not None]
+        if without and columns is None:
+            columns = other_names(self.data, without, self.header)
         data = read_data(self.data, key=self.key, columns=columns, header=self.header)
         check_data(data)
         return data

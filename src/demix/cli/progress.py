@@ -59,16 +59,19 @@ class TrainingTask:
         self.forms = {"loss": "loss {:.3f}", "score": score + " {:.2f} %"}
         self.forms["nats_above_optimum"] = "optimum {:+.3f}"
         self.task: bars.TaskID | None = None
+        self.about: str | None = None
         self.drawn = 0.0
 
     def step(self, step: int, steps: int, record: Mapping[str, float | None]) -> None:
         """Move to ``step``; draw only a few times a second."""
         if self.task is None:
+            if self.about is not None:  # not before: what is refused leaves one sentence
+                self.progress.console.print(self.about, soft_wrap=True)
             self.task = self.progress.add_task(self.title, total=steps, numbers="")
         if step == steps or time.monotonic() - self.drawn > _REDRAW:
             known = (x for x in self.forms if record.get(x) is not None)
             words = " · ".join(self.forms[x].format(record[x]) for x in known)
-            self.progress.update(self.task, completed=step, numbers=words)
+            self.progress.update(self.task, completed=step, total=steps, numbers=words)
             self.progress.refresh()
             self.drawn = time.monotonic()
 

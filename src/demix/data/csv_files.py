@@ -4,20 +4,26 @@ They are read with the standard library: pyarrow is no faster once lines are che
 gigabyte of address space, and reads on over quotes that are not closed.
 """
 
+import bz2
 import csv
+import gzip
 import itertools
+import lzma
+import math
+import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 from demix._support.errors import DemixError, listed, reason, shortened, warn
 from demix._support.files import open_regular
 from demix._support.memory import check_memory
+from demix.data.dialects import DOUBTFUL, Dialect, dialect_of
 from demix.data.formats import LONGEST_CELL, check_kind, check_names, find_column, unreadable
 
 Line = tuple[int, list[str]]
@@ -27,6 +33,13 @@ Line = tuple[int, list[str]]
 _MOST_CELLS = 250_000
 _BEGINNING = _AT_ONCE = 2**16
 _LONGEST_LINE = 2**26
+_UNPACKED: dict[str, Callable[[Any], Any]] = {
+    ".gz": lambda raw: gzip.GzipFile(fileobj=raw),
+    ".bz2": bz2.BZ2File,
+    ".xz": lzma.LZMAFile,
+}
+# Times that a packed file may grow: tables of measurements take at most a tenth of this.
+_MOST_GROWTH = 500
 _MISSING = (
     *("?", "-", "--", ".", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "missing"),
     *("#div/0!", "#value!", "#ref!", "#num!", "#name?", "#null!", "#spill!", "#calc!"),
@@ -39,12 +52,12 @@ def read_csv(
     *,
     header: str = "auto",
     whole: bool = False,
-) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """Return numbers ``(N, d)`` and names of columns, by name or number; see :func:`read_data`."""
+) -> tuple[np.ndarray, tuple[str, ...] | None, str]:
+    """Return numbers ``(N, d)``, names of columns and the dialect; see :func:`read_data`."""
     # If ``whole``, numbers are read as int64, otherwise as float64.
     numbers = array("q" if whole else "d")
     number: Callable[[str], Any] = _int64 if whole else float
-    with _opened(path) as (lines, count):
+    with _opened(path) as (lines, count, dialect):
         start = list(itertools.islice(lines, 2))
         names = _header(path, header, start)
         chosen = _chosen(path, names, len(start[0][1]), columns)
@@ -52,21 +65,26 @@ def read_csv(
             check_guess(start[0][1], start[1][1], path)
         advice = "save it as .npy, which is not read as a whole, or choose fewer columns"
         check_memory(2 * 8 * count * len(chosen), f"Reading {path}", advice)
+        room = max(_AT_ONCE, count * len(chosen))
         for line, cells in itertools.chain(start[0 if names is None else 1 :], lines):
             found = cells if columns is None else [cells[column] for column in chosen]
+            if len(numbers) > room:  # more than the size of a packed file promised
+                check_memory(8 * room, f"Reading {path}", advice)
+                room *= 2
             try:
                 if "_" in "".join(found):
                     raise ValueError
                 numbers.extend(map(number, found))
             except ValueError:
                 place = next(i for i, cell in enumerate(found) if not reads_as(number, cell))
-                raise no_number(path, line, found[place], chosen[place], names, whole) from None
+                cell = dialect.written(found[place])
+                raise no_number(path, line, cell, chosen[place], names, whole) from None
     table = np.frombuffer(numbers, np.int64 if whole else np.float64).reshape(-1, len(chosen))
     if names is None and header == "auto":
         _warn_of_header(path, table, *(cells for _, cells in start))
     if names is None and columns is not None:  # so that a model knows which it was fitted to
-        return table, tuple(map(str, chosen))
-    return table, names and tuple(names[i] for i in chosen)
+        return table, tuple(map(str, chosen)), str(dialect)
+    return table, names and tuple(names[i] for i in chosen), str(dialect)
 
 
 def csv_names(path: Path, header: str = "auto") -> tuple[str, ...] | None:
@@ -96,7 +114,7 @@ def csv_cells(path: Path, column: str | None, what: str) -> list[str]:
 
 def csv_lines(path: Path) -> Iterator[Line]:
     """Yield all lines that are not blank, each of as many cells, none of them a long text."""
-    with _opened(path) as (lines, _):
+    with _opened(path) as (lines, *_):
         for line, cells in lines:
             if max(map(len, cells)) > LONGEST_CELL:
                 raise DemixError(
@@ -120,7 +138,8 @@ def check_guess(first: Sequence[str], second: Sequence[str], path: Path) -> None
     if failed or len(set(names)) < len(names) or (any(kept) and not _all_whole(names)):
         raise DemixError(
             f"Expected names of columns, each once, or numbers in the first line of {path}, but it "
-            f"holds {listed(names)}; mend it, or say header='yes' or 'no' (--header)."
+            f"holds {listed([*map(shortened, names)])}; mend it, or say header='yes' or 'no' "
+            "(--header)."
         )
 
 
@@ -144,46 +163,54 @@ def reads_as(number: Callable[[str], Any], cell: str) -> bool:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[Iterator[Line], float]]:
-    """Give the lines of a file, and roughly how many there are."""
+def _opened(path: Path) -> Iterator[tuple[Iterator[Line], float, Dialect]]:
+    """Give the lines of a file, roughly how many there are, and how they are written."""
+    unpacked = _UNPACKED.get(path.suffix.lower())
     try:
-        with (
-            open_regular(path) as raw,
-            TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file,
-        ):
+        with open_regular(path) as packed, unpacked(packed) if unpacked else packed as raw:
             beginning = raw.read(_BEGINNING)
             check_kind(path, "a text file", beginning)
+            size = path.stat().st_size
+            count = size * (beginning.count(b"\n") + 1) / max(packed.tell(), 1)
             raw.seek(0)
-            count = path.stat().st_size * (beginning.count(b"\n") + 1) / len(beginning)
-            first = beginning.strip(b"\r\n").partition(b"\n")[0]
-            delimiter = next((mark for mark in "\t;" if mark.encode() in first), ",")
-            yield _lines(file, path, delimiter), count
+            dialect = dialect_of(beginning, len(beginning) < _BEGINNING)
+            most = _MOST_GROWTH * (size + 4096) if unpacked else math.inf
+            with TextIOWrapper(cast(BinaryIO, raw), encoding=dialect.encoding, newline="") as file:
+                lines = _bounded(file, path, dialect.separator, most)
+                yield _lines(lines, path, dialect), count, dialect
     except UnicodeDecodeError as error:
         raise DemixError(
-            f"Expected a csv file in UTF-8, but {path} is written otherwise ({error.reason}); "
-            "save it as UTF-8."
+            f"Expected a csv file in UTF-8 or Windows-1252, but {path} is written otherwise "
+            f"({error.reason}); save it as UTF-8."
         ) from error
-    except (OSError, UnicodeError) as error:
+    except (OSError, UnicodeError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise unreadable(path, error) from error
 
 
-def _bounded(file: TextIOWrapper, path: Path, delimiter: str) -> Iterator[str]:
-    """Yield lines of text; raise before one takes the memory."""
+def _bounded(file: TextIOWrapper, path: Path, separator: str, most: float) -> Iterator[str]:
+    """Yield lines of text; raise before one, or all of a packed file, take the memory."""
+    seen = 0
     while text := file.readline(_LONGEST_LINE):
-        if len(text) == _LONGEST_LINE or text.count(delimiter) >= _MOST_CELLS:
+        if len(text) == _LONGEST_LINE or text.count(separator) >= _MOST_CELLS:
             raise DemixError(
                 f"Expected at most {_MOST_CELLS} cells in a line and less than {_LONGEST_LINE} "
                 f"letters, but {path} has a line of more; write a row in each line, or save it as "
                 ".npy."
             )
+        seen += len(text)
+        if seen > most:
+            raise DemixError(
+                f"Expected a packed file that grows at most {_MOST_GROWTH} times, but {path} grows "
+                "further; unpack it first if it is meant."
+            )
         yield text
 
 
-def _lines(file: TextIOWrapper, path: Path, delimiter: str) -> Iterator[Line]:
+def _lines(lines: Iterator[str], path: Path, dialect: Dialect) -> Iterator[Line]:
     """Yield all lines that are not blank, each of as many cells."""
     # Quotes around only a part of a cell, and around more than one line, are refused: one that is
     # not closed would take in all lines up to the next one.
-    reader = csv.reader(_bounded(file, path, delimiter), delimiter=delimiter, strict=True)
+    reader = csv.reader(lines, delimiter=dialect.separator, strict=True)
     width, blank, line = 0, 0, 1
     try:
         for cells in reader:
@@ -203,7 +230,7 @@ def _lines(file: TextIOWrapper, path: Path, delimiter: str) -> Iterator[Line]:
                     f"{len(cells)}."
                 )
             else:
-                yield line, cells
+                yield line, dialect.plain(cells)
             line += 1
     except csv.Error as error:
         raise DemixError(
@@ -274,15 +301,15 @@ def _chosen(
     path: Path, names: Sequence[str] | None, width: int, columns: Sequence[str | int] | None
 ) -> list[int]:
     """Return the numbers of the columns to read."""
-    if columns is not None:
-        known = list(map(str, range(width))) if names is None else list(names)
-        return [find_column(str(column), known, path) for column in columns]
-    if names is not None and "" in names:
+    if names is not None and "" in (names if columns is None else columns):
         raise DemixError(
             f"Expected a name for every column of {path}, but column {names.index('')} (counted "
             "from 0) has none; name it, write frames with to_csv(index=False), or choose columns."
         )
-    return list(range(width))
+    if columns is None:
+        return list(range(width))
+    known = list(map(str, range(width))) if names is None else list(names)
+    return [find_column(str(column), known, path) for column in columns]
 
 
 def _int64(cell: str) -> int:
@@ -296,10 +323,14 @@ def no_number(
 ) -> DemixError:
     """Return the error of a cell that is no number."""
     found = f"holds {shortened(cell)!r}" if cell.strip() else "is empty"
-    comma = reads_as(float, cell.replace(",", "")) and "," in cell
+    marked = reads_as(float, cell.replace(",", "")) and not whole
     named = names is not None and names[column]
     name = repr(shortened(named)) if named else f"{column} (counted from 0)"
+    advice = "; mend it or choose other columns"
+    if marked:
+        doubt = ", a thousand or a fraction" if DOUBTFUL.fullmatch(cell.strip()) else ""
+        advice = f"{doubt}; write numbers with a decimal mark alone, the same in all lines"
     return DemixError(
         f"Expected {'whole numbers' if whole else 'numbers'}, but line {line} of {path} {found} in "
-        f"column {name}; {'write a decimal point' if comma else 'mend it or choose other columns'}."
+        f"column {name}{advice}."
     )

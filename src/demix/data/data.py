@@ -37,7 +37,8 @@ class Data:
 
     They are made by ``read_data`` and ``as_data``, read when they are asked for, and come as
     float32, or as float64 if ``precise``. Messages call them ``source``; ``names`` are those of the
-    columns. What a scan of all rows has found is ``known``, so that one scan is enough.
+    columns, ``form`` says how a table is written. What a scan of all rows has found is ``known``,
+    so that one scan is enough.
 
     Examples
     --------
@@ -57,6 +58,7 @@ class Data:
     source: str
     names: tuple[str, ...] | None = None
     precise: bool = False
+    form: str = ""
     known: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property

@@ -130,7 +130,7 @@ def _csv_with_text(path: Path, header: str) -> KnownFactors:
         text = text or not all(reads_as(float, cell) for cell in cells)
         letters, count = letters + sum(map(len, cells)), count + len(cells)
     if not text:
-        return KnownFactors(*read_csv(path, header=header))
+        return KnownFactors(*read_csv(path, header=header)[:2])
     # A short cell takes about 250 bytes, as a string and in lists.
     needed = path.stat().st_size * (2 + 250 / (letters / count + 1))
     check_memory(needed, f"Reading text of {path}", "take fewer rows")
@@ -139,7 +139,7 @@ def _csv_with_text(path: Path, header: str) -> KnownFactors:
     is_number = [[reads_as(float, cell) for cell in column] for column in columns]
     numeric = [all(number[1:]) for number in is_number]
     if all(numeric):
-        return KnownFactors(*read_csv(path, header=header))
+        return KnownFactors(*read_csv(path, header=header)[:2])
     if header != "auto":
         named = header == "yes"
     elif any(numeric):

@@ -18,6 +18,7 @@ _BEGINNINGS = {
 }
 _EMPTY = "an empty file"
 _LOOKED_AT = 4096
+CSV, TABLES = (".csv", ".tsv"), (".csv", ".tsv", ".parquet")
 LONGEST_CELL = 1000
 """The most letters of a name, label or category."""
 _UNWRITTEN = set(range(32)) - set(b"\t\n\f\r")  # control characters no text holds
@@ -58,9 +59,15 @@ def check_kind(path: Path, kind: str, start: bytes | None = None) -> None:
         )
 
 
+def suffix_of(path: Path) -> str:
+    """Return the suffix of a file in lower case, without that of packing: ``.csv.gz`` is a csv."""
+    suffix, inner = path.suffix.lower(), Path(path.stem).suffix.lower()
+    return inner if suffix in (".gz", ".bz2", ".xz") and inner in CSV else suffix
+
+
 def known_suffix(path: Path, expected: str, *known: str) -> str:
     """Return the suffix of a file that exists; raise if it is not one of the known ones."""
-    suffix, there = path.suffix.lower(), is_there(path)
+    suffix, there = suffix_of(path), is_there(path)
     if not there or suffix not in known:
         found = "is neither" if there else "is no such file"
         raise DemixError(f"Expected {expected} file, but {path} {found}.")

@@ -10,31 +10,48 @@ import numpy as np
 from demix._support.errors import DemixError, demix_errors, listed
 from demix._support.memory import check_memory
 from demix.data.csv_files import csv_cells, csv_names
-from demix.data.formats import check_kind, known_suffix
+from demix.data.formats import CSV, TABLES, check_kind, find_column, known_suffix, suffix_of
 from demix.data.npy_files import read_whole
 
 
 def table_names(path: Path, header: str = "auto") -> list[str] | None:
     """Return the names of the columns of a table; None if it has none, or is no table."""
-    suffix = path.suffix.lower() if os.path.isfile(path) else None
+    suffix = suffix_of(path) if os.path.isfile(path) else None
     if suffix == ".parquet":
         from demix.data.parquet_files import parquet_names
 
         return parquet_names(path)
-    names = csv_names(path, header) if suffix in (".csv", ".tsv") else None
+    names = csv_names(path, header) if suffix in CSV else None
     return None if names is None else list(names)
+
+
+def other_names(path: Path, but: Sequence[str], header: str = "auto") -> list[str]:
+    """Return the names of the columns of a table except some, and except those of an index."""
+    every = names = table_names(path, header) or []
+    for name in but:
+        find_column(name, every, path)
+    if every and suffix_of(path) == ".parquet":
+        from demix.data.parquet_files import parquet_text
+
+        names = list(parquet_text(path))
+    return [name for name in names if name not in but]
+
+
+def read_cells(path: Path, column: str | None, what: str) -> list[str]:
+    """Return one column of a table as text; ``what`` is the word for a cell in messages."""
+    if suffix_of(path) in CSV:
+        return csv_cells(path, column, what)
+    from demix.data.parquet_files import parquet_cells
+
+    return parquet_cells(path, column)
 
 
 def read_names(path: Path, column: str | None = None) -> list[str]:
     """Return a name for each row: a ``column`` of a table, an ``.npy`` file or lines of text."""
-    known = (".csv", ".tsv", ".parquet", ".txt", ".npy")
-    suffix = known_suffix(path, "names in a .txt, .csv, .parquet or .npy", *known)
-    if suffix in (".csv", ".tsv"):
-        return csv_cells(path, column, "name")
-    if suffix == ".parquet":
-        from demix.data.parquet_files import parquet_cells
-
-        return parquet_cells(path, column)
+    expected = "names in a .txt, .csv, .parquet or .npy"
+    suffix = known_suffix(path, expected, *TABLES, ".txt", ".npy")
+    if suffix in TABLES:
+        return read_cells(path, column, "name")
     if suffix == ".txt":
         return _lines(path)
     array = read_whole(path)

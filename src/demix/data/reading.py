@@ -2,17 +2,18 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from demix._support.errors import DemixError
 from demix._support.files import check_regular, file_digest
 from demix.data.csv_files import check_header, read_csv
 from demix.data.data import Data, checked_data
+from demix.data.formats import TABLES, suffix_of
 from demix.data.npy_files import read_npy, read_npz
 from demix.data.rows import Rows, array_rows
 
-_KNOWN = ".npy, .npz, .csv, .tsv, .parquet, .zarr, or a folder of images (.png, .jpg, ...)"
-_TABLES = (".csv", ".tsv", ".parquet")
+_KNOWN = ".npy, .npz, .csv, .tsv, .csv.gz, .parquet, .zarr, or a folder of images (.png, ...)"
 
 
 def read_data(
@@ -31,8 +32,9 @@ def read_data(
     Parameters
     ----------
     path : str or Path
-        ``.npy``; ``.npz``; ``.csv`` or ``.tsv`` in UTF-8 with commas, semicolons or tabs, with or
-        without a header, numbers only; ``.parquet``; ``.zarr``; or a folder of images
+        ``.npy``; ``.npz``; ``.csv`` or ``.tsv`` with commas, semicolons or tabs, decimal points or
+        commas, with or without a header, numbers only, also packed (``.csv.gz``, ``.csv.bz2``,
+        ``.csv.xz``); ``.parquet``; ``.zarr``; or a folder of images
         (``.png``, ``.jpg``, ``.webp``, ``.tif`` or ``.bmp``) of one size, which are sorted by name
         and scaled to [0, 1].
     key : str, optional
@@ -61,13 +63,13 @@ def read_data(
     kind = _kind(path)
     if key is not None and kind not in (".npz", ".zarr"):
         raise DemixError(f"A key chooses from an .npz or .zarr file, but {path} is neither.")
-    if columns is not None and kind not in _TABLES:
+    if columns is not None and kind not in TABLES:
         raise DemixError(f"Columns are chosen from a .csv or .parquet file; {path} is neither.")
     if columns is not None and len({str(c).strip() for c in columns}) < max(1, len(columns)):
         got = ", ".join(map(str, columns)) or "none"
         raise DemixError(f"Expected one or more different columns of {path}, but got {got}.")
     rows: Rows
-    names: tuple[str, ...] | None = None
+    names, form = None, ""
     if kind == "folder":
         from demix.data.images import ImageRows
 
@@ -81,12 +83,12 @@ def read_data(
 
         table, names = read_parquet(path, columns)
         rows = array_rows(table)
-    elif kind in _TABLES:
-        table, names = read_csv(path, columns, header=header)
+    elif kind in TABLES:
+        table, names, form = read_csv(path, columns, header=header)
         rows = array_rows(table)
     else:
         rows = array_rows(read_npy(path) if kind == ".npy" else read_npz(path, key))
-    return checked_data(rows, str(path), names)
+    return replace(checked_data(rows, str(path), names), form=form)
 
 
 def input_digest(path: Path) -> str:
@@ -105,7 +107,7 @@ def _kind(path: Path) -> str:
         store = path.suffix.lower() == ".zarr" or any(os.path.exists(path / mark) for mark in marks)
         return ".zarr" if store else "folder"
     check_regular(path)
-    suffix = path.suffix.lower()
-    if suffix not in (".npy", ".npz", ".zarr", *_TABLES):
+    suffix = suffix_of(path)
+    if suffix not in (".npy", ".npz", ".zarr", *TABLES):
         raise DemixError(f"Expected {_KNOWN}, but got {path}; convert it to one of them.")
     return suffix

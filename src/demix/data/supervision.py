@@ -1,6 +1,5 @@
 """Pairs, time and labels of rows: what supervises a fit."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,10 @@ from torch import Tensor
 
 from demix._support.errors import DemixError, demix_errors, shortened, warn
 from demix._support.validation import as_numpy
-from demix.data.csv_files import csv_cells, read_csv, reads_as, refuse_missing
-from demix.data.formats import known_suffix
+from demix.data.csv_files import read_csv, reads_as, refuse_missing
+from demix.data.formats import CSV, TABLES, known_suffix
+from demix.data.moments import moments
+from demix.data.names import read_cells
 from demix.data.npy_files import read_whole
 
 
@@ -33,17 +34,19 @@ class Labels:
 def read_pairs(path: str | Path, rows: int) -> Tensor:
     """Read pairs of row numbers from an ``.npy`` or ``.csv`` file; see :func:`check_pairs`."""
     path = Path(path)
-    return check_pairs(read_csv(path, whole=True)[0] if _is_csv(path) else read_whole(path), rows)
+    table = known_suffix(path, "an .npy or .csv", ".npy", *CSV) in CSV
+    return check_pairs(read_csv(path, whole=True)[0] if table else read_whole(path), rows)
 
 
-def read_time(path: str | Path) -> np.ndarray:
-    """Read the time ``(N,)`` of each row from an ``.npy`` or ``.csv`` file; see `check_time`."""
+def read_time(path: str | Path, *, column: str | None = None) -> np.ndarray:
+    """Read the time ``(N,)`` of each row from an ``.npy`` file or a table; see `check_time`.
+
+    A table holds numbers or dates, as ISO 8601 writes them, as ``31.12.2024 13:45``, or with
+    slashes if days and months can be told apart; ``column`` says where.
+    """
     path = Path(path)
-    time = read_csv(path)[0] if _is_csv(path) else read_whole(path)
-    with suppress(DemixError):  # as floats, nanoseconds since 1970 would merge
-        time = read_csv(path, whole=True)[0] if _is_csv(path) else time
-    if time.ndim == 2 and time.shape[1] == 1:
-        time = time[:, 0]
+    found = _column(path, column, "moment")
+    time = moments(found, path) if isinstance(found, list) else found
     check_time(time)
     return np.array(time)
 
@@ -54,10 +57,11 @@ def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
     Parameters
     ----------
     path : str or Path
-        An ``.npy`` file ``(N,)`` of whole numbers or text, or a ``.csv`` or ``.tsv`` file. The
-        first line of the latter is a header if it is no number and stands nowhere below.
+        An ``.npy`` file ``(N,)`` or ``(N, 1)`` of whole numbers or text, or a ``.csv``, ``.tsv`` or
+        ``.parquet`` file. The first line of a csv file is a header if it is no number and stands
+        nowhere below.
     column : str, optional
-        Which column of a csv file with a header, if there are several.
+        Which column of a table, if there are several.
 
     Examples
     --------
@@ -72,15 +76,15 @@ def read_labels(path: str | Path, *, column: str | None = None) -> Labels:
     ([1, 0, 1], ('cat', 'dog'))
     """
     path = Path(path)
-    if _is_csv(path):
-        return _from_cells(csv_cells(path, column, "label"), path)
-    if column is not None:
-        raise DemixError(f"A column is chosen from a .csv file, but {path} is an .npy file.")
-    array = read_whole(path)
+    array = _column(path, column, "label")
+    if isinstance(array, list):
+        return _from_cells(array, path)
     if array.ndim != 1 or len(array) == 0:
         raise DemixError(f"Expected one label per row, (N,), but {path} has shape {array.shape}.")
     if array.dtype.kind == "U":
         return _numbered(array, path)
+    if array.dtype.kind == "f":
+        return _from_cells(list(map(str, array.tolist())), path)
     if array.dtype.kind not in "biu":
         raise DemixError(f"Expected labels of whole numbers or text, but {path} has {array.dtype}.")
     return Labels(array.astype(np.int64))
@@ -147,8 +151,14 @@ def check_time(time: Any) -> None:
         )
 
 
-def _is_csv(path: Path) -> bool:
-    return known_suffix(path, "an .npy or .csv", ".npy", ".csv", ".tsv") != ".npy"
+def _column(path: Path, column: str | None, what: str) -> np.ndarray | list[str]:
+    """Return a column of a table as text, or an ``.npy`` file, ``(N, 1)`` as ``(N,)``."""
+    if known_suffix(path, "an .npy, .csv or .parquet", ".npy", *TABLES) in TABLES:
+        return read_cells(path, column, what)
+    if column is not None:
+        raise DemixError(f"A column is chosen from a table, but {path} is an .npy file.")
+    array = read_whole(path)
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
 def _array(values: Any, name: str) -> np.ndarray:
@@ -158,12 +168,18 @@ def _array(values: Any, name: str) -> np.ndarray:
 
 
 def _from_cells(cells: list[str], path: Path) -> Labels:
-    if all(reads_as(int, cell) for cell in cells):
-        if len(set(map(int, cells))) < len(set(cells)):
+    texts = set(cells)
+    known = {
+        text: int(text) if reads_as(int, text) else float(text)
+        for text in texts
+        if reads_as(float, text)
+    }
+    if len(known) == len(texts) and all(number == number // 1 for number in known.values()):
+        if len(set(known.values())) < len(known):
             raise DemixError(f"Expected one spelling of a label, but {path} has such as 1 and 01.")
         problem = f"Expected labels of at most 64 bits, but {path} holds others"
         with demix_errors(problem, "write them as text"):
-            return Labels(np.array([int(cell) for cell in cells], dtype=np.int64))
+            return Labels(np.array([int(known[cell]) for cell in cells], dtype=np.int64))
     broken = next((c for c in cells if reads_as(float, c) and not reads_as(int, c)), None)
     if broken is not None:
         raise DemixError(
