@@ -23,9 +23,7 @@ def checkup(
     key: options.Key = None,
     columns: options.Columns = None,
     header: options.Header = "auto",
-    refits: Annotated[
-        bool, typer.Option(help="Fit three times more, to check dimension and stability.")
-    ] = True,
+    refits: Annotated[bool, typer.Option(help=options.HELPS["refits"])] = True,
     seed: Annotated[int, typer.Option(help="Seed of the simulated nulls.")] = 0,
     overwrite: options.Overwrite = False,
     as_json: options.AsJson = False,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from demix._support.errors import DemixError
-from demix.cli.options import AsJson, FitOptions, Overwrite, app, with_fit_options
+from demix.cli.options import HELPS, AsJson, FitOptions, Overwrite, app, with_fit_options
 
 _MOST_SEEDS = 1000
 
@@ -19,13 +19,7 @@ def consensus(
     out: Annotated[Path, typer.Option(help="Folder for runs, latents and report.")],
     seeds: Annotated[int, typer.Option(help="How many runs, each with another seed.")] = 5,
     held_out: Annotated[float, typer.Option(help="Share of rows that no run is fitted to.")] = 0.25,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            help="What runs may differ by: orthogonal, permutation, linear or affine. Default: "
-            "what theory leaves open."
-        ),
-    ] = None,
+    group: Annotated[str | None, typer.Option(help=HELPS["group"])] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
@@ -60,8 +54,7 @@ def consensus(
             check_folder(place)
         if others := sorted({*folder.glob("seed-*/")} - runs):
             raise DemixError(f"{others[0]} is of other seeds; remove it, or choose a new folder.")
-        # The folder is claimed: latents of any shape that lie there are of an earlier run.
-        with (
+        with (  # the folder is claimed: latents of any shape that lie there are of an earlier run
             new_array(folder / LATENTS, (len(rows), options.n_latents)) as latents,
             training_bar(console(errors=True)) as progress,
         ):

@@ -29,13 +29,7 @@ _ARRAYS = ("per_factor", "per_latent", "assignment")
 def evaluate(
     latents: Annotated[Path, typer.Option(help="Recovered latents, a row for each sample.")],
     factors: Annotated[Path, typer.Option(help="True factors, a row for each sample.")],
-    categorical: Annotated[
-        str | None,
-        typer.Option(
-            help="Factors that are categories, by name or number from 0, e.g. shape,3; or none. "
-            "Default: text, and whole numbers of at most 20 values."
-        ),
-    ] = None,
+    categorical: Annotated[str | None, typer.Option(help=options.HELPS["categorical"])] = None,
     blocks: options.BlocksOption = None,
     header: options.Header = "auto",
     out: Annotated[Path | None, typer.Option(help="Folder of scores.json and report.html.")] = None,

@@ -2,7 +2,7 @@
 
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,8 +32,7 @@ def fit(
     from demix._support.process_group.group import joined
     from demix.cli.sources import set_up
 
-    # All ranks that torchrun has started train, and rank 0 does the rest.
-    with joined() as ranks:
+    with joined() as ranks:  # all ranks of torchrun train, and rank 0 does the rest
         demixer, targets, in_time, read = set_up(options, rows)
         if not ranks.leads:
             with warnings.catch_warnings():
@@ -48,15 +47,10 @@ def fit(
         from demix.estimators.encoding import encode
         from demix.training.checkpoints import checkpoint_files, remove_checkpoint
 
-        with claimed(
-            "fit",
-            out,
-            "fit.json",
-            options.inputs,
-            overwrite=overwrite,
-            about={"data file": options.data.name},
-            leftovers=[file.name for file in checkpoint_files(_CHECKPOINT)],
-        ) as claim:
+        leftovers = [file.name for file in checkpoint_files(_CHECKPOINT)]
+        rules: dict[str, Any] = {"overwrite": overwrite, "leftovers": leftovers}
+        rules["about"] = {"data file": options.data.name}
+        with claimed("fit", out, "fit.json", options.inputs, **rules) as claim:
             folder, checkpoint = claim.folder, claim.folder / _CHECKPOINT
             with training_bar(console(errors=True)) as progress:
                 bar = TrainingTask(progress, "training")
@@ -70,8 +64,7 @@ def fit(
                 demixer.save(folder, about=facts)
             write_fit_page(folder, folder, data=rows, unfinished=True)
             claim.finish({"provenance": claim.origin})
-            # Last: a second try after an error need not train again.
-            remove_checkpoint(checkpoint)
+            remove_checkpoint(checkpoint)  # last: a second try after an error need not train again
         if as_json:
             about = open_fit(folder).about
             print_json({key: about[key] for key in _KEYS if key in about})

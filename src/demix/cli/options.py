@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from demix._support.errors import DemixError
+from demix._support.resources import table
 
 if TYPE_CHECKING:
     from demix.data.data import Data
@@ -27,9 +28,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace an earlier result; inputs are never replaced.")
-]
+HELPS = table("cli/helps.toml")
+
+Overwrite = Annotated[bool, typer.Option("--overwrite", help=HELPS["overwrite"])]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, nothing else.")]
 FitFolder = Annotated[Path, typer.Argument(help="A folder that 'demix fit' wrote.")]
 
@@ -39,22 +40,12 @@ Header = Annotated[str, typer.Option(help="Whether a csv file has a header: auto
 Columns = Annotated[str | None, typer.Option(help="Which columns of a table, e.g. speed,height.")]
 
 PairsFile = Annotated[Path | None, typer.Option(help="Row numbers of pairs, (P, 2), .npy or .csv.")]
-LabelColumn = Annotated[
-    str | None, typer.Option(help="The column of the rows, or of --labels, that is their class.")
-]
+LabelColumn = Annotated[str | None, typer.Option(help=HELPS["label_column"])]
 LabelsFile = Annotated[Path | None, typer.Option(help="The class of each row, .npy or .csv.")]
 
-BlocksOption = Annotated[
-    str | None,
-    typer.Option(
-        "--blocks",
-        help="Which rows are alike: auto or a LENGTH, for rows in time order, or a FILE with the "
-        "recording or subject of each row, .txt, .csv or .npy. Default: none.",
-    ),
-]
+BlocksOption = Annotated[str | None, typer.Option("--blocks", help=HELPS["blocks"])]
 
-# Commands that the ranks of torchrun run together.
-_ON_RANKS = ("fit", "reproduce")
+_ON_RANKS = ("fit", "reproduce")  # commands that the ranks of torchrun run together
 
 
 def _version(asked: bool) -> None:
@@ -87,61 +78,26 @@ def _options(
 class FitOptions:
     """Options of ``fit`` and ``consensus``: rows, pairs or labels, assumptions."""
 
-    data: Annotated[
-        Path, typer.Argument(help="Rows: .npy, .npz, .csv, .parquet, .zarr or a folder of images.")
-    ]
+    data: Annotated[Path, typer.Argument(help=HELPS["data"])]
     pairs: PairsFile = None
-    lag: Annotated[
-        str | None, typer.Option(help="Rows are in time order; lag or range, e.g. 1:5. Default: 1.")
-    ] = None
+    lag: Annotated[str | None, typer.Option(help=HELPS["lag"])] = None
     labels: LabelsFile = None
-    instances: Annotated[
-        bool,
-        typer.Option("--instances", help="Discriminate noisy views of each row from all others."),
-    ] = False
+    instances: Annotated[bool, typer.Option("--instances", help=HELPS["instances"])] = False
     label_column: LabelColumn = None
-    time: Annotated[
-        Path | None, typer.Option(help="The time of each row, .npy or .csv, to check the order.")
-    ] = None
-    time_column: Annotated[
-        str | None, typer.Option(help="The column of the rows, or of --time, that is their time.")
-    ] = None
-    space: Annotated[
-        str | None, typer.Option(help="auto (default for pairs), sphere, box, l1_ball or real.")
-    ] = None
-    conditional: Annotated[
-        str | None,
-        typer.Option(help="vmf, normal, laplace, a shape p, anisotropic, auto or dynamics."),
-    ] = None
-    marginal: Annotated[
-        str | None, typer.Option(help="uniform (default) or any, of the latents in their space.")
-    ] = None
-    logits: Annotated[
-        str | None,
-        typer.Option(
-            help="With labels: linear (default), or quadratic if classes differ in spread."
-        ),
-    ] = None
+    time: Annotated[Path | None, typer.Option(help=HELPS["time"])] = None
+    time_column: Annotated[str | None, typer.Option(help=HELPS["time_column"])] = None
+    space: Annotated[str | None, typer.Option(help=HELPS["space"])] = None
+    conditional: Annotated[str | None, typer.Option(help=HELPS["conditional"])] = None
+    marginal: Annotated[str | None, typer.Option(help=HELPS["marginal"])] = None
+    logits: Annotated[str | None, typer.Option(help=HELPS["logits"])] = None
     n_latents: Annotated[int, typer.Option(help="Number of latents.")] = 3
-    encoder: Annotated[
-        str | None, typer.Option(help="Encoder of images: compact, kitti, resnet18 or perceptron.")
-    ] = None
-    components: Annotated[
-        int | None, typer.Option(help="Keep so many directions of the largest variance.")
-    ] = None
-    steps: Annotated[
-        int | None, typer.Option(help="Steps of training. Default: as many as the rows need.")
-    ] = None
-    validation: Annotated[
-        float | None, typer.Option(help="Share of pairs or labels that is held out. Default: 0.2.")
-    ] = None
+    encoder: Annotated[str | None, typer.Option(help=HELPS["encoder"])] = None
+    components: Annotated[int | None, typer.Option(help=HELPS["components"])] = None
+    steps: Annotated[int | None, typer.Option(help=HELPS["steps"])] = None
+    validation: Annotated[float | None, typer.Option(help=HELPS["validation"])] = None
     device: Annotated[str, typer.Option(help="Where torch computes, e.g. cuda.")] = "cpu"
-    threads: Annotated[
-        int | None, typer.Option(help="Threads of torch. Default: as torch says.", min=1, max=1024)
-    ] = None
-    seed: Annotated[
-        int, typer.Option(help="Seed of weights, batches and held-out parts (of the first run).")
-    ] = 0
+    threads: Annotated[int | None, typer.Option(help=HELPS["threads"], min=1, max=1024)] = None
+    seed: Annotated[int, typer.Option(help=HELPS["seed"])] = 0
     key: Key = None
     columns: Columns = None
     header: Header = "auto"

@@ -25,31 +25,12 @@ _COLOURS = {"surely": "green", "mostly": "yellow", "no": "dim"}
     "Example:  demix probe features.npy factors.csv --blocks subjects.txt"
 )
 def probe(
-    features: Annotated[
-        Path, typer.Argument(help="The representation, a row for each sample: .npy, .csv, ...")
-    ],
-    factors: Annotated[
-        Path, typer.Argument(help="Known factors, numbers or text: .csv, .parquet or .npy.")
-    ],
-    only: Annotated[
-        str | None, typer.Option("--factors", help="Only some factors, e.g. size,shape.")
-    ] = None,
-    kinds: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kind",
-            help="Kind of a factor: NAME=continuous, ordinal, categorical, binary or "
-            "periodic:PERIOD; may be given several times. Default: text and whole numbers of at "
-            "most 20 values are categories.",
-        ),
-    ] = None,
-    join: Annotated[
-        str | None, typer.Option(help="Column of names that says which rows belong together.")
-    ] = None,
-    names: Annotated[
-        Path | None,
-        typer.Option(help="Names of the rows of FEATURES, .txt, .csv or .npy, if it has none."),
-    ] = None,
+    features: Annotated[Path, typer.Argument(help=options.HELPS["features"])],
+    factors: Annotated[Path, typer.Argument(help=options.HELPS["factors"])],
+    only: Annotated[str | None, typer.Option("--factors", help=options.HELPS["only"])] = None,
+    kinds: Annotated[list[str] | None, typer.Option("--kind", help=options.HELPS["kinds"])] = None,
+    join: Annotated[str | None, typer.Option(help=options.HELPS["join"])] = None,
+    names: Annotated[Path | None, typer.Option(help=options.HELPS["names"])] = None,
     blocks: options.BlocksOption = None,
     key: options.Key = None,
     header: options.Header = "auto",

@@ -7,18 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from demix._support.errors import DemixError
-from demix.cli.options import FitFolder, Header, Overwrite, app, check_given
+from demix.cli.options import HELPS, FitFolder, Header, Overwrite, app, check_given
 
 
 @app.command(epilog="Example:  demix report model --factors true.csv --out report")
 def report(
     model: FitFolder,
-    factors: Annotated[
-        Path | None, typer.Option(help="Known factors of the fitted rows, to compare with.")
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="The fitted images, to show examples along each latent.")
-    ] = None,
+    factors: Annotated[Path | None, typer.Option(help=HELPS["fitted_factors"])] = None,
+    data: Annotated[Path | None, typer.Option(help=HELPS["fitted_images"])] = None,
     out: Annotated[Path | None, typer.Option(help="Folder; default: the model folder.")] = None,
     header: Header = "auto",
     overwrite: Overwrite = False,

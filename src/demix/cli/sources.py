@@ -111,6 +111,5 @@ def _lag(text: str | None) -> int | tuple[int, int]:
     try:
         return (int(first), int(last)) if colon else int(first)
     except ValueError:
-        raise DemixError(
-            f"--lag takes a number or a range such as 1:5, but got {text!r}."
-        ) from None
+        problem = f"--lag takes a number or a range such as 1:5, but got {text!r}."
+        raise DemixError(problem) from None
