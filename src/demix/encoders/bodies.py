@@ -18,8 +18,7 @@ Shape = tuple[int, int, int]
 _ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "gelu": nn.GELU,
     "silu": nn.SiLU,
-    # In place, which saves memory: the gradient needs the sign only.
-    "leaky_relu": partial(nn.LeakyReLU, inplace=True),
+    "leaky_relu": partial(nn.LeakyReLU, inplace=True),  # in place: gradients need the sign only
 }
 
 
@@ -66,8 +65,7 @@ def mlp(
     if activation not in _ACTIVATIONS:
         known = ", ".join(_ACTIVATIONS)
         raise DemixError(f"Unknown activation {activation!r}; known are {known}.")
-    # More would take minutes to build.
-    if len(hidden) > 1000 or min(hidden, default=1) < 1:
+    if len(hidden) > 1000 or min(hidden, default=1) < 1:  # more would take minutes to build
         raise DemixError(f"A body has up to 1000 hidden layers, but got widths {hidden!r:.60}.")
     if not hidden:
         return nn.Sequential(nn.Linear(dim_in, dim_out))
@@ -108,18 +106,13 @@ class BasicBlock(nn.Module):
 
     def __init__(self, width_in: int, width: int, stride: int) -> None:
         super().__init__()
-        self.main = nn.Sequential(
-            nn.Conv2d(width_in, width, 3, stride, 1, bias=False),
-            nn.BatchNorm2d(width),
-            nn.ReLU(),
-            nn.Conv2d(width, width, 3, 1, 1, bias=False),
-            nn.BatchNorm2d(width),
-        )
+        first = nn.Conv2d(width_in, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
+        second = nn.Conv2d(width, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width)
+        self.main = nn.Sequential(*first, nn.ReLU(), *second)
         self.skip = nn.Sequential()
         if stride > 1 or width_in != width:
-            self.skip = nn.Sequential(
-                nn.Conv2d(width_in, width, 1, stride, bias=False), nn.BatchNorm2d(width)
-            )
+            shortcut = nn.Conv2d(width_in, width, 1, stride, bias=False)
+            self.skip = nn.Sequential(shortcut, nn.BatchNorm2d(width))
         self.activation = nn.ReLU()
 
     def forward(self, h: Tensor) -> Tensor:
@@ -134,13 +127,8 @@ def kitti(shape: Shape, dim_out: int) -> nn.Sequential:
     for channels in (32, 32, 64, 64):
         layers += [nn.Conv2d(width_in, channels, 4, 2, 1), nn.ReLU()]
         width_in, height, width = channels, height // 2, width // 2
-    return nn.Sequential(
-        *layers,
-        nn.Flatten(),
-        nn.Linear(width_in * height * width, 256),
-        nn.ReLU(),
-        nn.Linear(256, dim_out),
-    )
+    head = nn.Linear(width_in * height * width, 256), nn.ReLU(), nn.Linear(256, dim_out)
+    return nn.Sequential(*layers, nn.Flatten(), *head)
 
 
 def compact(shape: Shape, dim_out: int) -> nn.Sequential:
@@ -172,12 +160,8 @@ def resnet18_linear(shape: Shape, dim_out: int) -> nn.Sequential:
 
 
 def _resnet18(shape: Shape) -> list[nn.Module]:
-    layers: list[nn.Module] = [
-        nn.Conv2d(shape[0], 64, 7, 2, 3, bias=False),
-        nn.BatchNorm2d(64),
-        nn.ReLU(),
-        nn.MaxPool2d(3, 2, 1),
-    ]
+    layers: list[nn.Module] = [nn.Conv2d(shape[0], 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64)]
+    layers += [nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
     width_in = 64
     for width, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
         layers += [BasicBlock(width_in, width, stride), BasicBlock(width, width, 1)]

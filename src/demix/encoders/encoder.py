@@ -14,10 +14,8 @@ from demix.spaces.base import Space
 Noise = Callable[[Tensor, torch.Generator], Tensor]
 """``noise(x, generator)`` returns noise to add to observations ``x``."""
 
-# Directions in which whitened partners vary less than this share are not made larger.
-_RIDGE = 0.01
-# A whitening of wide rows sees fewer of them: 64 MB in float32.
-_MOST_NUMBERS = 2**24
+_RIDGE = 0.01  # directions in which whitened partners vary less than this share are not enlarged
+_MOST_NUMBERS = 2**24  # that a whitening of wide rows sees: 64 MB in float32
 
 
 class Whitening(nn.Module):

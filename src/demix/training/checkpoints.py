@@ -16,16 +16,8 @@ from typing import TYPE_CHECKING, Any
 from safetensors.torch import load, save
 from torch import Tensor, uint8
 
+from demix._support import files
 from demix._support.errors import DemixError, demix_errors, warn
-from demix._support.files import (
-    check_free,
-    check_name,
-    is_new,
-    move_own,
-    open_regular,
-    refused,
-    write_atomic,
-)
 from demix._support.memory import check_memory
 from demix._support.outputs import refuse_other
 
@@ -33,13 +25,9 @@ if TYPE_CHECKING:
     from demix.training.state import State
 
 _SCHEMA = 2
-# How a checkpoint goes on after the length of its header.
-_MARK = b'{"__metadata__":{"demix":'
-# The most bytes of a header that are read; as objects they take up to forty times as many.
-_LONGEST = 2**25
-# What checkpoints may take of the time of training: less than the 2 % that are promised, because
-# one may take longer than the one before it.
-_SHARE = 0.015
+_MARK = b'{"__metadata__":{"demix":'  # how a checkpoint goes on after the length of its header
+_LONGEST = 2**25  # bytes of a header that are read; objects made of them take forty times as many
+_SHARE = 0.015  # of the time of training, not the promised 2 %: one may take longer than the last
 
 
 class Checkpoints:
@@ -69,8 +57,7 @@ class Checkpoints:
             return
         sizes = [file.stat().st_size for file in checkpoint_files(self.path) if is_checkpoint(file)]
         advice = "take a machine with more, or remove it to start anew"
-        # Its bytes, and tensors made of them.
-        check_memory(2 * max(sizes, default=0), f"Reading {self.path}", advice)
+        check_memory(2 * max(sizes, default=0), f"Reading {self.path}", advice)  # tensors, too
         tensors, facts = _newest(self.path, self.about)
         if facts["schema"] != _SCHEMA or facts["about"] != self.about:
             raise DemixError(
@@ -96,7 +83,7 @@ class Checkpoints:
         self._refuse_others()
         tensors, facts = state.to_save()
         raw = _sealed(tensors, {"schema": _SCHEMA, "about": self.about, "state": facts})
-        write_atomic(self.path, raw, before=checkpoint_files(self.path)[1])
+        files.write_atomic(self.path, raw, before=checkpoint_files(self.path)[1])
         self._kept, self._cost = state.step, time.perf_counter() - start
         self._spent += self._cost
 
@@ -107,22 +94,22 @@ class Checkpoints:
 
 def checkpoint_files(path: str | Path) -> tuple[Path, Path]:
     """Return the files that a training with a checkpoint may leave, the last one first."""
-    path = check_name(Path(path))
-    return path, check_name(path.with_name(f"{path.stem}.previous{path.suffix}"))
+    path = files.check_name(Path(path))
+    return path, files.check_name(path.with_name(f"{path.stem}.previous{path.suffix}"))
 
 
 def remove_checkpoint(path: str | Path) -> None:
     """Remove the checkpoint of a finished training, and the previous one; those of others stay."""
     for file in checkpoint_files(path):
-        if is_checkpoint(file) and not is_new(file):
+        if is_checkpoint(file) and not files.is_new(file):
             file.unlink()
 
 
 def is_checkpoint(path: Path) -> bool:
     """Whether this is a file, no link, that begins as a checkpoint; the rest may be damaged."""
     try:
-        check_free(path)
-        with open_regular(path) as file:
+        files.check_free(path)
+        with files.open_regular(path) as file:
             return file.read(8 + len(_MARK))[8:] == _MARK
     except (OSError, DemixError):
         return False
@@ -143,16 +130,15 @@ def _newest(path: Path, about: Mapping[str, Any]) -> tuple[dict[str, Tensor], di
         if found[1]["about"] != about:  # which is refused; both files stay
             return found
         for file in (last, before):
-            check_free(file)
-        # Else the next one would make the damaged one the previous one.
-        aside = ""
+            files.check_free(file)
+        aside = ""  # else the next one would make the damaged one the previous one
         try:
             if not is_checkpoint(last):  # perhaps somebody else's
                 place = last.rename(last.with_name(f"{last.stem}.damaged-{secrets.token_hex(4)}"))
                 aside = f" and now {place.name}"
-            move_own(before, last)
+            files.move_own(before, last)
         except OSError as problem:
-            raise refused(last, problem) from problem
+            raise files.refused(last, problem) from problem
         warn(
             f"{last} is damaged{aside}; training continues from the previous checkpoint, after "
             f"{found[1]['state']['step']} steps."
@@ -163,7 +149,7 @@ def _newest(path: Path, about: Mapping[str, Any]) -> tuple[dict[str, Tensor], di
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return tensors and facts of a checkpoint whose checksum is right."""
     with _damaged(path):
-        with open_regular(path) as file:
+        with files.open_regular(path) as file:
             start = file.read(8 + len(_MARK))
             (length,) = struct.unpack("<Q", start[:8])
             if start[8:] != _MARK or length > _LONGEST:

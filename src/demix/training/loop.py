@@ -22,8 +22,7 @@ from demix.training.recipe import Recipe
 from demix.training.state import Record, State
 from demix.training.threads import step_threads
 
-# How many evaluations there are at most, unless the caller says how often.
-_EVALUATIONS = 20
+_EVALUATIONS = 20  # at most, unless the caller says how often
 
 Batch = TypeVar("Batch", bound=Observed)
 Drawn = TypeVar("Drawn", bound=Observed, covariant=True)

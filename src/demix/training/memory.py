@@ -14,8 +14,7 @@ from demix.training.recipe import Recipe
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 _FLOAT = 4
-# Rows of a forward pass that is measured; normalisation over the batch needs more than one.
-_ROWS = 2
+_ROWS = 2  # of a forward pass that is measured; norms over the batch need more than one
 
 
 class Chunked(nn.Module):

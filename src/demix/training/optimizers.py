@@ -90,23 +90,14 @@ class Adam(Optimizer):
 
     def update(self, group: dict[str, Any], parameters: list[Tensor]) -> None:
         """Move every number by about the rate."""
+        gradients = [p.grad for p in parameters if p.grad is not None]
         memories = [self.state[parameter] for parameter in parameters]
-        adam(
-            parameters,
-            [parameter.grad for parameter in parameters if parameter.grad is not None],
-            [memory["exp_avg"] for memory in memories],
-            [memory["exp_avg_sq"] for memory in memories],
-            [],
-            [memory["step"] for memory in memories],
-            fused=True,
-            amsgrad=False,
-            beta1=self.betas[0],
-            beta2=self.betas[1],
-            lr=group["lr"],
-            weight_decay=0.0,
-            eps=1e-8,
-            maximize=False,
-        )
+        means = [memory["exp_avg"] for memory in memories]
+        squares = [memory["exp_avg_sq"] for memory in memories]
+        steps = [memory["step"] for memory in memories]
+        rule: dict[str, Any] = {"lr": group["lr"], "beta1": self.betas[0], "beta2": self.betas[1]}
+        rule |= {"eps": 1e-8, "weight_decay": 0.0, "amsgrad": False, "maximize": False}
+        adam(parameters, gradients, means, squares, [], steps, fused=True, **rule)
 
 
 class Muon(Optimizer):

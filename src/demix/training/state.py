@@ -26,8 +26,7 @@ class State:
     Rates follow from the steps since a round was ``begun`` and are not saved. ``generators`` hold
     the position in the data, ``total`` is the sum of losses since the last evaluation. ``best`` has
     ``step`` and ``value`` of the best validation so far, ``best_weights`` its weights; both are
-    empty at first. ``mean`` is an average of the encoder's weights over the steps, empty without
-    one.
+    empty at first. ``mean`` is an average of the encoder's weights over the steps, or empty.
     """
 
     encoder: Encoder
@@ -140,8 +139,7 @@ class State:
             for j, parameter in enumerate(optimizer.parameters):
                 like = optimizer.fresh(parameter)
                 own = {f"moment.{i}.{j}.{name}": value for name, value in like.items()}
-                # A parameter that never had a gradient has none.
-                likes |= own if any(name in names for name in own) else {}
+                likes |= own if any(name in names for name in own) else {}  # none without gradients
         return likes
 
 
