@@ -29,8 +29,7 @@ from demix.data.formats import LONGEST_CELL, check_kind, check_names, find_colum
 Line = tuple[int, list[str]]
 """The number of a line, from 1, and its cells."""
 
-# A cell takes up to 200 bytes while its line is read.
-_MOST_CELLS = 250_000
+_MOST_CELLS = 250_000  # of a line; while it is read, each takes up to 200 bytes
 _BEGINNING = _AT_ONCE = 2**16
 _LONGEST_LINE = 2**26
 _UNPACKED: dict[str, Callable[[Any], Any]] = {
@@ -38,8 +37,7 @@ _UNPACKED: dict[str, Callable[[Any], Any]] = {
     ".bz2": bz2.BZ2File,
     ".xz": lzma.LZMAFile,
 }
-# Times that a packed file may grow: tables of measurements take at most a tenth of this.
-_MOST_GROWTH = 500
+_MOST_GROWTH = 500  # times that a packed file may grow; tables of measurements do a tenth of it
 _MISSING = (
     *("?", "-", "--", ".", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nil", "missing"),
     *("#div/0!", "#value!", "#ref!", "#num!", "#name?", "#null!", "#spill!", "#calc!"),
@@ -54,8 +52,7 @@ def read_csv(
     whole: bool = False,
 ) -> tuple[np.ndarray, tuple[str, ...] | None, str]:
     """Return numbers ``(N, d)``, names of columns and the dialect; see :func:`read_data`."""
-    # If ``whole``, numbers are read as int64, otherwise as float64.
-    numbers = array("q" if whole else "d")
+    numbers = array("q" if whole else "d")  # of int64 or float64
     number: Callable[[str], Any] = _int64 if whole else float
     with _opened(path) as (lines, count, dialect):
         start = list(itertools.islice(lines, 2))
@@ -250,8 +247,7 @@ def _header(path: Path, header: str, start: Sequence[Line]) -> tuple[str, ...] |
     if not others:
         raise DemixError(f"Expected lines of numbers, but {path} has only a header.")
     check_names(first, path)
-    # numpy.savetxt marks its header so.
-    return (first[0].removeprefix("#").strip(), *first[1:])
+    return (first[0].removeprefix("#").strip(), *first[1:])  # numpy.savetxt marks its header so
 
 
 def _is_header(first: list[str], others: Sequence[Sequence[str]]) -> bool:

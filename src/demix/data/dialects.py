@@ -15,9 +15,7 @@ _NUMBER = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*)([.,]\d*)?(e[+-]?\d+)?", re.I
 # a point is no mark of thousands.
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 _CLEAR = re.compile(r"[+-]?[1-9]\d{0,2}((,\d{3})+\.\d*|(,\d{3}){2,})")
-_POINT = re.compile(
-    rf"[+-]?(?![1-9]\d{{0,2}}\.\d{{3}}$)\d*\.\d+(e[+-]?\d+)?|{_CLEAR.pattern}", re.I
-)
+_DOT = re.compile(rf"[+-]?(?![1-9]\d{{0,2}}\.\d{{3}}$)\d*\.\d+(e[+-]?\d+)?|{_CLEAR.pattern}", re.I)
 DOUBTFUL = re.compile(r"[+-]?[1-9]\d{0,2}[.,]\d{3}")
 """A thousand or a fraction."""
 
@@ -89,7 +87,7 @@ def dialect_of(beginning: bytes, whole: bool) -> Dialect:
             columns.append(column)
             marked += [cell for cell in cells if "," in cell or "." in cell]
     swapped = [cell.translate(_SWAP) for cell in marked]
-    shown = any(map(_POINT.fullmatch, swapped)) and not any(map(_POINT.fullmatch, marked))
+    shown = any(map(_DOT.fullmatch, swapped)) and not any(map(_DOT.fullmatch, marked))
     comma = separator != "," and shown
     thousands = any(map(_CLEAR.fullmatch, swapped if comma else marked))
     return Dialect(separator, encoding, comma, thousands, tuple(columns))

@@ -14,14 +14,12 @@ _DAYS = ("%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
 _UNITS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 _HOUR = np.timedelta64(3600, "s")
-# Instruments are a little late at times: steps may differ by this share of the usual one.
-_JITTER = 0.01
+_JITTER = 0.01  # by this share of the usual one steps may differ: instruments are late at times
 
 
 def moments(cells: list[str], path: Path) -> np.ndarray:
     """Return moments ``(N,)`` as numbers, or as ``datetime64``, of UTC if they have time zones."""
-    # 20241231 and 202412311345 are dates if all others are, too.
-    digits = reads_as(float, cells[0])
+    digits = reads_as(float, cells[0])  # 20241231 and 202412311345 are dates if all others are
     texts = [f"{cell[:8]} {cell[8:]}".strip() for cell in cells] if digits else cells
     dates, bad = _dates(texts) if not digits or len(cells[0]) in (8, 10, 12, 14) else ([], 0)
     for number in (int, float):
@@ -66,9 +64,7 @@ def _dates(cells: list[str]) -> tuple[list[np.ndarray], int]:
         times: list[datetime] = []
         try:
             for cell in cells:
-                times.append(
-                    datetime.strptime(cell, form) if form else datetime.fromisoformat(cell)
-                )
+                times += [datetime.strptime(cell, form) if form else datetime.fromisoformat(cell)]
             if len({time.tzinfo is None for time in times}) > 1:
                 continue
             zoned = times[0].tzinfo is not None

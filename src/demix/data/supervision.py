@@ -169,11 +169,7 @@ def _array(values: Any, name: str) -> np.ndarray:
 
 def _from_cells(cells: list[str], path: Path) -> Labels:
     texts = set(cells)
-    known = {
-        text: int(text) if reads_as(int, text) else float(text)
-        for text in texts
-        if reads_as(float, text)
-    }
+    known = {t: int(t) if reads_as(int, t) else float(t) for t in texts if reads_as(float, t)}
     if len(known) == len(texts) and all(number == number // 1 for number in known.values()):
         if len(set(known.values())) < len(known):
             raise DemixError(f"Expected one spelling of a label, but {path} has such as 1 and 01.")
@@ -182,9 +178,8 @@ def _from_cells(cells: list[str], path: Path) -> Labels:
             return Labels(np.array([int(known[cell]) for cell in cells], dtype=np.int64))
     broken = next((c for c in cells if reads_as(float, c) and not reads_as(int, c)), None)
     if broken is not None:
-        raise DemixError(
-            f"Expected labels of whole numbers or text, but {path} holds {shortened(broken)!r}."
-        )
+        got = shortened(broken)
+        raise DemixError(f"Expected labels of whole numbers or text, but {path} holds {got!r}.")
     return _numbered(np.array(cells, dtype=object), path)
 
 

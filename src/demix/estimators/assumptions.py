@@ -18,27 +18,24 @@ _KNOWN = '"vmf", "normal", "laplace", a number p >= 1, "anisotropic", "auto" or 
 # Where the size of the output starts: a radius is the root of the inverse temperature, and both
 # have to be large enough to tell positives apart before training moves anything.
 _START = {True: 3.0, False: 8.0}
-# Noise of larger shapes is uniform in a box, to the last digit.
-_STEEPEST = 1e6
+_STEEPEST = 1e6  # noise of larger shapes is uniform in a box, to the last digit
 # Inputs of more numbers are whitened in the directions of the largest variance only.
 _MANY, _COMPONENTS = 1024, 256
+
+Conditional = str | float | None
+"""How positives differ, by name or as the shape of a generalised normal."""
 
 
 class Assumed(NamedTuple):
     """What a fit assumes about the latents; the conditional and the marginal are those of pairs."""
 
     space: Space
-    conditional: str | float | None = None
+    conditional: Conditional = None
     marginal: str = "uniform"
 
 
 def pair_alternatives(
-    space: str | Space,
-    n_latents: int,
-    conditional: str | float | None,
-    marginal: str,
-    *,
-    in_time: bool,
+    space: str | Space, n_latents: int, conditional: Conditional, marginal: str, *, in_time: bool
 ) -> list[Assumed]:
     """Return what may be assumed of the latents of pairs; what claims most comes first.
 
@@ -61,16 +58,14 @@ def pair_alternatives(
 
 def assumed_space(space: str | Space, n_latents: int) -> Space:
     """Return a space, or the named space of ``n_latents`` dimensions."""
-    if isinstance(space, Space):
-        if space.dim != n_latents:
-            raise DemixError(
-                f"{space!r} has {space.dim} dimensions, but n_latents is {n_latents}; make them "
-                "equal."
-            )
-        return space
-    if not isinstance(space, str):
+    if not isinstance(space, str | Space):
         raise DemixError(f"space must be a name or a Space, but got {space!r}.")
-    return space_named(space, n_latents)
+    known = space_named(space, n_latents) if isinstance(space, str) else space
+    if known.dim != n_latents:
+        raise DemixError(
+            f"{known!r} has {known.dim} dimensions, but n_latents is {n_latents}; make them equal."
+        )
+    return known
 
 
 def default_conditional(space: Space) -> str:
@@ -80,7 +75,7 @@ def default_conditional(space: Space) -> str:
 
 
 def pair_objective(
-    conditional: str | float | None, space: Space, marginal: str = "uniform"
+    conditional: Conditional, space: Space, marginal: str = "uniform"
 ) -> InfoNCE | PotentialInfoNCE | ShapedInfoNCE:
     """Return the objective of a conditional and a marginal of :class:`ContrastiveDemixer`."""
     if marginal not in ("uniform", "any"):
@@ -89,14 +84,12 @@ def pair_objective(
         conditional = default_conditional(space)
     if conditional == "vmf" and not space.spherical:
         raise DemixError(
-            f"The vMF conditional lives on a sphere, but the space is {space!r}; choose the sphere "
-            'or "normal".'
+            f'vMF lives on a sphere, but the space is {space!r}; choose the sphere or "normal".'
         )
     if conditional == "dynamics":
         if space.bounded or space.spherical:
             raise DemixError(
-                f"Linear dynamics need a space without bounds, but the space is {space!r}; choose "
-                'the space "real".'
+                f'Linear dynamics need a space without bounds, but got {space!r}; choose "real".'
             )
         return DynamicsInfoNCE(space.dim)
     if conditional in ("anisotropic", "auto"):

@@ -31,10 +31,8 @@ from demix.theory.setting import Setting, Supervision
 from demix.training.loop import Record
 from demix.training.recipe import Recipe
 
-# With the default recipe, training goes on for so many rounds while the held-out loss falls.
-_ROUNDS = 3
-# A fit of more would take days.
-_MOST_LATENTS = 10_000
+_ROUNDS = 3  # of the default recipe at most, while the held-out loss falls
+_MOST_LATENTS = 10_000  # a fit of more would take days
 
 
 class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -226,9 +224,8 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
                 f"{shortened(repr(self.n_latents))}."
             )
         if self.recipe is not None and not isinstance(self.recipe, Recipe):
-            raise DemixError(
-                f"recipe must be a Recipe or None, but got {shortened(repr(self.recipe))}."
-            )
+            got = shortened(repr(self.recipe))
+            raise DemixError(f"recipe must be a Recipe or None, but got {got}.")
         check_share(self.validation, "validation")
         return int(self.n_latents)
 
@@ -306,8 +303,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
                 f"{space.dim} latents are asked for, but {data.source} has {self.n_features_in_} "
                 "numbers in a row; no theorem recovers more latents than there are numbers."
             )
-        # In float64, if float32 is too coarse.
-        data = data.precisely(data.precise or found.precise)
+        data = data.precisely(data.precise or found.precise)  # if float32 is too coarse
         source = self._source(data, targets, seed)
         if reset:
             encoders = [self._new_encoder(one.space, data.shape[1:], seed) for one in alternatives]
@@ -335,8 +331,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         )
         training, self.assumed_ = fit.training, alternatives[fit.chosen]
         self.encoder_, self.objective_, self.gain_ = fit.encoder, fit.objective, fit.gain
-        self.history_ = training.history
-        self.best_step_ = training.best_step or training.steps
+        self.history_, self.best_step_ = training.history, training.best_step or training.steps
         self.n_steps_, self.seconds_ = training.steps, training.seconds
         self.digest_, self.seed_ = digest, seed
         moving = found.std[found.std > 0]

@@ -26,8 +26,7 @@ from demix.training.recipe import Recipe
 
 Logits = Literal["linear", "quadratic"]
 
-# With more rows, a step of `InstanceDemixer` uses the prototypes of its batch only.
-_EXACT = 8192
+_EXACT = 8192  # with more rows, a step of `InstanceDemixer` uses the prototypes of its batch
 
 
 class ClassifierDemixer(ClassifierMixin, Demixer):
@@ -134,14 +133,8 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
                 'logits must be "linear" or, in space="real", "quadratic", but got '
                 f"{shortened(repr(self.logits))} in {space!r}."
             )
-        return Classification(
-            len(self.classes_),
-            space.dim,
-            unit_prototypes=self.unit_prototypes,
-            quadratic=self.logits == "quadratic",
-            bias=True,
-            noise=self.noise,
-        )
+        form = {"quadratic": self.logits == "quadratic", "unit_prototypes": self.unit_prototypes}
+        return Classification(len(self.classes_), space.dim, bias=True, noise=self.noise, **form)
 
     def _source(self, data: Data, targets: Tensor | None, seed: int) -> LabelledRows:
         assert targets is not None
@@ -256,10 +249,8 @@ class InstanceDemixer(Demixer):
 
     def setting(self) -> Setting:
         """Return what theory needs to know."""
-        conditional = "vmf" if self.augmentation else "noise in the observations"
-        return Setting(
-            "instances", self._space(), conditional, unit_prototypes=self.unit_prototypes
-        )
+        views = "vmf" if self.augmentation else "noise in the observations"
+        return Setting("instances", self._space(), views, unit_prototypes=self.unit_prototypes)
 
     def _new_objective(self, assumed: Assumed, rows: int) -> InstanceDiscrimination:
         sampled: Sampled = "batch" if rows > _EXACT else None

@@ -10,25 +10,16 @@ from demix._support.errors import DemixError, shortened, warn
 from demix._support.validation import as_numpy
 from demix.data.data import Data, as_data
 from demix.data.supervision import check_pairs
+from demix.estimators import sources
 from demix.estimators.assumptions import Assumed, pair_alternatives, pair_objective
 from demix.estimators.base import Demixer
 from demix.estimators.gain import Gain
-from demix.estimators.sources import (
-    PARTS,
-    Augmentation,
-    AugmentedPairs,
-    DrawnPairs,
-    GivenPairs,
-    LagPairs,
-    Source,
-)
 from demix.losses.pairs import InfoNCE, PotentialInfoNCE, ShapedInfoNCE
 from demix.spaces.base import Space
 from demix.theory.setting import Setting
 from demix.training.recipe import Recipe
 
-# Below this loss in nats positives are recognised almost surely, whatever the latents are.
-_SATURATED = 0.05
+_SATURATED = 0.05  # nats of loss below which positives are recognised almost surely
 
 
 class ContrastiveDemixer(Demixer):
@@ -78,8 +69,7 @@ class ContrastiveDemixer(Demixer):
     encoder_ : Encoder
         The trained model, a torch module.
     gain_ : Gain
-        What it knows about held-out positives, in bits; ``fit`` warns if this is
-        not above zero.
+        What it knows about held-out positives, in bits; ``fit`` warns unless it is above zero.
     assumed_
         The space, conditional and marginal that the fit has chosen.
     history_, best_step_, notes_
@@ -115,7 +105,7 @@ class ContrastiveDemixer(Demixer):
         conditional: str | float | None = None,
         marginal: str = "uniform",
         lag: int | tuple[int, int] = 1,
-        augmentation: Augmentation | None = None,
+        augmentation: sources.Augmentation | None = None,
         encoder: str | dict[str, Any] | None = None,
         recipe: Recipe | None = None,
         validation: float = 0.2,
@@ -133,7 +123,7 @@ class ContrastiveDemixer(Demixer):
 
     def gain(self, X: Any, *, positives: Any = None) -> Gain:
         """Return what the model knows about the pairs of new data, given as in :meth:`fit`."""
-        return self._gain_of(self.source(X, positives=positives), PARTS)
+        return self._gain_of(self.source(X, positives=positives), sources.PARTS)
 
     def time_lag(self, positives: Any = None) -> int | None:
         """Return the largest lag of positives if rows must be in time order, else None."""
@@ -197,13 +187,13 @@ class ContrastiveDemixer(Demixer):
     ) -> InfoNCE | PotentialInfoNCE | ShapedInfoNCE:
         return pair_objective(assumed.conditional, assumed.space, assumed.marginal)
 
-    def _source(self, data: Data, targets: Tensor | None, seed: int) -> Source[DrawnPairs]:
+    def _source(self, data: Data, targets: Tensor | None, seed: int) -> sources.Source[Any]:
         held: dict[str, Any] = {"share": self.validation, "seed": seed}
         if targets is not None:
-            return GivenPairs(data, targets, **held)
+            return sources.GivenPairs(data, targets, **held)
         if self.augmentation is not None:
-            return AugmentedPairs(data, self.augmentation, **held)
-        return LagPairs(data, *lags_of(self.lag), **held)
+            return sources.AugmentedPairs(data, self.augmentation, **held)
+        return sources.LagPairs(data, *lags_of(self.lag), **held)
 
     def _targets(
         self, data: Data, *, reset: bool, y: Any, positives: Any
@@ -215,14 +205,13 @@ class ContrastiveDemixer(Demixer):
             raise DemixError("Pairs are given or made by an augmentation, but got both.")
         positives = as_numpy(positives, "positives")
         array = np.asarray(positives)
-        if array.dtype.kind in "iu" and (
-            array.ndim != 2 or array.shape[1] == 2 or tuple(array.shape) != data.shape
-        ):
+        other = array.shape != data.shape
+        if array.dtype.kind in "iu" and (other or array.ndim != 2 or array.shape[1] == 2):
             return data, check_pairs(positives, len(data))
-        if tuple(array.shape) != data.shape:
+        if other:
             raise DemixError(
                 f"positives must be row numbers (P, 2), or a positive for each row, of shape "
-                f"{data.shape}, but got {array.dtype} of shape {tuple(array.shape)}."
+                f"{data.shape}, but got {array.dtype} of shape {array.shape}."
             )
         given = as_data(positives)
         given = given if given.names is None else given.matching(self._names)

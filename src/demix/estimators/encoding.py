@@ -9,8 +9,7 @@ from demix._support.errors import DemixError
 from demix.data.data import Data
 from demix.encoders.encoder import Encoder
 
-# Numbers of a block: few enough to stay in the processor's caches.
-_BLOCK = 2**20
+_BLOCK = 2**20  # numbers: few enough to stay in the processor's caches
 
 
 def encode(

@@ -15,15 +15,7 @@ from torch import Tensor, nn
 from demix._support.process_group.group import Ranks
 from demix._support.validation import seed_apart
 from demix.encoders.encoder import ChannelScaling, Encoder, Noise, Whitening
-from demix.estimators.gain import (
-    Gain,
-    Prediction,
-    block_mean,
-    fitted_sharpness,
-    held_out_gain,
-    mean_loss,
-    own_information,
-)
+from demix.estimators import gain as gains
 from demix.estimators.sources import Batch, Part, Source, seeded
 from demix.losses.objective import Objective
 from demix.training.checkpoints import checkpoint_files
@@ -35,27 +27,23 @@ from demix.training.state import State
 # How many held-out samples choose the weights, and how many test them; with very many classes
 # fewer, so that their probabilities are about so many numbers.
 _HELD_OUT, _LEAST, _NUMBERS = 4096, 64, 2**25
-# Pairs that tell which directions of the input count.
-_PARTNERS = 4096
-# Evaluations without a better held-out loss before training ends.
-_PATIENCE = 8
+_PARTNERS = 4096  # pairs that tell which directions of the input count
+_PATIENCE = 8  # evaluations without a better held-out loss before training ends
 # A training that is not very short is tried from so many starts, for a quarter of its steps.
 _STARTS, _SHORTEST, _LONGEST = 3, 20, 400
-# An assumption gives way to another one that knows so much more, as a share, beyond doubt.
-_CLEARLY = 0.01
+_CLEARLY = 0.01  # a share: an assumption gives way to one that knows so much more beyond doubt
 # By so many nats the held-out loss has to fall in the second half of a round, or to rise until its
 # end, for another round.
 _MOVED = 0.02
-# Standard deviation of the noise on whitened inputs, where data are learnt by heart.
-_NOISE = 0.3
-# A linear map of the input sees at most so many directions.
-_DIRECTIONS = 256
+_NOISE = 0.3  # standard deviation on whitened inputs, where data are learnt by heart
+_DIRECTIONS = 256  # of the input that a linear map sees at most
 # Whitening, starts and the linear map have random numbers of their own, as held-out samples do.
 _HELD_OUT_STREAM, _START_STREAM, _LINEAR_STREAM, _TEST_SEED = 1, 2, 3, 2**31
 
 Callback = Callable[[int, int, Record], None]
 """``callback(step, steps, record)`` after every step."""
 
+Scaling = Whitening | ChannelScaling
 Scored = TypeVar("Scored", contravariant=True)
 
 
@@ -96,7 +84,7 @@ class Fit(Generic[Batch]):
     objective: Likelihood[Batch]
     chosen: int
     training: Training
-    gain: Gain
+    gain: gains.Gain
 
 
 def fit_encoder(
@@ -159,18 +147,9 @@ def fit_encoder(
             noise = None if again is None else again.noise
             return batch if noise is None else batch.noisy(noise, generator)
 
-        found = train(
-            encoder,
-            sample,
-            objective,
-            recipe,
-            seed=seed,
-            callback=after_step,
-            validate=lambda f: held.loss(f, objective),
-            **options,
-        )
-        if found.interrupted:
-            # A search over many fits must end, too; a checkpoint keeps what was learnt.
+        options |= {"callback": after_step, "validate": lambda f: held.loss(f, objective)}
+        found = train(encoder, sample, objective, recipe, seed=seed, **options)
+        if found.interrupted:  # so that a search over many fits ends, too
             raise KeyboardInterrupt
         done += found.steps
         return found
@@ -188,7 +167,7 @@ def fit_encoder(
         state = State(encoder, cast(Objective[Any], objective), [], {})
         if starts:
             trained(models[number], replace(recipe, steps=tries), eval_every=tries)
-        known = own_information(held.predictions(encoder, objective), 1.0)
+        known = gains.own_information(held.predictions(encoder, objective), 1.0)
         state.keep_best(-float(known[0].mean()))
         return state, known
 
@@ -206,7 +185,7 @@ def fit_encoder(
     own, told = held.loss(encoder, objective), math.nan
     test = HeldOut(source, ("test",), recipe.batch)
     if not warm_start:
-        simple = _linear(encoder, objective, source, scales, seed)
+        simple = _linear(models[number], source, scales, seed)
         half = replace(recipe, steps=max(1, recipe.steps // 2))
         beside = trained(simple, half, patience=_PATIENCE)
         told = gain_of(simple, held, test).bits
@@ -216,27 +195,21 @@ def fit_encoder(
     return Fit(encoder, objective, number, training, gain)
 
 
-def gain_of(model: Model[Batch], held: HeldOut[Batch], test: HeldOut[Batch]) -> Gain:
+def gain_of(model: Model[Batch], held: HeldOut[Batch], test: HeldOut[Batch]) -> gains.Gain:
     """Return what a model knows about a test part, as sharp as a held-out part makes it."""
-    sharpness = fitted_sharpness(held.predictions(*model))
-    return held_out_gain(test.predictions(*model), sharpness)
+    sharpness = gains.fitted_sharpness(held.predictions(*model))
+    return gains.held_out_gain(test.predictions(*model), sharpness)
 
 
 def _inputs(
-    whitening: Whitening | ChannelScaling,
-    source: Source[Any],
-    scales: Tensor | None,
-    generator: torch.Generator,
-) -> list[Whitening | ChannelScaling]:
+    whitening: Scaling, source: Source[Any], scales: Tensor | None, generator: torch.Generator
+) -> list[Scaling]:
     """Return what the body may be given: whitened data, for labels also whole columns."""
     first = source.sample(whitening.samples, generator=generator).x.flatten(1)
     whitening.fit(first, scales=scales)
     if source.alike:
-        pairs, fresh = (
-            source.partners(part, _PARTNERS, generator=generator)
-            for part in ("train", "validation")
-        )
-        whitening.weigh(pairs, fresh)
+        drawn: dict[str, Any] = {"most": _PARTNERS, "generator": generator}
+        whitening.weigh(source.partners("train", **drawn), source.partners("validation", **drawn))
         return [whitening]
     columns = deepcopy(whitening)
     columns.keep_sizes(first, scales)
@@ -247,20 +220,17 @@ def _best(tried: Sequence[Known]) -> int:
     """Return which training knows most of held-out targets; a later one has to beat the others."""
     best = 0
     for number, (known, blocks) in enumerate(tried):
-        more, reach = block_mean(known - tried[best][0], blocks)
+        more, reach = gains.block_mean(known - tried[best][0], blocks)
         if more - reach > 0 and more > _CLEARLY * abs(float(tried[best][0].mean())):
             best = number
     return best
 
 
 def _linear(
-    encoder: Encoder,
-    objective: Likelihood[Batch],
-    source: Source[Batch],
-    scales: Tensor | None,
-    seed: int,
+    model: Model[Batch], source: Source[Batch], scales: Tensor | None, seed: int
 ) -> Model[Batch]:
     """Return a linear map with the same objective, from where partners agree most."""
+    encoder, objective = model
     device = next(encoder.parameters()).device
     generator = torch.Generator(device).manual_seed(seed_apart(seed, _LINEAR_STREAM))
     dim = math.prod(encoder.shape)
@@ -280,7 +250,7 @@ def _linear(
 class _Rounds:
     """Tells from the held-out loss whether to train for another round, and whether with noise."""
 
-    def __init__(self, whitening: Whitening | ChannelScaling, steps: int, rounds: int) -> None:
+    def __init__(self, whitening: Scaling, steps: int, rounds: int) -> None:
         self.whitening, self.steps, self.rounds = whitening, steps, rounds
         self.noise: Noise | None = None
 
@@ -329,10 +299,10 @@ class HeldOut(Generic[Batch]):
 
     def loss(self, encoder: Encoder, objective: Likelihood[Batch]) -> float:
         """Return the mean loss in nats."""
-        return mean_loss(self.predictions(encoder, objective))
+        return gains.mean_loss(self.predictions(encoder, objective))
 
     @torch.no_grad()
-    def predictions(self, encoder: Encoder, objective: Likelihood[Batch]) -> list[Prediction]:
+    def predictions(self, encoder: Encoder, objective: Likelihood[Batch]) -> list[gains.Prediction]:
         """Return what a model says of them."""
         device = next(encoder.parameters()).device
         encoder.eval()
@@ -340,7 +310,8 @@ class HeldOut(Generic[Batch]):
         for samples, blocks, guess in self.batches:
             here = type(samples)(*(side.to(device) for side in samples))
             log_p = objective.log_probabilities(encoder, here)
-            found.append(Prediction(log_p, here.targets().to(device), blocks, guess.to(device)))
+            own = here.targets().to(device)
+            found.append(gains.Prediction(log_p, own, blocks, guess.to(device)))
         return found
 
 

@@ -12,10 +12,8 @@ import torch
 from scipy import optimize, stats
 from torch import Tensor
 
-# Circular shifts of the targets that make the null.
-_SHIFTS = 99
-# A model that is more than so many times too careful is of no use anyway.
-_SHARPEST = 10.0
+_SHIFTS = 99  # circular shifts of the targets that make the null
+_SHARPEST = 10.0  # a model that is more than so many times too careful is of no use anyway
 
 
 @dataclass(frozen=True)
@@ -163,8 +161,7 @@ def own_information(predictions: Sequence[Prediction], sharpness: float) -> tupl
 
 def block_mean(values: Tensor, blocks: Tensor) -> tuple[float, float]:
     """Return the mean of values ``(M,)`` and how far its 95 % interval reaches to either side."""
-    # Samples of one block (a span of time, or rows that pairs connect) may depend on each other, so
-    # the interval is Student's over the means of blocks.
+    # Samples of one block (a span of time, or rows that pairs connect) may depend on each other.
     _, place = np.unique(blocks.cpu().numpy(), return_inverse=True)
     sizes = np.bincount(place)
     means = np.bincount(place, values.double().cpu().numpy()) / sizes

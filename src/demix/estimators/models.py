@@ -22,10 +22,8 @@ from demix.spaces.base import Space
 from demix.training.recipe import Recipe
 
 Test = Callable[[Any], bool]
-# Whole numbers beyond it fit into no float; NaN is not below it, either.
-_MOST = 1e300
-# The module of each estimator, so that a fit loads its own only.
-_MODULES = {
+_MOST = 1e300  # whole numbers beyond it fit into no float; NaN is not below it, either
+_MODULES = {  # of each estimator, so that a fit loads its own only
     "ClassifierDemixer": "demix.estimators.classification",
     "ContrastiveDemixer": "demix.estimators.contrastive",
     "InstanceDemixer": "demix.estimators.classification",
@@ -80,8 +78,7 @@ def load_model(folder: str | Path, *, device: str = "cpu") -> Any:
     check_device(device)
     given = about["parameters"]
     try:
-        # Before a space of any size is built:
-        space = given.get("space")
+        space = given.get("space")  # before a space of any size is built
         if given.get("n_latents") != encoder.space.dim or (
             isinstance(space, dict) and space != encoder.space.to_dict()
         ):
@@ -160,10 +157,8 @@ def check_facts(about: Mapping[str, Any], place: Any, *, complete: bool = True) 
     for name, (test, words) in {**_FACTS, **_OPTIONAL}.items():
         required = complete and name not in _OPTIONAL
         if (required or name in about) and not test(about.get(name)):
-            found = shortened(repr(about[name]), 60) if name in about else "nothing"
-            raise DemixError(
-                f"Expected {words} as {name} in {place}, but got {found}; fit it again."
-            )
+            got = shortened(repr(about[name]), 60) if name in about else "nothing"
+            raise DemixError(f"Expected {words} as {name} in {place}, but got {got}; fit it again.")
 
 
 def facts_in_words(encoder: Encoder, about: Mapping[str, Any]) -> dict[str, str]:
@@ -225,8 +220,7 @@ def _is_gain(value: Any) -> bool:
 
 
 _texts, _record = _list_of(_is_text), _mapping_of(lambda x: x is None or _is_number(x))
-# Each fact, its test, and what is expected in words.
-_FACTS: dict[str, tuple[Test, str]] = {
+_FACTS: dict[str, tuple[Test, str]] = {  # each fact, its test, and what is expected in words
     "estimator": (_is_text, "a name"),
     "parameters": (_is_mapping, "a mapping"),
     "gain": (_is_gain, "eight numbers"),
@@ -238,8 +232,7 @@ _FACTS: dict[str, tuple[Test, str]] = {
     "data": (_is_text, "a checksum"),
     "provenance": (_mapping_of(_is_plain), "a mapping of plain values"),
 }
-# Those that only some fits have.
-_OPTIONAL: dict[str, tuple[Test, str]] = {
+_OPTIONAL: dict[str, tuple[Test, str]] = {  # those that only some fits have
     "feature_names": (lambda x: _texts(x) and len(set(x)) == len(x), "names that differ"),
     "classes": (_list_of(_is_plain), "labels"),
     "origin": (_mapping_of(_is_plain), "a mapping of plain values"),

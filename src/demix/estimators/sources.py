@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from torch import Tensor
+from torch import Generator, Tensor
 
 from demix._support.errors import DemixError
 from demix.data.data import Data
@@ -22,10 +22,8 @@ from demix.encoders.encoder import Noise
 Part = Literal["train", "validation", "test"]
 PARTS: tuple[Part, ...] = ("train", "validation", "test")
 Augmentation = Callable[[Tensor], Tensor]
-# Time is cut into at most so many segments; pairs never reach from one into another.
-_SEGMENTS = 20
-# A held-out segment is cut into so many blocks, whose means are taken as independent.
-_BLOCKS = 8
+_SEGMENTS = 20  # of time at most; pairs never reach from one into another
+_BLOCKS = 8  # of a held-out segment, whose means are taken as independent
 
 
 class DrawnPairs(NamedTuple):
@@ -42,7 +40,7 @@ class DrawnPairs(NamedTuple):
         """Return observations that share what is looked for, one by one."""
         return self.x, self.x_tilde
 
-    def noisy(self, noise: Noise, generator: torch.Generator) -> DrawnPairs:
+    def noisy(self, noise: Noise, generator: Generator) -> DrawnPairs:
         """Return the same with noise added to the observations."""
         return DrawnPairs(*(side + noise(side, generator) for side in self))
 
@@ -63,7 +61,7 @@ class DrawnLabels(NamedTuple):
         same = labels[:-1] == labels[1:]
         return self.x[order[:-1][same]], self.x[order[1:][same]]
 
-    def noisy(self, noise: Noise, generator: torch.Generator) -> DrawnLabels:
+    def noisy(self, noise: Noise, generator: Generator) -> DrawnLabels:
         """Return the same with noise added to the observations."""
         return DrawnLabels(self.x + noise(self.x, generator), self.labels)
 
@@ -83,35 +81,30 @@ class Source(ABC, Generic[Batch]):
         """Return how many units are trained on."""
         return len(self.units["train"])
 
-    def sample(self, size: int, *, generator: torch.Generator) -> Batch:
+    def sample(self, size: int, *, generator: Generator) -> Batch:
         """Draw a batch to train on, to the generator's device."""
         return self._batch(pick(self.units["train"], size, generator), generator)
 
-    def partners(
-        self, part: Part, most: int, *, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
+    def partners(self, part: Part, most: int, *, generator: Generator) -> tuple[Tensor, Tensor]:
         """Draw observations of a part that share what is looked for, one by one."""
         units = self.units[part]
         return self._batch(pick(units, min(most, len(units)), generator), generator).partners()
 
-    def held_out(
-        self, part: Part, most: int, *, generator: torch.Generator
-    ) -> tuple[Batch, Tensor]:
+    def held_out(self, part: Part, most: int, *, generator: Generator) -> tuple[Batch, Tensor]:
         """Return at most ``most`` samples of a part, and the independent block ``(B,)`` of each."""
         units = thin(self.units[part], most)
         return self._batch(units, generator), self._blocks(units)
 
     def guess(self) -> Tensor | None:
         """Return the log-probability ``(K,)`` of each class without a look at the sample."""
-        # None means that the targets of a batch are the classes, each as probable as another.
-        return None
+        return None  # the targets of a batch are the classes, each as probable as another
 
     def lags(self) -> tuple[int, int] | None:
         """Return the smallest and the largest lag of positives, if rows are in time order."""
         return None
 
     @abstractmethod
-    def _batch(self, units: Tensor, generator: torch.Generator) -> Batch:
+    def _batch(self, units: Tensor, generator: Generator) -> Batch:
         """Return a sample for each unit."""
 
     def _blocks(self, units: Tensor) -> Tensor:
@@ -144,7 +137,7 @@ class LagPairs(Source[DrawnPairs]):
         """Return the smallest and the largest lag."""
         return self.low, self.high
 
-    def _batch(self, units: Tensor, generator: torch.Generator) -> DrawnPairs:
+    def _batch(self, units: Tensor, generator: Generator) -> DrawnPairs:
         segment = torch.searchsorted(self._ends, units, right=True)
         most = torch.clamp(self._ends[segment] - 1 - units, max=self.high)
         chance = torch.rand(len(units), generator=generator, device=generator.device).cpu()
@@ -177,7 +170,7 @@ class GivenPairs(Source[DrawnPairs]):
             "or too few; give more pairs, of more different rows.",
         )
 
-    def _batch(self, units: Tensor, generator: torch.Generator) -> DrawnPairs:
+    def _batch(self, units: Tensor, generator: Generator) -> DrawnPairs:
         chosen = self.pairs[units]
         swap = torch.rand(len(units), generator=generator, device=generator.device).cpu() < 0.5
         first, second = torch.where(swap[:, None], chosen.flip(1), chosen).T
@@ -194,7 +187,7 @@ class AugmentedPairs(Source[DrawnPairs]):
         self.data, self.augmentation = data, augmentation
         self.units = units_of(three_parts(len(data), share, np.random.default_rng(seed)))
 
-    def _batch(self, units: Tensor, generator: torch.Generator) -> DrawnPairs:
+    def _batch(self, units: Tensor, generator: Generator) -> DrawnPairs:
         plain = self.data.take(units).to(generator.device)
         return DrawnPairs(*(augmented(plain, self.augmentation, generator) for _ in range(2)))
 
@@ -204,10 +197,8 @@ class LabelledRows(Source[DrawnLabels]):
 
     alike = False
 
-    def __init__(
-        self, data: Data, labels: Tensor, classes: int, *, share: float, seed: int
-    ) -> None:
-        self.data, self.labels, self.classes = data.by_number(), labels, classes
+    def __init__(self, data: Data, labels: Tensor, count: int, *, share: float, seed: int) -> None:
+        self.data, self.labels, self.classes = data.by_number(), labels, count
         random = np.random.default_rng(seed)
         place = np.zeros(len(labels), dtype=np.int64)
         known = np.unique(labels.numpy())
@@ -229,7 +220,7 @@ class LabelledRows(Source[DrawnLabels]):
         counts = torch.bincount(self.labels, minlength=self.classes).double().clamp_min(1e-6)
         return (counts / counts.sum()).log()
 
-    def _batch(self, units: Tensor, generator: torch.Generator) -> DrawnLabels:
+    def _batch(self, units: Tensor, generator: Generator) -> DrawnLabels:
         device = generator.device
         return DrawnLabels(self.data.take(units).to(device), self.labels[units].to(device))
 
@@ -245,9 +236,7 @@ class InstanceRows(Source[DrawnLabels]):
         self.data, self.augmentation = data, augmentation
         self.units = dict.fromkeys(PARTS, torch.arange(len(data)))
 
-    def partners(
-        self, part: Part, most: int, *, generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
+    def partners(self, part: Part, most: int, *, generator: Generator) -> tuple[Tensor, Tensor]:
         """Draw two views each of some rows."""
         units = pick(self.units[part], min(most, len(self.data)), generator)
         first, second = (self._batch(units, generator).x for _ in range(2))
@@ -257,10 +246,9 @@ class InstanceRows(Source[DrawnLabels]):
         """Return the same for all rows."""
         return torch.full((len(self.data),), -math.log(len(self.data)), dtype=torch.float64)
 
-    def _batch(self, units: Tensor, generator: torch.Generator) -> DrawnLabels:
+    def _batch(self, units: Tensor, generator: Generator) -> DrawnLabels:
         plain = self.data.take(units).to(generator.device)
-        views = augmented(plain, self.augmentation, generator)
-        return DrawnLabels(views, units.to(generator.device))
+        return DrawnLabels(augmented(plain, self.augmentation, generator), units.to(plain.device))
 
 
 def _pairs_at(data: Data, first: Tensor, second: Tensor, device: torch.device) -> DrawnPairs:
@@ -284,9 +272,7 @@ def three_parts(count: int, share: float, random: np.random.Generator) -> np.nda
 
 def units_of(place: np.ndarray, *, few: str | None = None) -> dict[Part, Tensor]:
     """Return the units of each part; raise a DemixError that ends with ``few`` if one is empty."""
-    units = {
-        part: torch.from_numpy(np.flatnonzero(place == number)) for number, part in enumerate(PARTS)
-    }
+    units = {p: torch.from_numpy(np.flatnonzero(place == i)) for i, p in enumerate(PARTS)}
     empty = [part for part in PARTS if len(units[part]) == 0]
     if few is not None and empty:
         raise DemixError(few.format(part=empty[0]))
@@ -300,7 +286,7 @@ def connected_rows(pairs: Tensor, rows: int) -> np.ndarray:
     return np.asarray(connected_components(links, directed=False)[1])
 
 
-def pick(units: Tensor, size: int, generator: torch.Generator) -> Tensor:
+def pick(units: Tensor, size: int, generator: Generator) -> Tensor:
     """Draw ``size`` of the units ``(U,)``, each at most once while there are enough of them."""
     device = generator.device
     if size <= len(units) <= 16 * size:
@@ -317,7 +303,7 @@ def thin(units: Tensor, most: int) -> Tensor:
     return units[torch.linspace(0, len(units) - 1, most, dtype=torch.float64).round().long()]
 
 
-def augmented(x: Tensor, augmentation: Augmentation, generator: torch.Generator) -> Tensor:
+def augmented(x: Tensor, augmentation: Augmentation, generator: Generator) -> Tensor:
     """Return new views of rows, drawn from torch's global numbers, which the generator seeds."""
     seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
     with seeded(seed):
