@@ -9,13 +9,12 @@ from torch import Tensor, nn
 
 from demix._support.errors import DemixError
 from demix.encoders.bodies import image_body, initialise_images, mlp
+from demix.encoders.directions import shared_directions
 from demix.spaces.base import Space
 
 Noise = Callable[[Tensor, torch.Generator], Tensor]
 """``noise(x, generator)`` returns noise to add to observations ``x``."""
 
-# Directions in which whitened partners vary less than this share are not made larger.
-_RIDGE = 0.01
 # A whitening of wide rows sees fewer of them: 64 MB in float32.
 _MOST_NUMBERS = 2**24
 
@@ -324,16 +323,13 @@ class Encoder(nn.Module):
 
         The latents have unit variance and largest covariance between partners: slow directions of
         a series (TICA, Molgedey and Schuster 1994), discriminant directions of classes, principal
-        ones of copies with noise. Other bodies start as they are.
+        ones of copies with noise. Where parts of the space are spheres, they are turned to have
+        one radius each. Other bodies start as they are.
         """
         if self.settings["body"] != "mlp" or not self.settings["residual"]:
             return
         sides = [self.whitening(side.flatten(1)).double() for side in (x, partners)]
-        size, turn = torch.linalg.eigh(sum(side.T @ side for side in sides) / (2 * len(x)))
-        whiten = turn * (size + _RIDGE * size.max() + 1e-30).rsqrt()
-        shared = whiten.T @ sides[0].T @ sides[1] @ whiten
-        leading = torch.linalg.eigh(shared + shared.T)[1].flip(1)[:, : self.space.dim]
-        axes = (whiten @ leading).T
+        axes = shared_directions(sides[0], sides[1], self.space)
         layers = [layer for layer in self.body.modules() if isinstance(layer, nn.Linear)]
         if len(layers) == 1:
             layers[0].weight[: len(axes)] = axes.to(layers[0].weight)
