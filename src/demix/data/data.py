@@ -26,8 +26,8 @@ _ADVICE = {
     "M": "subtract a first date and divide by a unit",
     "m": "divide by a unit",
 }
-# Steps of float32 above this share of the standard deviation show in what is learnt.
-_SHARE = 1e-3
+SHARE = 1e-3
+"""Steps of a type above this share of the standard deviation show in what is learnt."""
 LARGEST = np.finfo(np.float32).max / 2
 """Numbers up to it can be subtracted in float32; a Python float would be infinite in float16."""
 
@@ -261,7 +261,7 @@ def _shortest(rows: np.ndarray) -> np.ndarray:
 def loses_precision(largest: np.ndarray, std: np.ndarray) -> np.ndarray:
     """Return for which columns ``(d,)``, of these magnitudes, steps of float32 are too coarse."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return (std > 0) & (np.spacing(np.asarray(largest, np.float32)) > _SHARE * std)
+        return (std > 0) & (np.spacing(np.asarray(largest, np.float32)) > SHARE * std)
 
 
 def _loses(array: np.ndarray) -> bool:

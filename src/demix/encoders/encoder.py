@@ -58,37 +58,36 @@ class Whitening(nn.Module):
         """
         if x.dtype == torch.float64:
             self.mean = self.mean.double()
-        if scales is None:
-            return self._fit(x)
-        size = torch.where(scales > 0, scales, 1.0).double().to(x.device)
-        self._fit(x / size)
-        self.mean.copy_(self.mean.double() * size)
-        self.matrix.copy_(self.matrix.double() / size[:, None] * (scales > 0)[:, None].to(x.device))
+        size = torch.ones(x.shape[1], dtype=torch.float64, device=x.device)
+        if scales is not None:
+            size = torch.where(scales > 0, scales, torch.inf).to(size)
+        # First, since rounding far from zero would pass for variance, or hide it.
+        far = x[0].double()
+        self._fit((x.double() - far) / size)
+        self.mean.copy_((self.mean.double() * size).nan_to_num(0.0) + far)
+        self.matrix.copy_(self.matrix.double() / size[:, None])
         return self
 
-    def _fit(self, x: Tensor) -> "Whitening":
+    def _fit(self, x: Tensor) -> None:
         dim, kept = self.matrix.shape
         if kept < dim:
-            return self._fit_largest(x, kept)
-        wide = x.double()
-        mean = wide.mean(dim=0)
-        centred = wide - mean
+            self._fit_largest(x, kept)
+            return
+        mean = x.mean(dim=0)
+        centred = x - mean
         if not torch.isfinite(centred).all():
             raise DemixError(
                 "Expected columns that can be centred in float32, but some numbers are too large "
                 "for it; divide the columns by their size."
             )
-        variance, axes = torch.linalg.eigh(centred.T @ centred / len(wide))
-        # The rounding of the mean of constant data is no variance either.
-        rounding = (1e-13 * wide.abs().max()) ** 2
-        keep = variance > 1e-10 * variance.max() + rounding
+        variance, axes = torch.linalg.eigh(centred.T @ centred / len(x))
+        keep = variance > 1e-10 * variance.max()
         factor = torch.where(keep, variance.clamp_min(1e-300).rsqrt(), 0.0)
         self.mean.copy_(mean)
         # Rotated back after scaling (ZCA), so that whitened inputs stay near the original axes.
         self.matrix.copy_((axes * factor) @ axes.T)
-        return self
 
-    def _fit_largest(self, x: Tensor, kept: int) -> "Whitening":
+    def _fit_largest(self, x: Tensor, kept: int) -> None:
         """Find the directions of the largest variance by a randomised decomposition."""
         mean = x.mean(dim=0)
         centred = (x - mean).float()
@@ -102,7 +101,6 @@ class Whitening(nn.Module):
         self.mean.copy_(mean)
         self.matrix.zero_()
         self.matrix[:, :found].copy_(axes[:, :found] * factor)
-        return self
 
     def forward(self, x: Tensor) -> Tensor:
         """Whiten ``(N, dim)``, centred in the precision of the mean, in that of the model."""
