@@ -22,7 +22,7 @@ _UNREADABLE = (OSError, LookupError, ValueError)
 def check_memory(needed: float, what: str, advice: str) -> None:
     """Raise a DemixError if ``what`` will not fit into memory; ``advice`` says what helps."""
     # ``needed`` are roughly the bytes that it takes on top of what this process has already.
-    enough = _SAFETY * needed + _BASE
+    enough = _SAFETY * min(needed, 1e300) + _BASE  # or no float holds it
     room, limit = min(_limits())
     if enough > room:
         raise DemixError(

@@ -1,7 +1,8 @@
 """The encoder: whitening, a body and the projection to the assumed space."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import index
 from typing import Any
 
 import torch
@@ -208,23 +209,25 @@ class Encoder(nn.Module):
         if not 0 < scale < math.inf:
             raise DemixError(f"scale of an encoder must be positive, but got {scale!r}.")
         self.space = space
-        self.shape = [dim_in] if isinstance(dim_in, int) else list(dim_in)
+        # Numbers of NumPy, 1 for true and the like could not be read again from a model.
+        self.shape = _sizes(dim_in) if isinstance(dim_in, Sequence) else _sizes([dim_in])
         if body == "mlp":
             numbers = math.prod(self.shape)
+            components = None if components is None else _sizes((components,))[0]
             if components is not None and not 1 <= components <= numbers:
                 raise DemixError(
                     f"components must be between 1 and the {numbers} dimensions of the input, but "
                     f"got {components!r}."
                 )
-            layers: dict[str, Any] = {"activation": activation, "residual": residual}
-            layers["batch_norm"] = batch_norm
+            layers: dict[str, Any] = {"activation": activation, "residual": bool(residual)}
+            layers["batch_norm"], hidden = bool(batch_norm), _sizes(hidden)
             size = self.shape if len(self.shape) > 1 else numbers
             self.settings: dict[str, Any] = {"dim_in": size, "body": body}
-            self.settings |= {"hidden": list(hidden), **layers, "components": components}
+            self.settings |= {"hidden": hidden, **layers, "components": components}
             self.whitening = Whitening(numbers, components)
             self.body = mlp(components or numbers, hidden, space.dim, **layers)
         else:
-            shape, self.body = image_body(body, dim_in, space.dim)
+            shape, self.body = image_body(body, self.shape, space.dim)
             self.settings = {"dim_in": list(shape), "body": body}
             self.whitening = ChannelScaling(shape)
         self._start = math.log(scale)
@@ -297,3 +300,8 @@ class Encoder(nn.Module):
     def latents(self, white: Tensor) -> Tensor:
         """Map whitened observations to latents."""
         return self.space.squash(self.body(white)) * self.space.expand_scale(self.scale)
+
+
+def _sizes(numbers: Iterable[Any]) -> list[int]:
+    """Return whole numbers of any type as Python's."""
+    return [int(index(number)) for number in numbers]

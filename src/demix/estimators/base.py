@@ -240,6 +240,8 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         images = isinstance(X, np.ndarray) and X.ndim > 2
         plain = not (streamed or images or torch.is_tensor(X))
         if plain:
+            if not (isinstance(X, list | tuple) or hasattr(X, "shape")):
+                as_data(X)  # raises over what is no array
             least = {"ensure_min_samples": 2 if reset else 1, "ensure_all_finite": False}
             X = validate_data(self, as_numpy(X, "rows"), reset=reset, **least)
         data = as_data(X)
