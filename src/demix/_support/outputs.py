@@ -130,7 +130,7 @@ def read_marker(file: Path) -> Any:
     """Return the JSON of a marker, or None if it cannot be read."""
     try:
         with open_regular(file) as marker:
-            return json.loads(marker.read(_MOST) or b"")
+            return json.loads(marker.read(_MOST))
     except (OSError, ValueError, RecursionError):
         return None
 
