@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas
 import pytest
 import torch
 
@@ -138,3 +139,13 @@ def test_what_is_no_array_is_refused_in_a_sentence(rows):
 def test_a_device_that_is_none_is_refused_in_a_sentence():
     with pytest.raises(DemixError, match="Expected a device that torch can use here"):
         ContrastiveDemixer(2, recipe=TINY, device=None).fit(X)
+
+
+@pytest.mark.parametrize(
+    "column", [["x"] * 300, pandas.date_range("2020", periods=300), np.ones(300) * 1j]
+)
+def test_columns_of_no_numbers_are_refused_in_a_sentence(column):
+    frame = pandas.DataFrame(X).assign(odd=column)
+    frame.columns = frame.columns.astype(str)
+    with pytest.raises(DemixError, match="columns of real numbers, but column 'odd' of the Data"):
+        InstanceDemixer(2, recipe=TINY).fit(frame)

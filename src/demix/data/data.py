@@ -220,17 +220,22 @@ def checked_data(rows: Rows, source: str, names: tuple[str, ...] | None = None) 
     return Data(rows, source, names)
 
 
-def _from_frame(x: Any, pandas: Any) -> Data:
-    """Return a frame, or a series as its one column."""
-    source = f"the {type(x).__name__}"
-    frame = x.to_frame() if isinstance(x, pandas.Series) else x
-    for name, dtype in frame.dtypes.items():
-        number = pandas.api.types.is_numeric_dtype(dtype)
-        if not number or pandas.api.types.is_complex_dtype(dtype):
+def check_columns(dtypes: Any, source: str) -> None:
+    """Raise if one of the types of columns of pandas is none of real numbers."""
+    types = sys.modules["pandas"].api.types
+    for name, dtype in dtypes.items():
+        if not types.is_numeric_dtype(dtype) or types.is_complex_dtype(dtype):
             raise DemixError(
                 f"Expected columns of real numbers, but column {str(name)!r} of {source} is of "
                 f"type {dtype}; convert it or leave it out."
             )
+
+
+def _from_frame(x: Any, pandas: Any) -> Data:
+    """Return a frame, or a series as its one column."""
+    source = f"the {type(x).__name__}"
+    frame = x.to_frame() if isinstance(x, pandas.Series) else x
+    check_columns(frame.dtypes, source)
     array = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     return checked_data(array_rows(array), source, tuple(map(str, frame.columns)))
 
