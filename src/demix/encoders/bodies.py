@@ -68,7 +68,8 @@ def mlp(
         raise DemixError(f"Unknown activation {activation!r}; known are {known}.")
     # More would take minutes to build.
     if not 1 <= len(hidden) <= 1000 or min(hidden) < 1:
-        raise DemixError(f"A body needs 1 to 1000 hidden layers, but got widths {hidden!r:.60}.")
+        widths = shortened(str(tuple(hidden)), 60)
+        raise DemixError(f"A body needs 1 to 1000 hidden layers, but got widths {widths}.")
     act = _ACTIVATIONS[activation]
     if residual and batch_norm:
         raise DemixError("Layers are residual or batch-normalised, but got both; choose one.")
