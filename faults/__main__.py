@@ -16,7 +16,7 @@ from demix import cli
 from demix._support.files import claiming, write_atomic
 from demix._support.outputs import refuse_other
 from demix._support.provenance import provenance
-from faults import damage, disk, limits, strangers
+from faults import damage, disk, limits, oddities, strangers
 from faults.bench import Bench
 from faults.downloads import downloads
 from faults.fuzzing import fuzz
@@ -91,6 +91,8 @@ def series(bench: Bench, second: Processes, sizes: Sizes) -> Iterator[Callable[[
     yield partial(strangers.changes, sizes.changes, bench)
     yield partial(strangers.impostors, bench)
     yield partial(strangers.other_data, bench)
+    for oddity in (oddities.names, oddities.options, oddities.settings, oddities.calls):
+        yield partial(oddity, bench)
     yield partial(downloads, sizes.downloads, bench)
     yield partial(fuzz, sizes.examples)
 

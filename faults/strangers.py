@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -25,19 +26,24 @@ _PATIENCE = 60.0
 def traps(work: Work, bench: Bench) -> Outcome:
     """Plant links and pipes where a command writes: it is refused, or leaves them alone."""
     outcome = Outcome("links and pipes planted in its place", work.name)
-    for plant in (_link, _second_name, _pipe):
-        for name in _names(work, bench):
-            with bench.folder() as folder:
-                victim = folder / "victim"
-                victim.write_bytes(PRECIOUS)
-                place = folder / name
-                place.parent.mkdir(parents=True, exist_ok=True)
-                plant(place, victim)
-                outcome.tried += 1
-                done = _ended(bench, work.command(folder))
-                if done.returncode:
-                    outcome.refusal(done)
-                outcome.expect(victim.read_bytes() == PRECIOUS, f"{work.name} wrote through {name}")
+    names = list(_names(work, bench))
+    planted = [*product((_link, _second_name, _pipe), names)]
+    planted += [(plant, bench.chance.choice(names)) for plant in (_dangling, _socket, _folder)]
+    for plant, name in planted:
+        with bench.folder() as folder:
+            victim = folder / "victim"
+            victim.write_bytes(PRECIOUS)
+            place = folder / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            plant(place, victim)
+            before = _bytes_in(folder)
+            outcome.tried += 1
+            done = _ended(bench, work.command(folder))
+            if done.returncode:
+                outcome.refusal(done)
+            after = _bytes_in(folder)
+            kept = before.items() <= after.items() and not (folder / "nothing").exists()
+            outcome.expect(kept, f"{work.name} wrote through {name}")
     return outcome
 
 
@@ -93,7 +99,7 @@ def onto_inputs(bench: Bench) -> Outcome:
 
 
 def pipes(bench: Bench) -> Outcome:
-    """Give pipes in place of files: they are refused, nothing waits for them."""
+    """Give pipes and devices in place of files: they are refused, nothing waits for them."""
     outcome = Outcome("a pipe in place of an input", "all commands")
     x = bench.root / "x.npy"
     with bench.folder() as folder:
@@ -114,6 +120,10 @@ def pipes(bench: Bench) -> Outcome:
             ]
             for command in commands:
                 _refused_at_once(outcome, bench, command)
+            for number, place in enumerate(("/dev/zero", "/proc/kmsg")):
+                odd = folder / f"odd{number}.{suffix}"
+                odd.symlink_to(place)
+                _refused_at_once(outcome, bench, ["fit", odd, "--out", out])
         for command in (
             *(["fit", x, option, folder / "pipe.csv", "--out", out] for option in _BESIDE),
             *(["fit", folder / name, "--out", out] for name in ("images", "x.zarr")),
@@ -225,6 +235,20 @@ def _pipe(place: Path, victim: Path) -> None:
     os.mkfifo(place)
 
 
+def _dangling(place: Path, victim: Path) -> None:
+    place.symlink_to(victim.with_name("nothing"))
+
+
+def _socket(place: Path, victim: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.fspath(place))
+
+
+def _folder(place: Path, victim: Path) -> None:
+    place.mkdir()
+    (place / "kept").write_bytes(PRECIOUS)
+
+
 def _refused_at_once(outcome: Outcome, bench: Bench, command: list[object]) -> None:
     outcome.tried += 1
     outcome.refusal(_ended(bench, command))
@@ -246,6 +270,6 @@ def _wait(moment: Callable[[], bool], bench: Bench) -> None:
 def _bytes_in(folder: Path) -> dict[str, bytes]:
     found = {}
     for file in sorted(folder.rglob("*")):
-        with suppress(IsADirectoryError):
+        if file.is_file():
             found[str(file.relative_to(folder))] = file.read_bytes()
     return found

@@ -225,6 +225,15 @@ def test_what_is_no_file_is_refused_at_once(tmp_path):
             check(tmp_path)
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the kernel shows no files")
+def test_files_of_the_kernel_are_refused_and_empty_ones_are_files(tmp_path):
+    with pytest.raises(DemixError, match="status is a device of the kernel; save what it gives"):
+        open_regular("/proc/self/status")
+    (tmp_path / "empty").touch()
+    with open_regular(tmp_path / "empty") as file:
+        assert file.read() == b""
+
+
 def test_a_host_may_have_any_name(tmp_path):
     code = "import os, pathlib, platform, sys\nplatform.node = lambda: 'a/b'\n"
     code += "from demix._support.files import remove_stale, write_atomic\n"

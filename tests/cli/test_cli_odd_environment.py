@@ -229,8 +229,11 @@ def test_a_compiler_with_odd_options_is_no_trouble(demix, x, tmp_path):
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_all_that_means_a_lack_of_memory_is_told_so(error, capsys):
+@pytest.mark.parametrize("hidden", [False, True])
+def test_all_that_means_a_lack_of_memory_is_told_so(error, hidden, capsys):
     def app() -> None:
+        if hidden:
+            raise ImportError("The install you are using seems to be broken.") from error
         raise error
 
     with pytest.raises(SystemExit) as ended:

@@ -285,10 +285,15 @@ def test_a_line_without_an_end_is_refused(tmp_path):
         names.read_names(tmp_path / "x.txt")
 
 
-def test_whole_numbers_that_float64_cannot_tell_apart_are_not_called_constant():
-    x = np.arange(60, dtype=np.uint64)[:, None] + np.uint64(2**63)
-    with pytest.raises(DemixError, match="constant once uint64 becomes float64; subtract what"):
+@pytest.mark.parametrize("steps", [1, 3000])
+def test_whole_numbers_that_float64_merges_are_refused(steps):
+    x = np.arange(0, 60 * steps, steps, dtype=np.uint64)[:, None] + np.uint64(2**63)
+    with pytest.raises(DemixError, match="column 0 of the array lie beyond"):
         check_data(as_data(x))
+    table = np.column_stack([np.zeros(60), 3000 * np.arange(60) + 2.0**63])
+    with pytest.raises(DemixError, match="column 1 of the array lie beyond"):
+        check_data(as_data(table))
+    assert not check_data(as_data((x - x.min()) * np.uint64(2**40))).constant
 
 
 def test_a_want_of_memory_is_not_called_damage():

@@ -293,6 +293,14 @@ def test_nobody_waits_for_a_pipe(tmp_path, version, name, link):
     assert f"{path / name} is a " in told
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the kernel shows no files")
+def test_nobody_waits_for_a_file_of_the_kernel(tmp_path):
+    path = store(tmp_path / "x.zarr")
+    (path / "c/1/0").unlink()
+    (path / "c/1/0").symlink_to("/proc/self/status")
+    assert f"{path / 'c/1/0'} is a link" in refusal(open_any, path)
+
+
 def test_links_to_files_are_followed(tmp_path):
     path = store(tmp_path / "x.zarr")
     for name in ("zarr.json", "c/1/0"):

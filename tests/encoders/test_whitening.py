@@ -58,6 +58,18 @@ def test_a_constant_column_goes_to_zero():
     assert white[:, 1].abs().max() < 1e-6
 
 
+@pytest.mark.parametrize("kept", [None, 2])
+@pytest.mark.parametrize("scaled", [True, False])
+def test_a_column_very_far_from_zero_hides_no_variance(kept, scaled):
+    x = data(500, 3)
+    far = x + torch.tensor([2.0**43, 0.0, -(2.0**43)]).double()  # 9e12
+    scales = x.std(dim=0) if scaled else None
+    near = Whitening(3, kept).fit(far - far.mean(dim=0), scales=scales)
+    found = Whitening(3, kept).fit(far, scales=scales)
+    torch.testing.assert_close(found.matrix, near.matrix, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(found(far), near(x - x.mean(dim=0)), rtol=0, atol=0.01)
+
+
 def test_constant_data_goes_to_zero():
     x = torch.full((1000, 3), 0.1, dtype=torch.float64)
     white = Whitening(3).double().fit(x)(x)

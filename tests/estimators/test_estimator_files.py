@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
@@ -92,6 +93,25 @@ def test_an_estimator_comes_back_to_the_bit(name, tmp_path):
     assert description_of(tmp_path / "deep" / "model")["about"]["why"] == "a test"
     names = sorted(file.name for file in (tmp_path / "deep" / "model").iterdir())
     assert names == ["model.json", "model.safetensors"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"recipe": Recipe(steps=np.int64(2), batch=np.int32(16), rate=np.float32(0.01))},
+        {"encoder": {"hidden": np.array([8, 8]), "scale": np.float32(2), "residual": np.True_}},
+        {"encoder": {"hidden": (8, 8), "residual": 1, "components": True}},
+        {"encoder": {"hidden": range(8, 10), "residual": False, "batch_norm": None}},
+        {"space": "box", "conditional": Fraction(5, 2)},
+    ],
+)
+def test_parameters_of_odd_types_come_back(odd, tmp_path):
+    fit = ContrastiveDemixer(**{"n_latents": 2, **TINY, **odd}).fit(X)
+    fit.save(tmp_path)
+    back = load_model(tmp_path)
+    np.testing.assert_array_equal(back.transform(X), fit.transform(X))
+    assert back.setting() == fit.setting()
+    assert (back.recipe, back.conditional) == (fit.recipe, fit.conditional)
 
 
 def test_a_finished_fit_of_the_command_line_is_not_mixed_with_another(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas
 import pytest
 import torch
 
@@ -104,3 +105,47 @@ def test_classes_of_one_sample_are_warned_of():
     words = "1 of 4 classes have a single sample .* the first of them label once; collect more"
     with pytest.warns(DemixWarning, match=words):
         ClassifierDemixer(2, recipe=TINY).fit(X, labels)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["1", 1, True] * 100,
+        np.array([1, 2.0, True] * 100, dtype=object),
+        np.array(["1", 1, 1.0] * 100, dtype=object),
+        np.array([b"a", "a", "b"] * 100, dtype=object),
+    ],
+)
+def test_labels_that_differ_in_type_are_refused(labels):
+    with pytest.raises(DemixError, match="a label for each row, all text or all numbers, but got"):
+        ClassifierDemixer(2, recipe=TINY).fit(X, labels)
+
+
+@pytest.mark.filterwarnings("ignore:The latents carry")
+def test_labels_of_another_type_than_the_known_ones_are_refused():
+    labels = np.arange(300) % 12
+    fit = ClassifierDemixer(2, recipe=TINY).fit(X, labels)
+    for other in (labels.astype(str), labels.astype(str).astype(object)):
+        with pytest.raises(DemixError, match="of the 12 known classes, but '0' is not one of them"):
+            fit.source(X, y=other)
+
+
+@pytest.mark.parametrize("rows", [None, "x.npy", {"a": X}, {1, 2}, (row for row in X), 3.0])
+def test_what_is_no_array_is_refused_in_a_sentence(rows):
+    with pytest.raises(DemixError, match=f"Expected an array.* but got {type(rows).__name__}; fil"):
+        ContrastiveDemixer(2, recipe=TINY).fit(rows)
+
+
+def test_a_device_that_is_none_is_refused_in_a_sentence():
+    with pytest.raises(DemixError, match="Expected a device that torch can use here"):
+        ContrastiveDemixer(2, recipe=TINY, device=None).fit(X)
+
+
+@pytest.mark.parametrize(
+    "column", [["x"] * 300, pandas.date_range("2020", periods=300), np.ones(300) * 1j]
+)
+def test_columns_of_no_numbers_are_refused_in_a_sentence(column):
+    frame = pandas.DataFrame(X).assign(odd=column)
+    frame.columns = frame.columns.astype(str)
+    with pytest.raises(DemixError, match="columns of real numbers, but column 'odd' of the Data"):
+        InstanceDemixer(2, recipe=TINY).fit(frame)

@@ -11,7 +11,7 @@ import pytest
 from command import BRIEF_ROWS, FEW_DRAWS
 from demix import DemixError
 from faults import __main__ as suite
-from faults import damage, disk, limits, processes, strangers
+from faults import damage, disk, limits, oddities, processes, strangers
 from faults.bench import Bench
 from faults.kills import kill
 from faults.outcome import Outcome
@@ -103,7 +103,7 @@ def test_no_input_is_replaced(bench):
 
 
 def test_no_pipe_is_waited_for(bench):
-    check(strangers.pipes(bench), tried=24, refused=24)
+    check(strangers.pipes(bench), tried=32, refused=32)
 
 
 def test_data_that_change_during_a_fit_end_it_with_a_sentence(bench):
@@ -112,6 +112,22 @@ def test_data_that_change_during_a_fit_end_it_with_a_sentence(bench):
 
 def test_files_of_others_under_names_of_demix_stay(bench):
     check(strangers.impostors(bench), tried=2, refused=2)
+
+
+def test_odd_names_options_and_calls_are_told(bench, monkeypatch):
+    monkeypatch.setattr(oddities, "_NAMES", ("[/red]x", "\x1b[31mx", "x" * 300))
+    monkeypatch.setattr(oddities, "_WORDS", ("9" * 400,))
+    check(oddities.names(bench), tried=3, refused=1)
+    outcome = oddities.options(bench)
+    check(outcome, tried=len(oddities._OPTIONS), refused=outcome.refused)
+    assert outcome.refused >= outcome.tried - 1
+    outcome = oddities.calls(bench)
+    check(outcome, tried=outcome.tried, refused=outcome.tried)
+
+
+def test_settings_and_folders_of_strangers_change_nothing(bench, monkeypatch):
+    monkeypatch.setattr(oddities, "_SETTINGS", (("MPLBACKEND", "module://evil"),))
+    check(oddities.settings(bench), tried=3, refused=0)
 
 
 def test_results_of_other_data_are_refused(bench):

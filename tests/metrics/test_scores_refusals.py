@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from demix import DemixError, affine_r2, mean_correlation, orthogonal_r2
+from demix import DemixError, affine_r2, all_scores, mean_correlation, orthogonal_r2
 from demix.metrics.dci import dci
 from demix.metrics.information import infomec, modularity
 from demix.metrics.readout import beta_vae_score, explicitness, separated_predictability
@@ -119,3 +119,24 @@ def test_the_messages_are_sentences(score: Any) -> None:
         message = str(caught.value)
         assert message.endswith(".")
         assert "but" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"categorical": "a"}, "categorical must list columns 0..1 of factors, but holds a"),
+        ({"categorical": 0}, "categorical must list columns"),
+        ({"categorical": [1.0]}, "categorical must list columns"),
+        ({"categorical": [True]}, "categorical must list columns"),
+        ({"only": 3}, "Scores are .*, but got 3"),
+        ({"only": [0, None]}, "Scores are .*, but got"),
+        ({"seed": None}, "A seed must be a whole number .* got None"),
+        ({"seed": [1]}, r"A seed must be a whole number .* got \[1\]"),
+        ({"blocks": ["1", 1] * 25}, "a block for each row, all text or all numbers, .* such as 1;"),
+        ({"blocks": np.array([1, True] * 25, dtype=object)}, "a block for each row, all text"),
+        ({"blocks": ["a", "NA"] * 25}, "a block for each row, but that of row 1"),
+    ],
+)
+def test_options_of_wrong_types_are_refused_in_a_sentence(options: Any, text: str) -> None:
+    with pytest.raises(DemixError, match=text):
+        all_scores(GOOD, GOOD, **options)

@@ -46,7 +46,10 @@ def open_regular(path: str | Path) -> BufferedReader:
     """Open a file to read its bytes; a pipe, on which a reader may wait for ever, is refused."""
     opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | _NO_WAIT)
     try:
-        check_regular(path, os.fstat(opened))
+        found = os.fstat(opened)
+        check_regular(path, found)
+        if not found.st_size and _gives(opened):
+            raise _no_file(path, "a device of the kernel")
         return os.fdopen(opened, "rb")
     except BaseException:
         os.close(opened)
@@ -57,8 +60,7 @@ def check_regular(path: str | Path, found: os.stat_result | None = None) -> None
     """Raise :class:`DemixError` unless a path, whose links are followed, names a regular file."""
     kind = kind_of((found or os.stat(path)).st_mode)
     if kind is not None:
-        advice = "name a file in it" if kind == "a folder" else "save what it gives to a file first"
-        raise DemixError(f"Expected a file, but {path} is {kind}; {advice}.")
+        raise _no_file(path, kind)
 
 
 def check_name(path: Path) -> Path:
@@ -353,6 +355,19 @@ def _runs(process: str) -> bool:
     except (OSError, OverflowError):  # it is another user's, or no number of a process
         pass
     return True
+
+
+def _gives(opened: int) -> bool:
+    """Whether a file that calls itself empty gives something, perhaps later, as those in /proc."""
+    try:
+        return bool(os.read(opened, 1))
+    except BlockingIOError:
+        return True
+
+
+def _no_file(path: str | Path, kind: str) -> DemixError:
+    advice = "name a file in it" if kind == "a folder" else "save what it gives to a file first"
+    return DemixError(f"Expected a file, but {path} is {kind}; {advice}.")
 
 
 def _in_the_way(path: Path, kind: str) -> DemixError:

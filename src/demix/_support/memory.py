@@ -19,7 +19,8 @@ _UNREADABLE = (OSError, LookupError, ValueError)  # a file of the kernel is miss
 
 def check_memory(needed: float, what: str, advice: str) -> None:
     """Raise a DemixError if ``what`` will not fit into memory; ``advice`` says what helps."""
-    enough = _SAFETY * needed + _BASE  # on top of what this process has already
+    # On top of what this process has already; more bytes than a float holds are as many as that.
+    enough = _SAFETY * min(needed, 1e300) + _BASE
     room, limit = min(_limits())
     if enough > room:
         raise DemixError(

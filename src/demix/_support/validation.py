@@ -8,11 +8,11 @@ import numpy as np
 from demix._support.errors import DemixError
 
 
-def check_seed(seed: int) -> int:
+def check_seed(seed: Any) -> int:
     """Return ``seed`` if all its bits count: torch ignores those above the 32nd on a CPU."""
-    if not 0 <= seed < 2**32:
-        raise DemixError(f"A seed must be a whole number from 0 to 2^32 - 1, but got {seed}.")
-    return seed
+    if not isinstance(seed, int | np.integer) or not 0 <= seed < 2**32:
+        raise DemixError(f"A seed must be a whole number from 0 to 2^32 - 1, but got {seed!r}.")
+    return int(seed)
 
 
 def seed_apart(seed: int, stream: int) -> int:
@@ -31,7 +31,7 @@ def check_device(device: Any) -> None:
     import torch
 
     try:
-        usable = torch.empty(0, device=device).device.type != "meta"
+        usable = torch.empty(0, device=torch.device(device)).device.type != "meta"
     except (AssertionError, RuntimeError, TypeError, ValueError, NotImplementedError):
         usable = False
     if not usable:

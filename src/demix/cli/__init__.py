@@ -89,7 +89,8 @@ def _sentence(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, RecursionError):  # all that is read is looked at before
         return "Too many folders lie in each other there; choose a shorter name."
-    if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY):
+    told = f"{error} {error.__cause__}"  # scipy tells of a broken installation
+    if isinstance(error, MemoryError) or any(words in told for words in _NO_MEMORY):
         return (
             "Memory ran out; finished parts are kept, and the same command continues after them "
             "once there is more."

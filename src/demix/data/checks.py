@@ -7,7 +7,7 @@ import numpy as np
 
 from demix._support.errors import DemixError, warn
 from demix._support.memory import check_memory
-from demix.data.data import BLOCK, LARGEST, Data, loses_precision
+from demix.data.data import BLOCK, LARGEST, SHARE, Data, loses_precision
 
 _SCALES = 1e4  # scales of columns that differ by more than this are too far apart for float32
 _LEAST = 1e-32  # columns that vary less cannot be brought to one scale in float32
@@ -130,22 +130,25 @@ def _scan(data: Data) -> Findings:
             f"infinity or numbers beyond {LARGEST:.1e}, the first of them {first_bad} (counted "
             "from 0); remove or impute them."
         )
-    varies = low < high
-    if not varies.any():
-        dtype = data.rows.dtype
-        lost = dtype.kind in "iu" and bool((np.abs(low) >= 2**53).any())
-        raise DemixError(
-            f"Expected columns that change, but all of {data.source} are constant"
-            + (f" once {dtype} becomes float64; subtract what they share." if lost else ".")
-        )
+    varies, largest = low < high, np.maximum(np.abs(low), np.abs(high))
     std = np.where(varies, np.sqrt(squares / seen), 0.0)
+    # Beyond 2^53 whole numbers merge, in tables before they come here.
+    coarse = (largest >= 2**53) & (np.spacing(largest) > SHARE * std)
+    merged = coarse & (varies | (data.rows.dtype.kind in "iu"))
+    if merged.any():
+        raise DemixError(
+            "Expected numbers that float64 tells apart, but those of column "
+            f"{names[merged.argmax()]} of {data.source} lie beyond 2^53 and merge; subtract what "
+            "they share, or leave the column out."
+        )
+    if not varies.any():
+        raise DemixError(f"Expected columns that change, but all of {data.source} are constant.")
     small = varies & (std < _LEAST)
     if small.any():
         raise DemixError(
             f"Expected columns that vary by {_LEAST} or more, but column {names[small.argmax()]} "
             f"of {data.source} varies by less; multiply it by a large number or leave it out."
         )
-    largest = np.maximum(np.abs(low), np.abs(high))
     wide = len(data.shape) == 2 and not np.can_cast(data.rows.dtype, np.float32)
     return Findings(
         source=data.source,

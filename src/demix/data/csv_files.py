@@ -150,6 +150,20 @@ def refuse_missing(words: Iterable[str], what: str) -> None:
             )
 
 
+def check_words(values: Any, what: str) -> None:
+    """Raise unless all values are text and none is missing; as text, 1 and "1" would merge."""
+    # Among words, an array would make a word of what is missing, or no text.
+    listed = isinstance(values, list | tuple)
+    cells = np.asarray(values, dtype=object if listed else None).ravel()
+    refuse_missing(map(str, cells), what)
+    other = next((cell for cell in cells if not isinstance(cell, str)), "")
+    if other != "":
+        raise DemixError(
+            f"Expected {what} for each row, all text or all numbers, but got objects such as "
+            f"{shortened(repr(other))}; convert them, e.g. with .astype(str)."
+        )
+
+
 def reads_as(number: Callable[[str], Any], cell: str) -> bool:
     """Whether a cell is a number of a type, ``int`` or ``float``; 1_000 is none."""
     try:

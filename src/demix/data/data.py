@@ -26,7 +26,7 @@ _ADVICE = {
     "M": "subtract a first date and divide by a unit",
     "m": "divide by a unit",
 }
-_SHARE = 1e-3  # of the standard deviation: larger steps of float32 show in what is learnt
+SHARE = 1e-3  # of the standard deviation: larger steps of a type show in what is learnt
 LARGEST = np.finfo(np.float32).max / 2
 """Numbers up to it can be subtracted in float32; a Python float would be infinite in float16."""
 
@@ -219,17 +219,22 @@ def checked_data(rows: Rows, source: str, names: tuple[str, ...] | None = None) 
     return Data(rows, source, names)
 
 
-def _from_frame(x: Any, pandas: Any) -> Data:
-    """Return a frame, or a series as its one column."""
-    source = f"the {type(x).__name__}"
-    frame = x.to_frame() if isinstance(x, pandas.Series) else x
-    for name, dtype in frame.dtypes.items():
-        number = pandas.api.types.is_numeric_dtype(dtype)
-        if not number or pandas.api.types.is_complex_dtype(dtype):
+def check_columns(dtypes: Any, source: str) -> None:
+    """Raise if one of the types of columns of pandas is none of real numbers."""
+    types = sys.modules["pandas"].api.types
+    for name, dtype in dtypes.items():
+        if not types.is_numeric_dtype(dtype) or types.is_complex_dtype(dtype):
             raise DemixError(
                 f"Expected columns of real numbers, but column {str(name)!r} of {source} is of "
                 f"type {dtype}; convert it or leave it out."
             )
+
+
+def _from_frame(x: Any, pandas: Any) -> Data:
+    """Return a frame, or a series as its one column."""
+    source = f"the {type(x).__name__}"
+    frame = x.to_frame() if isinstance(x, pandas.Series) else x
+    check_columns(frame.dtypes, source)
     array = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     return checked_data(array_rows(array), source, tuple(map(str, frame.columns)))
 
@@ -260,7 +265,7 @@ def _shortest(rows: np.ndarray) -> np.ndarray:
 def loses_precision(largest: np.ndarray, std: np.ndarray) -> np.ndarray:
     """Return for which columns ``(d,)``, of these magnitudes, steps of float32 are too coarse."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return (std > 0) & (np.spacing(np.asarray(largest, np.float32)) > _SHARE * std)
+        return (std > 0) & (np.spacing(np.asarray(largest, np.float32)) > SHARE * std)
 
 
 def _loses(array: np.ndarray) -> bool:

@@ -66,7 +66,8 @@ def mlp(
         known = ", ".join(_ACTIVATIONS)
         raise DemixError(f"Unknown activation {activation!r}; known are {known}.")
     if len(hidden) > 1000 or min(hidden, default=1) < 1:  # more would take minutes to build
-        raise DemixError(f"A body has up to 1000 hidden layers, but got widths {hidden!r:.60}.")
+        widths = shortened(str(tuple(hidden)), 60)
+        raise DemixError(f"A body has up to 1000 hidden layers, but got widths {widths}.")
     if not hidden:
         return nn.Sequential(nn.Linear(dim_in, dim_out))
     act = _ACTIVATIONS[activation]
@@ -202,16 +203,16 @@ BODIES: dict[str, tuple[Callable[[Shape, int], nn.Sequential], int]] = {
 """Every body for images, and the smallest side it takes."""
 
 
-def image_body(name: str, dim_in: int | Sequence[int], dim_out: int) -> tuple[Shape, nn.Sequential]:
+def image_body(name: str, dim_in: Sequence[int], dim_out: int) -> tuple[Shape, nn.Sequential]:
     """Return the shape of images, and the body of that name for them."""
     if name not in BODIES:
         raise DemixError(f"Unknown body {shortened(name)!r}; known are mlp, {', '.join(BODIES)}.")
-    if isinstance(dim_in, int) or len(dim_in) != 3:
+    if len(dim_in) != 3:
         raise DemixError(
             f"The body {name!r} takes images, so that dim_in must be their shape (C, H, W), but "
             f"got {dim_in!r}; give images, or take the body mlp."
         )
-    channels, height, width = (int(size) for size in dim_in)
+    channels, height, width = dim_in
     build, least = BODIES[name]
     if min(height, width) < least or channels < 1:
         raise DemixError(

@@ -1,7 +1,8 @@
 """The encoder: whitening, a body and the projection to the assumed space."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import index
 from typing import Any
 
 import torch
@@ -9,12 +10,12 @@ from torch import Tensor, nn
 
 from demix._support.errors import DemixError
 from demix.encoders.bodies import image_body, initialise_images, mlp
+from demix.encoders.directions import shared_directions
 from demix.spaces.base import Space
 
 Noise = Callable[[Tensor, torch.Generator], Tensor]
 """``noise(x, generator)`` returns noise to add to observations ``x``."""
 
-_RIDGE = 0.01  # directions in which whitened partners vary less than this share are not enlarged
 _MOST_NUMBERS = 2**24  # that a whitening of wide rows sees: 64 MB in float32
 
 
@@ -61,37 +62,36 @@ class Whitening(nn.Module):
         """
         if x.dtype == torch.float64:
             self.mean = self.mean.double()
-        if scales is None:
-            return self._fit(x)
-        size = torch.where(scales > 0, scales, 1.0).double().to(x.device)
-        self._fit(x / size)
-        self.mean.copy_(self.mean.double() * size)
-        self.matrix.copy_(self.matrix.double() / size[:, None] * (scales > 0)[:, None].to(x.device))
+        size = torch.ones(x.shape[1], dtype=torch.float64, device=x.device)
+        if scales is not None:
+            size = torch.where(scales > 0, scales, torch.inf).to(size)
+        # First, since rounding far from zero would pass for variance, or hide it.
+        far = x[0].double()
+        self._fit((x.double() - far) / size)
+        self.mean.copy_((self.mean.double() * size).nan_to_num(0.0) + far)
+        self.matrix.copy_(self.matrix.double() / size[:, None])
         return self
 
-    def _fit(self, x: Tensor) -> "Whitening":
+    def _fit(self, x: Tensor) -> None:
         dim, kept = self.matrix.shape
         if kept < dim:
-            return self._fit_largest(x, kept)
-        wide = x.double()
-        mean = wide.mean(dim=0)
-        centred = wide - mean
+            self._fit_largest(x, kept)
+            return
+        mean = x.mean(dim=0)
+        centred = x - mean
         if not torch.isfinite(centred).all():
             raise DemixError(
                 "Expected columns that can be centred in float32, but some numbers are too large "
                 "for it; divide the columns by their size."
             )
-        variance, axes = torch.linalg.eigh(centred.T @ centred / len(wide))
-        # The rounding of the mean of constant data is no variance either.
-        rounding = (1e-13 * wide.abs().max()) ** 2
-        keep = variance > 1e-10 * variance.max() + rounding
+        variance, axes = torch.linalg.eigh(centred.T @ centred / len(x))
+        keep = variance > 1e-10 * variance.max()
         factor = torch.where(keep, variance.clamp_min(1e-300).rsqrt(), 0.0)
         self.mean.copy_(mean)
         # Rotated back after scaling (ZCA), so that whitened inputs stay near the original axes.
         self.matrix.copy_((axes * factor) @ axes.T)
-        return self
 
-    def _fit_largest(self, x: Tensor, kept: int) -> "Whitening":
+    def _fit_largest(self, x: Tensor, kept: int) -> None:
         """Find the directions of the largest variance by a randomised decomposition."""
         mean = x.mean(dim=0)
         centred = (x - mean).float()
@@ -105,7 +105,6 @@ class Whitening(nn.Module):
         self.mean.copy_(mean)
         self.matrix.zero_()
         self.matrix[:, :found].copy_(axes[:, :found] * factor)
-        return self
 
     @torch.no_grad()
     def weigh(self, pairs: tuple[Tensor, Tensor], fresh: tuple[Tensor, Tensor]) -> None:
@@ -273,23 +272,25 @@ class Encoder(nn.Module):
         if not 0 < scale < math.inf:
             raise DemixError(f"scale of an encoder must be positive, but got {scale!r}.")
         self.space = space
-        self.shape = [dim_in] if isinstance(dim_in, int) else list(dim_in)
+        # Numbers of NumPy, 1 for true and the like could not be read again from a model.
+        self.shape = _sizes(dim_in) if isinstance(dim_in, Sequence) else _sizes([dim_in])
         if body == "mlp":
             numbers = math.prod(self.shape)
+            components = None if components is None else _sizes((components,))[0]
             if components is not None and not 1 <= components <= numbers:
                 raise DemixError(
                     f"components must be between 1 and the {numbers} dimensions of the input, but "
                     f"got {components!r}."
                 )
-            layers: dict[str, Any] = {"activation": activation, "residual": residual}
-            layers["batch_norm"] = batch_norm
+            layers: dict[str, Any] = {"activation": activation, "residual": bool(residual)}
+            layers["batch_norm"], hidden = bool(batch_norm), _sizes(hidden)
             size = self.shape if len(self.shape) > 1 else numbers
             self.settings: dict[str, Any] = {"dim_in": size, "body": body}
-            self.settings |= {"hidden": list(hidden), **layers, "components": components}
+            self.settings |= {"hidden": hidden, **layers, "components": components}
             self.whitening = Whitening(numbers, components)
             self.body = mlp(components or numbers, hidden, space.dim, **layers)
         else:
-            shape, self.body = image_body(body, dim_in, space.dim)
+            shape, self.body = image_body(body, self.shape, space.dim)
             self.settings = {"dim_in": list(shape), "body": body}
             self.whitening = ChannelScaling(shape)
         self.first_scale = scale
@@ -322,16 +323,13 @@ class Encoder(nn.Module):
 
         The latents have unit variance and largest covariance between partners: slow directions of
         a series (TICA, Molgedey and Schuster 1994), discriminant directions of classes, principal
-        ones of copies with noise. Other bodies start as they are.
+        ones of copies with noise. Where parts of the space are spheres, they are turned to have
+        one radius each. Other bodies start as they are.
         """
         if self.settings["body"] != "mlp" or not self.settings["residual"]:
             return
         sides = [self.whitening(side.flatten(1)).double() for side in (x, partners)]
-        size, turn = torch.linalg.eigh(sum(side.T @ side for side in sides) / (2 * len(x)))
-        whiten = turn * (size + _RIDGE * size.max() + 1e-30).rsqrt()
-        shared = whiten.T @ sides[0].T @ sides[1] @ whiten
-        leading = torch.linalg.eigh(shared + shared.T)[1].flip(1)[:, : self.space.dim]
-        axes = (whiten @ leading).T
+        axes = shared_directions(sides[0], sides[1], self.space)
         layers = [layer for layer in self.body.modules() if isinstance(layer, nn.Linear)]
         if len(layers) == 1:
             layers[0].weight[: len(axes)] = axes.to(layers[0].weight)
@@ -369,3 +367,8 @@ class Encoder(nn.Module):
     def latents(self, white: Tensor) -> Tensor:
         """Map whitened observations to latents."""
         return self.space.squash(self.body(white)) * self.space.expand_scale(self.scale)
+
+
+def _sizes(numbers: Iterable[Any]) -> list[int]:
+    """Return whole numbers of any type as Python's."""
+    return [int(index(number)) for number in numbers]

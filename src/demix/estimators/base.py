@@ -18,7 +18,7 @@ from demix._support.errors import DemixError, demix_errors, shortened, warn
 from demix._support.memory import check_memory
 from demix._support.validation import as_numpy, check_device, check_seed, check_share
 from demix.data.checks import check_data
-from demix.data.data import Data, as_data
+from demix.data.data import Data, as_data, check_columns
 from demix.encoders.encoder import Encoder
 from demix.encoders.files import save_encoder
 from demix.estimators.assumptions import Assumed, assumed_space, encoder_settings
@@ -253,6 +253,10 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         images = isinstance(X, np.ndarray) and X.ndim > 2
         plain = not (streamed or images or torch.is_tensor(X))
         if plain:
+            if not (isinstance(X, list | tuple) or hasattr(X, "shape")):
+                as_data(X)  # raises over what is no array
+            if hasattr(X, "select_dtypes"):  # objects may be numbers, as scikit-learn finds out
+                check_columns(X.dtypes[X.dtypes != "object"], "the DataFrame")
             least = {"ensure_min_samples": 2 if reset else 1, "ensure_all_finite": False}
             X = validate_data(self, as_numpy(X, "rows"), reset=reset, **least)
         data = as_data(X)

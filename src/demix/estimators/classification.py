@@ -14,7 +14,7 @@ from torch import Tensor
 from demix._support.errors import DemixError, shortened, warn
 from demix._support.validation import as_numpy
 from demix.data.checks import check_data
-from demix.data.csv_files import refuse_missing
+from demix.data.csv_files import check_words
 from demix.data.data import Data
 from demix.estimators.assumptions import Assumed
 from demix.estimators.base import Demixer
@@ -156,13 +156,11 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
             raise DemixError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        # Among words, an array would make a word of what is missing.
-        given = np.asarray(y, dtype=object).ravel() if isinstance(y, list | tuple) else y
-        y = column_or_1d(as_numpy(y, "labels"), warn=True)
+        given, y = y, column_or_1d(as_numpy(y, "labels"), warn=True)
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y")
         elif y.dtype.kind in "OU":
-            refuse_missing(map(str, given), "a label")
+            check_words(given, "a label")
         elif y.dtype.kind in "mM":  # a saved model could not tell them
             raise DemixError(f"Expected y as text or numbers, but got {y.dtype}; convert it.")
         check_classification_targets(y)
@@ -174,11 +172,12 @@ class ClassifierDemixer(ClassifierMixin, Demixer):
                 "Classification needs at least 2 classes to tell apart, but got "
                 f"{shortened(str(self.classes_.tolist()))}; give rows of more classes."
             )
-        unknown = np.setdiff1d(y, self.classes_)
+        text = [labels.dtype.kind in "OU" for labels in (y, self.classes_)]
+        unknown = np.setdiff1d(y, self.classes_) if text[0] == text[1] else y
         if len(unknown):
             raise DemixError(
                 f"Expected labels of the {len(self.classes_)} known classes, but "
-                f"{unknown[0].item()!r} is not one of them; name all classes in the first call."
+                f"{unknown.tolist()[0]!r} is not one of them; name all classes in the first call."
             )
         labels = np.searchsorted(self.classes_, y)
         single = np.flatnonzero(np.bincount(labels) == 1)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, is_dataclass
 from importlib import import_module
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -125,16 +126,20 @@ def _plain(value: Any) -> Any:
     """Return a parameter as plain data; of a callable its name, of other objects None."""
     if isinstance(value, np.generic):  # as of a grid over an array
         value = value.item()
+    if isinstance(value, Real) and not isinstance(value, int):  # such as a Fraction
+        value = float(value)
     if callable(value):
         return name_of(value)
     if hasattr(value, "to_dict"):  # a space
         return value.to_dict()
     if is_dataclass(value) and not isinstance(value, type):  # a recipe
-        return asdict(value)
-    if value is None or isinstance(value, str | int | float | bool | list | dict):
-        return value
-    if isinstance(value, tuple):
+        value = asdict(value)
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | range | np.ndarray):
         return [_plain(part) for part in value]
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
     return None
 
 

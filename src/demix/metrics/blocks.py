@@ -14,7 +14,8 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.stats import norm
 
 from demix._support.errors import DemixError, warn
-from demix._support.validation import as_numpy
+from demix._support.validation import as_numpy, check_seed
+from demix.data.csv_files import check_words
 
 Blocks = Any
 """``None``, the length of blocks in time order, ``"auto"``, or the block of each row ``(N,)``."""
@@ -116,6 +117,7 @@ def exchangeable(rows: int, seed: int) -> Sampling:
 def sampling_of(latents: np.ndarray, factors: np.ndarray, blocks: Blocks, seed: int) -> Sampling:
     """Return how rows are sampled; raise DemixError if blocks are none, too long or too few."""
     rows, width = latents.shape
+    check_seed(seed)
     if blocks is None:
         return Sampling(width, factors, seed)
     if isinstance(blocks, str) or (isinstance(blocks, Integral) and not isinstance(blocks, bool)):
@@ -168,7 +170,9 @@ def warn_if_alike(latents: np.ndarray, sampling: Sampling) -> None:
 def _numbered(blocks: Any, rows: int) -> np.ndarray:
     """Return the number of the block of each row."""
     labels = np.asarray(as_numpy(blocks, "blocks"))
-    labels = labels.astype(str) if labels.dtype.kind == "O" else labels
+    if labels.dtype.kind in "OU":
+        check_words(blocks, "a block")
+        labels = labels.astype(str)
     if labels.shape != (rows,) or labels.dtype.kind not in "biufU":
         raise DemixError(
             f'blocks must be "auto", a length, or a number or a text for each of {rows} rows, but '

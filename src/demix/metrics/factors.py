@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -125,11 +126,15 @@ def _chosen(values: np.ndarray, text: np.ndarray, categorical: Columns) -> np.nd
     chosen = text.copy()
     if categorical is None:
         return chosen | [are_few_whole_numbers(column) for column in values.T]
-    outside = [column for column in categorical if not 0 <= column < values.shape[1]]
+    given = list(categorical) if np.iterable(categorical) else [str(categorical)]
+    known = range(values.shape[1])
+    outside = [
+        x for x in given if isinstance(x, bool) or not isinstance(x, Integral) or x not in known
+    ]
     if outside:
         raise DemixError(
             f"categorical must list columns 0..{values.shape[1] - 1} of factors, but holds "
             f"{', '.join(map(str, outside))}."
         )
-    chosen[list(categorical)] = True
+    chosen[given] = True
     return chosen

@@ -104,7 +104,7 @@ def all_scores(
     {'mean_correlation': 1.0, 'modularity': 1.0}
     """
     found, true, sampling = check_factors(latents, factors, categorical, blocks, seed)
-    wanted = set(_ENTRY_OF if only is None else only)
+    wanted = set(_ENTRY_OF if only is None else map(str, only if np.iterable(only) else [only]))
     if unknown := wanted - set(_ENTRY_OF):
         raise DemixError(f"Scores are {', '.join(_ENTRY_OF)}, but got {', '.join(unknown)}.")
     warn_if_alike(found, sampling)

@@ -153,8 +153,13 @@ def test_features_that_tell_nothing_at_all():
         (FEATURES, {"size": SIZE[:, None]}, {}, r"'size' has shape \(120, 1\)"),
         (FEATURES, {"size": np.array([1, "a"] * 60, dtype=object)}, {}, r"'size' is neither"),
         (FEATURES, {"size": (2**53 + np.arange(120)).astype(object)}, {}, r"2\^53 on merge"),
+        (FEATURES, [[1, 2], [3]], {}, r"Expected factors as a table"),
         (FEATURES, SIZE, {}, r"must be a table .* shape \(120,\)"),
         (FEATURES, TABLE, {"seed": -1}, r"A seed must be"),
+        (FEATURES, TABLE, {"seed": "one"}, r"A seed must be .* but got 'one'"),
+        (FEATURES, TABLE, {"only": 3}, r"Expected a list of names, kinds"),
+        (FEATURES, TABLE, {"periods": {"size": "360"}}, r"must be a positive .* is '360'"),
+        (FEATURES, {"size": 2**60 + np.arange(120)}, {}, r"Whole numbers must lie below 2\^53"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(features, table, options, words):
@@ -173,6 +178,9 @@ def test_one_factor_that_does_not_vary_where_it_has_to():
     [
         ((range(60), range(60, 90), range(80, 120)), "share no row, but 10 rows are in it twice"),
         ((range(60), [], range(60, 120)), "three parts, but one is empty"),
+        ((range(60), range(60, 90), [90.5, 91]), "Expected a split of three arrays of row numbers"),
+        (3, "Expected a split of three arrays of row numbers"),
+        (("a", "b", "c"), "Expected a split of three arrays of row numbers"),
         ((range(60), range(60, 90), range(90, 121)), r"Rows are 0\.\.119, but .* 0\.\.120"),
     ],
 )

@@ -119,6 +119,14 @@ def test_nothing_waits_for_a_pipe(out, name, plant):
         render(out)
 
 
+def test_latents_of_any_size_are_not_read_as_a_whole(whole, tmp_path):
+    out = shutil.copytree(whole, tmp_path / "out")
+    with (out / "latents.npy").open("ab") as file:
+        file.truncate(2**42)
+    with pytest.raises(DemixError, match=r"latents\.npy holds something else"):
+        render(out)
+
+
 @pytest.mark.parametrize("name", ["latents.npy", "meta.json"])
 def test_what_is_written_anew_takes_no_place_of_a_link(out, thesis, name):
     thesis.write_bytes((out / name).read_bytes())

@@ -173,3 +173,9 @@ def test_a_second_interrupt_does_not_keep_it_waiting(demix, tmp_path, pause):
     assert done.returncode == 130
     assert "Interrupted" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--n", "--jobs"])
+def test_a_number_that_no_float_holds_is_refused_in_a_sentence(demix, option, tmp_path):
+    told = demix.refusal("render", "sprites", option, "9" * 400, "--out", tmp_path / "out")
+    assert "The number of images must be" in told or "of memory, but" in told

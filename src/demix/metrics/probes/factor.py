@@ -3,11 +3,12 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, demix_errors
 from demix._support.validation import as_numpy
 from demix.data.factors import KnownFactors, are_few_whole_numbers
 from demix.metrics.factors import column_of
@@ -40,8 +41,10 @@ class Factor:
                 f"A period belongs to a periodic factor, but {self.name!r} is {self.kind} with "
                 f"period {self.period}; give both or neither."
             )
-        if self.period is not None and not 1e-100 < self.period < 1e100:
-            raise DemixError(f"A period is positive, but that of {self.name!r} is {self.period}.")
+        real = isinstance(self.period, Real)
+        if self.period is not None and not (real and 1e-100 < self.period < 1e100):
+            got = f"{self.name!r} is {self.period!r}"
+            raise DemixError(f"A period must be a positive number, but that of {got}.")
         if self.values.dtype.kind == "U" and self.kind not in ("categorical", "binary"):
             raise DemixError(
                 f"The {self.kind} factor {self.name!r} must be numbers, but is text; make it "
@@ -52,6 +55,12 @@ class Factor:
             raise DemixError(
                 f"Factors must be finite, but {bad} of the {len(self.values)} values of "
                 f"{self.name!r} are NaN or infinite; remove these rows or fill them in."
+            )
+        whole = self.values.dtype.kind in "iu" and self.kind in ("continuous", "periodic")
+        if whole and np.abs(self.values.astype(float)).max() >= 2.0**53:
+            raise DemixError(
+                f"Whole numbers must lie below 2^53, beyond which they merge, but {self.name!r} "
+                "holds larger ones; subtract what they share, or give them as text."
             )
         if self.kind == "binary" and len(self.levels) > 2:
             raise DemixError(
@@ -114,7 +123,8 @@ def factors_of(
 ) -> list[Factor]:
     """Return the chosen factors of a table, of ``rows`` values each; see :func:`probe`."""
     columns = columns_of(table)
-    unknown = [name for name in [*(only or ()), *kinds, *periods] if name not in columns]
+    with demix_errors("Expected a list of names, kinds and periods by name", "give them so"):
+        unknown = [name for name in [*(only or ()), *kinds, *periods] if name not in columns]
     if unknown:
         raise unknown_factors(unknown, columns)
     chosen = [name for name in columns if only is None or name in only]
@@ -146,7 +156,8 @@ def columns_of(table: Any) -> dict[str, np.ndarray]:
     names = None
     if isinstance(table, KnownFactors):
         names, table = table.names, table.values
-    array = np.asarray(as_numpy(table, "factors"))
+    with demix_errors("Expected factors as a table", "give rows of one length"):
+        array = np.asarray(as_numpy(table, "factors"))
     if array.ndim != 2:
         raise DemixError(
             f"factors must be a table (samples, factors), but have shape {array.shape}; reshape a "

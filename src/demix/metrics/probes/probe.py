@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
 from scipy.stats import false_discovery_control
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, demix_errors
 from demix._support.validation import check_matrix, check_seed
 from demix.metrics.blocks import Blocks, sampling_of, warn_if_alike
 from demix.metrics.probes import readouts
@@ -184,7 +185,11 @@ def probe(
 
 def _check_split(split: Sequence[Any], rows: int) -> readouts.ProbeSplit:
     """Return parts that share no row: what fits a read-out, or chooses it, must not score it."""
-    parts = readouts.ProbeSplit(*(np.asarray(part, dtype=np.int64) for part in split))
+    with demix_errors("Expected a split of three arrays of row numbers", "give three of them"):
+        # Not rounded, as numpy would.
+        parts = readouts.ProbeSplit(
+            *(np.array([*map(index, part)], dtype=np.int64) for part in split)
+        )
     every = np.concatenate(parts)
     if len(every) and not 0 <= every.min() <= every.max() < rows:
         raise DemixError(f"Rows are 0..{rows - 1}, but a split holds {every.min()}..{every.max()}.")

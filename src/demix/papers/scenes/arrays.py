@@ -20,6 +20,7 @@ from demix._support.outputs import read_marker
 from demix.papers.scenes.order import Order, shard_rows
 
 META = "meta.json"
+_MOST = 2**10  # bytes for each row that no file of latents has
 _TRIED = 8  # rows that may be damaged before a file counts as somebody else's
 
 
@@ -159,7 +160,9 @@ class Sums:
         return (
             self.latents.keys() == {f"{name}.npy" for name in order.files}
             and all(is_allocated(file, order.shape) for file in images)
-            and all((folder / name).is_file() for name in self.latents)
+            # A stranger's may have any size, and would be read as a whole.
+            and all((folder / x).is_file() for x in self.latents)
+            and all((folder / x).stat().st_size < _MOST * (order.n + 1) for x in self.latents)
             # As `checksum` gives it, of a file of any size.
             and all(file_digest(folder / name)[:16] == made for name, made in self.latents.items())
             and next(self.damaged(folder, order), None) is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, shortened
 from demix._support.files import write_atomic
 from demix.papers.scenes.base import Scene
 from demix.papers.scenes.shapes import Shapes
@@ -86,9 +86,11 @@ def check_size(size: int) -> int:
 
 
 def check_count(n: int) -> int:
-    """Return a number of images that is not negative."""
-    if n < 1:
-        raise DemixError(f"The number of images must be at least 1, but got {n}.")
+    """Return a number of images that can be rendered."""
+    if not 1 <= n < 2**53:
+        raise DemixError(
+            f"The number of images must be from 1 to below 2^53, but got {shortened(str(n))}."
+        )
     return int(n)
 
 
