@@ -60,17 +60,9 @@ def consensus(
         ):
             bars = [TrainingTask(progress, f"run {run + 1} of {seeds}") for run in range(seeds)]
             bars[0].about = read
-            agreed = fit_consensus(
-                demixer,
-                rows,
-                seeds,
-                **targets,
-                held_out=held_out,
-                equivalence=group,
-                out=latents,
-                callback=lambda run, *step: bars[run].step(*step),
-                checkpoint=folder,
-            )
+            targets |= {"held_out": held_out, "equivalence": group, "out": latents}
+            targets |= {"callback": lambda run, *step: bars[run].step(*step)}
+            agreed = fit_consensus(demixer, rows, seeds, checkpoint=folder, **targets)
             claim.begin()
             facts = {"origin": origin, "rows": len(rows), "time_order": in_time}
             for number, model in zip(agreed.seeds, agreed.models, strict=True):

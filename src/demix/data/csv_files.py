@@ -24,7 +24,7 @@ from demix._support.errors import DemixError, listed, reason, shortened, warn
 from demix._support.files import open_regular
 from demix._support.memory import check_memory
 from demix.data.dialects import DOUBTFUL, Dialect, dialect_of
-from demix.data.formats import LONGEST_CELL, check_kind, check_names, find_column, unreadable
+from demix.data.formats import LONGEST_CELL, Which, check_kind, check_names, find_column, unreadable
 
 Line = tuple[int, list[str]]
 """The number of a line, from 1, and its cells."""
@@ -45,11 +45,7 @@ _MISSING = (
 
 
 def read_csv(
-    path: Path,
-    columns: Sequence[str | int] | None = None,
-    *,
-    header: str = "auto",
-    whole: bool = False,
+    path: Path, columns: Which = None, *, header: str = "auto", whole: bool = False
 ) -> tuple[np.ndarray, tuple[str, ...] | None, str]:
     """Return numbers ``(N, d)``, names of columns and the dialect; see :func:`read_data`."""
     numbers = array("q" if whole else "d")  # of int64 or float64
@@ -307,9 +303,7 @@ def _warn_of_header(
         )
 
 
-def _chosen(
-    path: Path, names: Sequence[str] | None, width: int, columns: Sequence[str | int] | None
-) -> list[int]:
+def _chosen(path: Path, names: Sequence[str] | None, width: int, columns: Which) -> list[int]:
     """Return the numbers of the columns to read."""
     if names is not None and "" in (names if columns is None else columns):
         raise DemixError(

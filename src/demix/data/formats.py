@@ -21,6 +21,8 @@ _LOOKED_AT = 4096
 CSV, TABLES = (".csv", ".tsv"), (".csv", ".tsv", ".parquet")
 LONGEST_CELL = 1000
 """The most letters of a name, label or category."""
+Which = Sequence[str | int] | None
+"""Columns to read, by name or by number; all if there are none."""
 _UNWRITTEN = set(range(32)) - set(b"\t\n\f\r")  # control characters no text holds
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,10 @@ import numpy as np
 
 from demix._support.errors import DemixError, demix_errors, need, shortened
 from demix._support.memory import check_memory
-from demix.data.formats import LONGEST_CELL, check_kind, check_names, find_column
+from demix.data.formats import LONGEST_CELL, Which, check_kind, check_names, find_column
 
 
-def read_parquet(
-    path: Path, columns: Sequence[str | int] | None
-) -> tuple[np.ndarray, tuple[str, ...]]:
+def read_parquet(path: Path, columns: Which) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the numbers ``(N, d)`` of a parquet file, NaN where they are missing, and names."""
     with _opened(path) as (arrow, file):
         names = _number_columns(path, file.schema_arrow, arrow.types, columns)
@@ -112,9 +110,7 @@ def _columns(schema: Any) -> list[str]:
     return [name for name in schema.names if name not in index]
 
 
-def _number_columns(
-    path: Path, schema: Any, types: Any, columns: Sequence[str | int] | None
-) -> list[str]:
+def _number_columns(path: Path, schema: Any, types: Any, columns: Which) -> list[str]:
     """Return the names of the columns to read, all of them numbers."""
     every = schema.names  # asked for once: pyarrow makes a new list each time
     kinds = dict(zip(every, schema.types, strict=True))

@@ -114,8 +114,7 @@ def check_pairs(pairs: Any, rows: int) -> Tensor:
     alone = float((array[:, 0] == array[:, 1]).mean())
     if alone > 0.5:
         raise DemixError(
-            f"Expected pairs of two different rows, but {alone:.0%} of {len(array)} pair a row "
-            "with itself."
+            f"Expected pairs of two rows, but {alone:.0%} of {len(array)} pair a row with itself."
         )
     if alone > 0.01:
         warn(

@@ -183,9 +183,8 @@ class ChannelScaling(nn.Module):
     @torch.no_grad()
     def fit(self, x: Tensor, *, scales: Tensor | None = None) -> "ChannelScaling":
         """Fit mean and deviation of each channel to ``x`` ``(N, ...)``; constant ones become 0."""
-        deviation, mean = torch.std_mean(
-            x.reshape(-1, *self.shape).double(), dim=(0, 2, 3), correction=0
-        )
+        images = x.reshape(-1, *self.shape).double()
+        deviation, mean = torch.std_mean(images, dim=(0, 2, 3), correction=0)
         self.mean.copy_(mean[:, None, None])
         least = 1e-7 * mean.abs() + 1e-30
         infinite = torch.full_like(deviation, torch.inf)

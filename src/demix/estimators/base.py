@@ -349,8 +349,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
             )
         if self.encoder is None and not self.encoder_.settings.get("hidden", True):
             self.notes_.append(
-                f"No nonlinear map said more about held-out {self.targets} than a linear one, "
-                "which was kept."
+                f"No nonlinear map said more about held-out {self.targets}; a linear one was kept."
             )
         if self.best_step_ == self.n_steps_:
             self.notes_.append(

@@ -16,7 +16,8 @@ from demix.training.optimizers import Optimizer
 
 Record = dict[str, float | None]
 """What the history holds of one evaluation."""
-_FACTS = ("step", "begun", "seconds", "total", "history", "best")
+_FACTS = {"step": int, "begun": int, "seconds": float, "total": float}
+_FACTS |= {"history": list, "best": dict}
 
 
 @dataclass
@@ -150,20 +151,13 @@ def _copy(values: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
 
 
 def _check_facts(facts: Mapping[str, Any]) -> None:
-    match facts:
-        case {
-            "step": int(step),
-            "begun": int(begun),
-            "seconds": float(seconds),
-            "total": float(total),
-            "history": list(history),
-            "best": dict(best),
-        }:
-            records = all(_is_record(entry, step, "seconds", "loss") for entry in history)
-            known = not best or _is_record(best, step, "value")
-            finite = math.isfinite(total) and 0 <= seconds < math.inf
-            if records and known and 0 <= begun <= step and finite:
-                return
+    if all(isinstance(facts.get(name), kind) for name, kind in _FACTS.items()):
+        step, begun, seconds, total, history, best = (facts[name] for name in _FACTS)
+        records = all(_is_record(entry, step, "seconds", "loss") for entry in history)
+        known = not best or _is_record(best, step, "value")
+        finite = math.isfinite(total) and 0 <= seconds < math.inf
+        if records and known and 0 <= begun <= step and finite:
+            return
     raise ValueError("its facts are none of a training")
 
 
