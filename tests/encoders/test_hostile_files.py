@@ -74,7 +74,7 @@ def test_layers_that_would_take_minutes_are_refused_before_they_are_built(
     seal(folder, description)
     os.truncate(folder / "model.safetensors", 10**6)
     monkeypatch.setattr("demix.encoders.bodies.ResidualLayer", None)
-    assert "up to 1000 hidden layers, but got widths [1, 1, 1" in refusal(load_encoder, folder)
+    assert "up to 1000 hidden layers, but got widths (1, 1, 1" in refusal(load_encoder, folder)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from demix.data.data import as_data
 from demix.report.training import training_sections
 
 GAIN = {"bits": 2.0, "low": 1.8, "high": 2.1, "ceiling": 9.0, "loss": 4.85}
-GAIN |= {"sharpness": 0.9, "p_value": 0.01}
+GAIN |= {"sharpness": 0.9, "p_value": 0.01, "linear": None}
 HISTORY = [
     {
         "step": step,

@@ -99,6 +99,7 @@ def _result(gain: Mapping[str, float], facts: Mapping[str, object]) -> list[bloc
     tiles = blocks.Facts(
         {
             "information, bits per sample": number(gain["bits"], 3),
+            "of a linear map, bits": number(gain["linear"], 3),
             "95 % interval": interval(gain["low"], gain["high"]),
             "at most, bits": number(gain["ceiling"], 2),
             "p-value of shifted targets": number(gain["p_value"], 2),
