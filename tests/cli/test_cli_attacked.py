@@ -83,7 +83,7 @@ def test_an_empty_lock_of_another_program_stays(tmp_path):
         (["fit", "X", "--n-latents", 10**23], "n_latents must be a whole number from 1 to"),
         (["fit", "X", "--n-latents", 10**7], "n_latents must be a whole number from 1 to"),
         (["fit", "X", "--lag", ""], "--lag takes a number or a range"),
-        (["probe", "X", "X", "--kind", "0=periodic:1e-320"], "A period is positive"),
+        (["probe", "X", "X", "--kind", "0=periodic:1e-320"], "A period must be a positive number"),
         (["probe", "X", "X", "--kind", "0=ordinal", "--kind", "0=continuous"], "twice; give"),
         (["probe", "X", "X", "--factors", "9" * 5000], "There is no factor"),
         (["evaluate", "--latents", "X", "--factors", "X", "--categorical", "9" * 5000], "takes"),

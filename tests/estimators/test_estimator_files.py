@@ -111,7 +111,7 @@ def test_parameters_of_odd_types_come_back(odd, tmp_path):
     back = load_model(tmp_path)
     np.testing.assert_array_equal(back.transform(X), fit.transform(X))
     assert back.setting() == fit.setting()
-    assert (back.recipe, back.conditional) == (fit.recipe, fit.conditional)
+    assert (back.recipe, back.conditional) == (fit.recipe, fit.settled().conditional)
 
 
 def test_a_finished_fit_of_the_command_line_is_not_mixed_with_another(tmp_path):

@@ -117,7 +117,7 @@ def test_classes_of_one_sample_are_warned_of():
     ],
 )
 def test_labels_that_differ_in_type_are_refused(labels):
-    with pytest.raises(DemixError, match="a label for each row, all text or all numbers, but got"):
+    with pytest.raises(DemixError, match="label type: expected all text or all numbers, but got"):
         ClassifierDemixer(2, recipe=TINY).fit(X, labels)
 
 

@@ -132,7 +132,7 @@ def test_the_messages_are_sentences(score: Any) -> None:
         ({"only": [0, None]}, "Scores are .*, but got"),
         ({"seed": None}, "A seed must be a whole number .* got None"),
         ({"seed": [1]}, r"A seed must be a whole number .* got \[1\]"),
-        ({"blocks": ["1", 1] * 25}, "a block for each row, all text or all numbers, .* such as 1;"),
+        ({"blocks": ["1", 1] * 25}, "Unknown block type: expected all text or all numbers, .* 1;"),
         ({"blocks": np.array([1, True] * 25, dtype=object)}, "a block for each row, all text"),
         ({"blocks": ["a", "NA"] * 25}, "a block for each row, but that of row 1"),
     ],

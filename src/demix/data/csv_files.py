@@ -155,8 +155,8 @@ def check_words(values: Any, what: str) -> None:
     other = next((cell for cell in cells if not isinstance(cell, str)), "")
     if other != "":
         raise DemixError(
-            f"Expected {what} for each row, all text or all numbers, but got objects such as "
-            f"{shortened(repr(other))}; convert them, e.g. with .astype(str)."
+            f"Unknown {what.removeprefix('a ')} type: expected all text or all numbers, but got "
+            f"objects such as {shortened(repr(other))}; convert them, e.g. with .astype(str)."
         )
 
 

@@ -142,7 +142,12 @@ def test_features_that_tell_nothing_at_all():
         ),
         (FEATURES, TABLE, {"kinds": {"size": "binary"}}, r"two values, but 'size' has 120"),
         (FEATURES, TABLE, {"kinds": {"size": "periodic"}}, r"period belongs to a periodic factor"),
-        (FEATURES, TABLE, {"periods": {"size": -1}}, r"A period must be a positive number, but .* is -1"),
+        (
+            FEATURES,
+            TABLE,
+            {"periods": {"size": -1}},
+            r"A period must be a positive number, but .* is -1",
+        ),
         (FEATURES, {"x": np.ones(ROWS), **TABLE}, {"only": ["x"]}, r"'x' is 1\.0 in all 120 rows"),
         (FEATURES, {"x": np.ones(ROWS)}, {}, r"none \(x: it has one value only\)"),
         (FEATURES, {}, {}, r"at least one factor, but got none"),
