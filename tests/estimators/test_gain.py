@@ -268,3 +268,12 @@ def test_a_gain_is_told_in_bits_and_a_missing_one_is_warned_of():
     fitted.gain_ = Gain(bits=0.1, low=-0.5, high=0.7, **rest)
     with pytest.warns(DemixWarning, match=r"carry 0\.100 of 3\.00 bits .* not above zero"):
         fitted._warn_of_gain()
+
+
+def test_a_few_samples_without_an_error_make_no_model_surer():
+    """Forty right answers of forty fit to any sharpness, and the first error would cost it."""
+    log_p = torch.tensor([[0.99, 0.01], [0.01, 0.99]]).log().repeat(20, 1)
+    labels, guess = torch.arange(40) % 2, torch.full((2,), 0.5).log().double()
+    assert fitted_sharpness([Prediction(log_p, labels, torch.arange(40), guess)]) <= 1
+    careful = torch.tensor([[0.6, 0.4], [0.4, 0.6]]).log().repeat(20, 1)
+    assert fitted_sharpness([Prediction(careful, labels, torch.arange(40), guess)]) > 1

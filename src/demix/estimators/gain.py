@@ -14,6 +14,7 @@ from torch import Tensor
 
 _SHIFTS = 99  # circular shifts of the targets that make the null
 _SHARPEST = 10.0  # a model that is more than so many times too careful is of no use anyway
+_ERRORS = 10.0  # nats of loss in all, below which no model is made surer than it is
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,10 @@ def fitted_sharpness(predictions: Sequence[Prediction]) -> float:
     guess :math:`g`: temperature scaling (Guo et al. 2017) that ends in the guess. It is zero unless
     the samples carry information beyond doubt; a few of them always fit to some sharpness.
     """
+    errors = mean_loss(predictions) * sum(len(one.own) for one in predictions)
+    most = _SHARPEST if errors > _ERRORS else 1.0
     found = optimize.minimize_scalar(
-        lambda beta: mean_loss(predictions, beta), bounds=(0, _SHARPEST), options={"xatol": 1e-4}
+        lambda beta: mean_loss(predictions, beta), bounds=(0, most), options={"xatol": 1e-4}
     )
     beta = float(found.x)
     mean, reach = block_mean(*own_information(predictions, beta))
