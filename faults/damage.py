@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 
@@ -17,6 +18,11 @@ from faults.work import images
 
 # Bytes of the header of a small array.
 _HEADER = 128
+# What a fit says of a damaged checkpoint; one whose beginning is gone is set aside, too.
+_DAMAGED = re.compile(
+    r"is damaged( and now checkpoint\.damaged-\w+)?; "
+    r"training continues from the previous checkpoint"
+)
 
 
 def damages(raw: bytes, regions: int) -> Iterator[bytes]:
@@ -112,7 +118,7 @@ def checkpoint(regions: int, bench: Bench) -> Outcome:
             last.write_bytes(spoilt)
             before.write_bytes(kept[1])
             done = bench.processes.run(*work.command(folder), "--overwrite")
-            told = "is damaged; training continues from the previous checkpoint" in done.stderr
+            told = _DAMAGED.search(done.stderr) is not None
             outcome.expect(told, f"damage was not noticed: {done.stderr.strip()[-300:]}")
             # What no longer looks like a checkpoint may be anybody's: it gets another name.
             for aside in work.place(folder).glob("checkpoint.damaged-*"):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import demix
 from faults.bench import Bench
 from faults.outcome import Done, Outcome
 
-_NAMES = (
+_NAMES: tuple[str, ...] = (
     "[/red]x",
     "a\\[b",
     ":warning:",
@@ -87,7 +88,7 @@ def options(bench: Bench) -> Outcome:
     """Give options words that they do not take: a sentence, and no folder is left."""
     outcome = Outcome("wrong options", "all commands")
     x = bench.root / "x.npy"
-    inputs = {"evaluate": ["--latents", x, "--factors", x], "probe": [x, x]}
+    inputs: dict[str, list[Any]] = {"evaluate": ["--latents", x, "--factors", x], "probe": [x, x]}
     for option in _OPTIONS:
         command, *rest = option.split()
         for word in _WORDS:
@@ -126,9 +127,11 @@ def settings(bench: Bench) -> Outcome:
         for name, value in (*_SETTINGS, ("PATH", f":{path}"), ("PATH", f"{path}:")):
             out = folder / "out.npy"
             out.unlink(missing_ok=True)
-            code = [sys.executable, "-P", "-m", "demix", *map(str, work.arguments), "--out", out]
-            surroundings = {"cwd": folder, "env": os.environ | {name: value}, "timeout": 300}
-            done = subprocess.run(code, capture_output=True, text=True, **surroundings)
+            code = [sys.executable, "-P", "-m", "demix", *map(str, work.arguments)]
+            code += ["--out", str(out)]
+            surroundings: dict[str, Any] = {"cwd": folder, "env": os.environ | {name: value}}
+            surroundings |= {"timeout": 300, "capture_output": True, "text": True}
+            done: Done = subprocess.run(code, **surroundings)
             _same_or_told(outcome, done, out, expected)
             outcome.expect(not ran.exists(), f"with {name}={value} a stranger's code ran")
     return outcome
@@ -157,11 +160,13 @@ def calls(bench: Bench) -> Outcome:
 
 def _calls(x: np.ndarray, fit: Any) -> Iterator[tuple[Callable[[Any], object], Any]]:
     """Yield calls that refuse a value, and the value."""
+    odd: Any
+    scores: tuple[Any, ...] = (demix.affine_r2, demix.mean_correlation, demix.probe)
     for odd in (None, "x.npy", {"a": 1}, (row for row in x), {1, 2}):
         yield fit.transform, odd
-        for score in (demix.affine_r2, demix.mean_correlation, demix.probe):
-            yield lambda value, score=score: score(value, x), odd
-            yield lambda value, score=score: score(x, value), odd
+        for score in scores:
+            yield partial(score, factors=x), odd
+            yield partial(score, x), odd
     for odd in ("a", 0, [1.5], [None], [99], [True]):
         yield lambda value: demix.all_scores(x, x, categorical=value), odd
         yield lambda value: demix.probe(x, x, split=value), odd

@@ -120,7 +120,7 @@ def test_what_will_not_fit_is_refused_before_it_begins(tmp_path):
     ("change", "sentence"),
     [
         ({"scene": "kettles"}, "Unknown scene 'kettles'"),
-        ({"n": 0}, "at least 1, but got 0"),
+        ({"n": 0}, r"images must be from 1 to below 2\^53, but got 0\."),
         ({"size": 9999}, "from 1 to 1024, but got 9999"),
         ({"seed": -1}, "A seed must be"),
         ({"pairs": "vmf:2"}, "Pairs are given as normal:SIGMA"),
