@@ -47,7 +47,7 @@ def in_time():
     signal.signal(signal.SIGALRM, before)
 
 
-def run(path=None, *, stop_at: int | None = None, plant=None) -> torch.Tensor:
+def run(path=None, *, stop_at: int | None = None, plant=None, again=None) -> torch.Tensor:
     """Train for 12 steps, or for some of them, and return all weights."""
 
     def cut(step, record):
@@ -65,6 +65,7 @@ def run(path=None, *, stop_at: int | None = None, plant=None) -> torch.Tensor:
         eval_every=3,
         callback=cut,
         validate=lambda encoder: float(encoder.body[0].weight.square().sum()),
+        again=again,
         checkpoint=path,
     )
     return torch.cat([value.flatten() for value in encoder.state_dict().values()])
@@ -170,6 +171,16 @@ FACTS = {
     "history of empty records": state(history=[{}]),
     "history of text": state(history=[LOOK | {"loss": "1"}]),
     "history of lists": state(history=[LOOK | {"score": [1]}]),
+    "history of no records": state(history=[]),
+    "history that ends early": lambda tensors, facts: facts["state"]["history"].pop() and None,
+    "history of one step twice": lambda tensors, facts: facts["state"].update(
+        history=facts["state"]["history"][-1:] * 2
+    ),
+    "begun without rounds": state(begun=3),
+    "begun in the future": state(begun=99),
+    "begun below zero": state(begun=-1),
+    "begun of nothing": state(begun=None),
+    "begun of truth": state(begun=False),
     "history of the future": state(history=[LOOK | {"step": 12}]),
     "best of nothing": state(best=None),
     "best without value": state(best={"step": 3}),
@@ -198,6 +209,35 @@ def test_what_no_training_can_have_left_is_refused(cut, change):
     ):
         run(cut)
     assert cut.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "refused"),
+    [
+        (state(begun=3), False),  # a round may end early
+        (state(begun=4), True),  # where nothing was evaluated
+        (state(begun=9), True),  # what is saved belongs to the round before
+        (state(begun=True), True),
+        (state(begun=-3), True),
+        (lambda tensors, facts: facts["state"]["history"][0].pop("validation") and None, True),
+    ],
+)
+def test_rounds_begin_where_one_has_ended(cut, change, refused):
+    checkpoint_files(cut)[1].unlink()
+    asked = []
+
+    def again(history, begun):
+        asked.append([(record["step"], record["validation"] > 0) for record in history])
+        return len(asked) == 1
+
+    forge(cut, change)
+    if refused:
+        with pytest.raises(DemixError, match=r"\(its facts are none of a training\)"):
+            run(cut, again=again)
+        assert not asked
+    else:
+        run(cut, again=again)
+        assert [steps[-1][0] for steps in asked] == [3, 15]
 
 
 @pytest.mark.parametrize("start", [b"", b"PK", (2**25 + 1).to_bytes(8, "little") + _MARK])

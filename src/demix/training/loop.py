@@ -140,7 +140,7 @@ def train(
             first = sample(max(4096, recipe.batch), generator=generator)
             encoder.whitening.fit(first.x.flatten(1))
     optimizers = _optimizers(encoder, objective, recipe)
-    state = State(encoder, objective, optimizers, generators)
+    state = State(encoder, objective, optimizers, generators, rounds=again is not None)
     if recipe.average:
         state.add_to_mean(0.0)
     checkpoints.restore(state, recipe.steps)

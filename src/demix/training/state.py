@@ -27,7 +27,8 @@ class State:
     Rates follow from the steps since a round was ``begun`` and are not saved. ``generators`` hold
     the position in the data, ``total`` is the sum of losses since the last evaluation. ``best`` has
     ``step`` and ``value`` of the best validation so far, ``best_weights`` its weights; both are
-    empty at first. ``mean`` is an average of the encoder's weights over the steps, or empty.
+    empty at first. ``mean`` is an average of the encoder's weights over the steps, or empty. With
+    ``rounds`` there may be several, which are told by the validations of the history.
     """
 
     encoder: Encoder
@@ -42,6 +43,7 @@ class State:
     best: dict[str, float] = field(default_factory=dict)
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     mean: dict[str, Tensor] = field(default_factory=dict)
+    rounds: bool = False
 
     def weights(self) -> dict[str, Tensor]:
         """Return all weights by name, not copied."""
@@ -106,7 +108,7 @@ class State:
     @torch.no_grad()
     def restore(self, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
         """Restore what :meth:`to_save` returned; else raise ``ValueError`` and change no weight."""
-        _check_facts(facts)
+        _check_facts(facts, rounds=self.rounds)
         _check_tensors(tensors, self._likes(tensors, best=bool(facts["best"])))
         for key, generator in self.generators.items():
             try:
@@ -150,13 +152,18 @@ def _copy(values: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
         weights[key].copy_(value)
 
 
-def _check_facts(facts: Mapping[str, Any]) -> None:
+def _check_facts(facts: Mapping[str, Any], *, rounds: bool) -> None:
     if all(isinstance(facts.get(name), kind) for name, kind in _FACTS.items()):
         step, begun, seconds, total, history, best = (facts[name] for name in _FACTS)
         records = all(_is_record(entry, step, "seconds", "loss") for entry in history)
+        looks = [entry["step"] for entry in history] if records else []
+        # What is saved was just evaluated, and rounds end with an evaluation.
+        past = looks == sorted(set(looks)) and looks[-1:] == [step]
+        fits = type(begun) is int and begun in ([0, *looks[:-1]] if rounds else [0])
+        told = records and (not rounds or all("validation" in entry for entry in history))
         known = not best or _is_record(best, step, "value")
         finite = math.isfinite(total) and 0 <= seconds < math.inf
-        if records and known and 0 <= begun <= step and finite:
+        if told and past and fits and known and finite:
             return
     raise ValueError("its facts are none of a training")
 
