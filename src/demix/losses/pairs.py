@@ -186,6 +186,7 @@ class DynamicsInfoNCE(PotentialInfoNCE):
     """
 
     _sides = 2
+    dynamics: Tensor
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim, similarity=2.0)
