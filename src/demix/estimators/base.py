@@ -355,7 +355,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         if self.best_step_ == self.n_steps_:
             self.notes_.append(
                 f"The weights of the last step, {self.n_steps_}, were the best: more steps may "
-                f"learn more, e.g. recipe=Recipe(steps={2 * self.n_steps_})."
+                f"learn more (--steps {2 * self.n_steps_}, or a recipe with so many)."
             )
         data.check_unchanged()
         self._warn_of_gain()

@@ -131,41 +131,9 @@ def fit_encoder(
         candidates, starts = candidates[:1], 0
     else:  # a training that continues has its weights, but not the choice of its model
         starts = len(candidates) + (0 if begun else _STARTS - 1)
-    recipe = replace(recipe, initialise=False, whiten=False)
-    done, planned = 0, starts * tries + recipe.steps + (0 if warm_start else recipe.steps // 2)
-
-    def trained(model: Model[Batch], recipe: Recipe, **options: Any) -> Training:
-        nonlocal done
-
-        def after_step(step: int, last: Record) -> None:
-            if callback is not None:
-                callback(done + step, max(planned, done + step), last)
-
-        encoder, objective = model
-        again = options.get("again")
-
-        def sample(size: int, *, generator: torch.Generator) -> Batch:
-            batch = source.sample(size, generator=generator)
-            noise = None if again is None else again.noise
-            return batch if noise is None else batch.noisy(noise, generator)
-
-        options |= {"callback": after_step, "validate": lambda f: held.loss(f, objective)}
-        found = train(encoder, sample, objective, recipe, seed=seed, **options)
-        if found.interrupted:  # so that a search over many fits ends, too
-            raise KeyboardInterrupt
-        done += found.steps
-        return found
-
+    trials = _Trials(source, held, replace(recipe, initialise=False, whiten=False), seed, callback)
+    trials.planned = starts * tries + recipe.steps + (0 if warm_start else recipe.steps // 2)
     generator = torch.Generator(device).manual_seed(seed_apart(seed, _START_STREAM))
-
-    def tried(number: int, steps: int) -> tuple[State, Known]:
-        encoder, objective = models[number]
-        state = State(encoder, cast(Objective[Any], objective), [], {})
-        if starts:
-            trained(models[number], replace(recipe, steps=steps), eval_every=tries)
-        known = gains.own_information(held.predictions(encoder, objective), 1.0)
-        state.keep_best(-float(known[0].mean()))
-        return state, known
 
     def started(number: int, white: nn.Module, *, linear: bool) -> tuple[State, Known]:
         encoder, objective = models[number]
@@ -175,18 +143,19 @@ def fit_encoder(
         encoder.whitening.load_state_dict(white.state_dict())
         if fresh and linear:
             encoder.start_linear(*source.partners("train", _PARTNERS, generator=generator))
-        return tried(number, tries)
+        return trials.tried(models[number], tries if starts else 0, tries)
 
     first = [started(*candidate, linear=True) for candidate in candidates]
     best = _best([known for _, known in first]) if starts else 0
     means = [float(known[0].mean()) for _, known in first]
     close = [i for i, mean in enumerate(means) if mean >= _CLOSE * max(means)]
-    if starts and len(models) > 1 and len(close) > 1:  # one that learns later may know more
-        planned += len(close) * recipe.steps
+    if len(models) > 1 and len(close) > 1 and starts:  # one that learns later may know more
+        trials.planned += len(close) * recipe.steps
         for i in close:
             first[i][0].return_to_best()
-            first[i] = tried(candidates[i][0], recipe.steps)
+            first[i] = trials.tried(models[candidates[i][0]], recipe.steps, tries)
         best = close[_best([first[i][1] for i in close])]
+        starts = len(candidates)
     number, white = candidates[best]
     found = [first[best][0]]
     for _ in range(starts - len(candidates)):
@@ -194,14 +163,13 @@ def fit_encoder(
     min(found, key=lambda state: state.best["value"]).return_to_best()
     encoder, objective = models[number]
     again = _Rounds(encoder.whitening, recipe.steps, rounds)
-    options: dict[str, Any] = {"patience": _PATIENCE, "again": again}
-    training = trained(models[number], recipe, **options, checkpoint=checkpoint, about=about)
+    options: dict[str, Any] = {"patience": _PATIENCE, "checkpoint": checkpoint, "about": about}
+    training = trials.train(models[number], recipe.steps, again, **options)
     own, told = held.loss(encoder, objective), math.nan
     test = HeldOut(source, ("test",), recipe.batch)
     if not warm_start:
         simple = _linear(models[number], source, scales, seed)
-        half = replace(recipe, steps=max(1, recipe.steps // 2))
-        beside = trained(simple, half, patience=_PATIENCE)
+        beside = trials.train(simple, max(1, recipe.steps // 2), patience=_PATIENCE)
         told = gain_of(simple, held, test).bits
         if linear and held.loss(*simple) < own:
             (encoder, objective), training = simple, beside
@@ -259,6 +227,56 @@ def _linear(
     _inputs(simple.whitening, source, scales, generator)
     simple.start_linear(*source.partners("train", _PARTNERS, generator=generator))
     return simple, beside
+
+
+class _Trials(Generic[Batch]):
+    """Trains models one after another, and tells the callback how far all of them are."""
+
+    def __init__(
+        self,
+        source: Source[Batch],
+        held: HeldOut[Batch],
+        recipe: Recipe,
+        seed: int,
+        callback: Callback | None,
+    ) -> None:
+        self.source: Source[Batch] = source
+        self.held: HeldOut[Batch] = held
+        self.recipe, self.seed = recipe, seed
+        self.callback, self.done, self.planned = callback, 0, 0
+
+    def train(
+        self, model: Model[Batch], steps: int, again: _Rounds | None = None, **options: Any
+    ) -> Training:
+        """Train one in place for so many steps, and for another round as long as it is asked."""
+        encoder, objective = model
+
+        def after_step(step: int, last: Record) -> None:
+            if self.callback is not None:
+                self.callback(self.done + step, max(self.planned, self.done + step), last)
+
+        def sample(size: int, *, generator: torch.Generator) -> Batch:
+            batch = self.source.sample(size, generator=generator)
+            noise = None if again is None else again.noise
+            return batch if noise is None else batch.noisy(noise, generator)
+
+        recipe = replace(self.recipe, steps=steps)
+        options |= {"callback": after_step, "validate": lambda f: self.held.loss(f, objective)}
+        found = train(encoder, sample, objective, recipe, seed=self.seed, again=again, **options)
+        if found.interrupted:  # so that a search over many fits ends, too
+            raise KeyboardInterrupt
+        self.done += found.steps
+        return found
+
+    def tried(self, model: Model[Batch], steps: int, every: int) -> tuple[State, Known]:
+        """Train one, if only for some steps; return its state and what it knows."""
+        encoder, objective = model
+        state = State(encoder, cast(Objective[Any], objective), [], {})
+        if steps:
+            self.train(model, steps, eval_every=every)
+        known = gains.own_information(self.held.predictions(encoder, objective), 1.0)
+        state.keep_best(-float(known[0].mean()))
+        return state, known
 
 
 class _Rounds:

@@ -276,5 +276,5 @@ def space_named(name: str, dim: int) -> Space:
     """Return the unit ``"sphere"``, ``"box"`` or ``"l1_ball"``, or ``"real"`` space."""
     kinds = {"sphere": Sphere, "box": Box, "l1_ball": L1Ball, "real": Real}
     if name not in kinds:
-        raise DemixError(f"Unknown space {name!r}; known are {', '.join(kinds)}.")
+        raise DemixError(f"Unknown space {name!r}; choose {', '.join(kinds)}, or auto for pairs.")
     return kinds[name](dim)
