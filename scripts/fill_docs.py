@@ -1,4 +1,4 @@
-"""Put the tables under results/ into the documents, between their markers.
+"""Put the tables under results/ into the documents, between their markers, and list experiments.
 
 A block `<!-- results/NAME -->` ... `<!-- end -->` shows results/NAME/table.md; a block
 `<!-- results/bench/SECTION -->` shows that section of results/bench/bench.json, a block
@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.tables import tables_of
+from demix.papers.experiments import EXPERIMENTS
 from demix.papers.pages.table import table_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,10 +68,21 @@ def body(name: str, root: Path) -> str:
     return (results / name / "table.md").read_text(encoding="utf-8")
 
 
+def listing() -> str:
+    """Return what `demix list` knows of the experiments, a row in a line."""
+    found = []
+    for experiment in (one.listing() for one in EXPERIMENTS.values()):
+        rows = (json.dumps(row, ensure_ascii=False) for row in experiment.pop("rows"))
+        head = json.dumps(experiment, ensure_ascii=False)[:-1]
+        found.append(head + ', "rows": [\n' + ",\n".join(rows) + "\n]}")
+    return "[" + ",\n".join(found) + "]\n"
+
+
 if __name__ == "__main__":
-    for path in (ROOT / name for name in DOCUMENTS):
-        before = path.read_text(encoding="utf-8")
-        after = filled(before)
-        if "--check" in sys.argv and before != after:
-            sys.exit(f"{path.name} does not show what is under results/: run `make docs`")
-        path.write_text(after, encoding="utf-8")
+    pages = {ROOT / name: filled((ROOT / name).read_text(encoding="utf-8")) for name in DOCUMENTS}
+    pages[ROOT / "src/demix/papers/listing.json"] = listing()
+    for path, page in pages.items():
+        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        if "--check" in sys.argv and old != page:
+            sys.exit(f"{path.name} does not show what is in results/ and src/: run `make docs`")
+        path.write_text(page, encoding="utf-8")

@@ -6,10 +6,13 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from command import run_demix
+from demix import papers
+from demix.papers.experiments import EXPERIMENTS
 
 COMMANDS = ["demo", "list", "reproduce", "download", "evaluate", "fit", "consensus", "transform"]
 COMMANDS += ["report", "compare", "export", "checkup", "render", "probe"]
@@ -32,8 +35,10 @@ def test_help_lists_every_command_and_says_how_to_start():
     assert run_demix().stdout.strip() == done.stdout.strip()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["reproduce", "--help"]], ids=str)
-def test_help_and_version_do_not_wait_for_torch(arguments):
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["reproduce", "--help"], ["list"]], ids=str
+)
+def test_help_version_and_list_do_not_wait_for_torch(arguments):
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "demix", *arguments],
         capture_output=True,
@@ -90,7 +95,19 @@ def test_the_list_has_every_row_for_eyes_and_for_programs(demix):
         "narrow": False,
         "matched": True,
         "models": ["identity", "supervised", "unsupervised"],
+        "columns": {
+            "process": "Sphere: Uniform, vMF(κ=1)",
+            "model": "Sphere: vMF",
+            "matched": "yes",
+            "objective": "InfoNCE",
+        },
+        "paper": ["99.42"],
     }
+
+
+def test_the_list_is_that_of_the_experiments():
+    listed = json.loads((Path(papers.__file__).parent / "listing.json").read_text(encoding="utf-8"))
+    assert listed == json.loads(json.dumps([one.listing() for one in EXPERIMENTS.values()]))
 
 
 @pytest.mark.parametrize(

@@ -113,13 +113,24 @@ def test_a_closed_output_ends_in_a_sentence():
 
 
 # The second one is imported by the command itself, over which typer ends without a word.
-@pytest.mark.parametrize("module", ["demix.papers.commands.list", "demix.papers.experiments"])
-def test_ctrl_c_during_imports_ends_in_a_sentence(module):
+@pytest.mark.parametrize(
+    ("module", "arguments", "words"),
+    [
+        ("demix.papers.commands.list", "list", "Error: Interrupted.\n"),
+        (
+            "demix.papers.experiments",
+            "reproduce clica-table1 --out new",
+            "Interrupted; finished jobs are kept.\n",
+        ),
+    ],
+)
+def test_ctrl_c_during_imports_ends_in_a_sentence(module, arguments, words):
     code = "import sys, demix.__main__\nclass Late:\n    def find_spec(self, name, *_):\n"
     code += f"        if name == {module!r}: raise KeyboardInterrupt\n"
     code += "sys.meta_path.insert(0, Late())\ndemix.__main__.main()"
-    done = subprocess.run([sys.executable, "-c", code, "list"], capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (130, b"Error: Interrupted.\n")
+    command = [sys.executable, "-c", code, *arguments.split()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, words)
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe: \xff"], ids=["pipe", "bytes"])

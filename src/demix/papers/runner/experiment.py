@@ -184,6 +184,22 @@ class Experiment:
         """The kind of its rows."""
         return type(self.rows[0])
 
+    def listing(self) -> dict[str, Any]:
+        """Describe the experiment and its rows as plain data, for ``demix list``."""
+        shown, rows = self.varying(), []
+        for row in self.rows:
+            figures = {model: row.published(model, self.score) for model in row.main}
+            paper = [
+                f"{figure[0]:.2f} {model if len(row.main) > 1 else ''}".strip()
+                for model, figure in figures.items()
+                if figure is not None
+            ]
+            described = row.columns()
+            own = {"columns": {name: described[name] for name in shown}, "paper": paper}
+            rows.append({"row": row.number, **row.facts(), "models": list(row.models), **own})
+        facts = {name: getattr(self, name) for name in ("name", "title", "source", "score")}
+        return {**facts, "rows": rows}
+
     def varying(self) -> list[str]:
         """Return the columns in which the rows differ."""
         described = [row.columns() for row in self.rows]
