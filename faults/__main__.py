@@ -89,6 +89,7 @@ def series(bench: Bench, second: Processes, sizes: Sizes) -> Iterator[Callable[[
     yield partial(strangers.onto_inputs, bench)
     yield partial(strangers.pipes, bench)
     yield partial(strangers.changes, sizes.changes, bench)
+    yield partial(strangers.exchanged, sizes.changes, bench)
     yield partial(strangers.impostors, bench)
     yield partial(strangers.other_data, bench)
     for oddity in (oddities.names, oddities.options, oddities.settings, oddities.calls):
