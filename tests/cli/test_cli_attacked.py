@@ -111,7 +111,10 @@ def test_a_checkup_takes_no_seed_below_zero(demix, walk, tmp_path):
 
 @pytest.mark.parametrize(
     "setting",
-    [{"recipe": "x"}, {"recipe": {}}, {"conditional": 10**400}, {"random_state": -1}],
+    [
+        *({"recipe": "x"}, {"recipe": {}}, {"conditional": 10**400}, {"random_state": -1}),
+        *({"augmentation": "x"}, {"augmentation": 1}),
+    ],
     ids=str,
 )
 def test_settings_of_other_kinds_are_refused_in_python(setting, walk):
