@@ -79,6 +79,8 @@ def series(bench: Bench, second: Processes, sizes: Sizes) -> Iterator[Callable[[
     for name in ("demix transform", *ALONE):
         yield partial(limits.memory, works[name], sizes.rooms, bench)
     for name in LONG:
+        yield partial(limits.signals, works[name], bench)
+    for name in LONG:
         yield partial(limits.together, works[name], sizes.together, bench, second)
     for name in ALL:
         yield partial(strangers.traps, works[name], bench)
@@ -89,6 +91,7 @@ def series(bench: Bench, second: Processes, sizes: Sizes) -> Iterator[Callable[[
     yield partial(strangers.onto_inputs, bench)
     yield partial(strangers.pipes, bench)
     yield partial(strangers.changes, sizes.changes, bench)
+    yield partial(strangers.exchanged, sizes.changes, bench)
     yield partial(strangers.impostors, bench)
     yield partial(strangers.other_data, bench)
     for oddity in (oddities.names, oddities.options, oddities.settings, oddities.calls):

@@ -1,7 +1,8 @@
-"""Too little memory, and two runs into one folder."""
+"""Too little memory, blocked signals, and two runs into one folder."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from faults.processes import Processes
 from faults.work import Work
 
 MEBIBYTE = 1 << 20
+_PATIENCE = 300.0  # seconds after which a command hangs
 
 
 def memory(work: Work, rooms: Sequence[int], bench: Bench) -> Outcome:
@@ -30,6 +32,22 @@ def memory(work: Work, rooms: Sequence[int], bench: Bench) -> Outcome:
             else:
                 same = work.result(work.place(folder)) == expected
                 outcome.expect(same, f"{work.name} ended with other bits")
+    return outcome
+
+
+def signals(work: Work, bench: Bench) -> Outcome:
+    """Block all signals, as what starts a command may leave them: it ends as ever."""
+    outcome = Outcome("all signals blocked", work.name)
+    expected = bench.undisturbed(work)
+    with bench.folder() as folder:
+        outcome.tried += 1
+        bench.processes.start(*work.command(folder), limit="signals")
+        stop = time.monotonic() + _PATIENCE
+        while bench.processes.running() and time.monotonic() < stop:
+            time.sleep(0.01)
+        done = bench.processes.killed_now()
+        same = done.returncode == 0 and work.result(work.place(folder)) == expected
+        outcome.expect(same, f"{work.name} ended with {done.returncode}: {done.stderr[-300:]}")
     return outcome
 
 

@@ -174,6 +174,7 @@ def _calls(x: np.ndarray, fit: Any) -> Iterator[tuple[Callable[[Any], object], A
         yield lambda value: demix.all_scores(x, x, seed=value), odd
         yield lambda value: demix.probe(x, x, seed=value), odd
         yield lambda value: demix.all_scores(x, x, blocks=[value] * 99), odd
+        yield lambda value: demix.all_scores(x, x, blocks=[(value, 1), 1] * 50), odd
     for odd in (["1", 1] * 50, np.array([1, True] * 50, dtype=object), ["a", None] * 50):
         yield lambda value: demix.ClassifierDemixer(2).fit(x, value), odd
 

@@ -139,17 +139,11 @@ def pipes(bench: Bench) -> Outcome:
 def changes(times: int, bench: Bench) -> Outcome:
     """Cut the data short, or write to them, at random moments of a fit: it ends with a sentence."""
     outcome = Outcome("data cut short or written to", "demix fit")
-    angle = np.cumsum(np.random.default_rng(1).normal(0, 0.5, 20_000))
-    walk = np.stack([np.cos(angle), np.sin(angle), np.cos(2 * angle)], axis=1)
     for number in range(times):
         with bench.folder() as folder:
             data = folder / "x.npy"
-            np.save(data, walk)
             outcome.tried += 1
-            bench.processes.start("fit", data, "--n-latents", 2, "--out", folder / "out")
-            _wait((folder / "out" / LOCK).exists, bench)
-            time.sleep(bench.chance.uniform(0, 2))
-            still = bench.processes.running()
+            still = _fitting(data, folder / "out", bench)
             if number % 2:
                 os.truncate(data, 4096)
             else:
@@ -163,6 +157,36 @@ def changes(times: int, bench: Bench) -> Outcome:
             else:
                 outcome.expect(not still, "the fit did not notice")
     return outcome
+
+
+def exchanged(times: int, bench: Bench) -> Outcome:
+    """Put a link to another folder in the place of the output: nothing is written through it."""
+    outcome = Outcome("a link in place of its folder, meanwhile", "demix fit")
+    for _ in range(times):
+        with bench.folder() as folder:
+            out, victim = folder / "out", folder / "victim"
+            victim.mkdir()
+            outcome.tried += 1
+            still = _fitting(folder / "x.npy", out, bench)
+            out.rename(folder / "away")
+            out.symlink_to(victim)
+            done = bench.processes.wait()
+            if done.returncode:
+                outcome.refusal(done)
+            else:
+                outcome.expect(not still, "the fit did not notice")
+            outcome.expect(not _bytes_in(victim), "files came into another folder")
+    return outcome
+
+
+def _fitting(data: Path, out: Path, bench: Bench) -> bool:
+    """Begin to fit, and wait for a random moment; whether it is still running then."""
+    angle = np.cumsum(np.random.default_rng(1).normal(0, 0.5, 20_000))
+    np.save(data, np.stack([np.cos(angle), np.sin(angle), np.cos(2 * angle)], axis=1))
+    bench.processes.start("fit", data, "--n-latents", 2, "--out", out)
+    _wait((out / LOCK).exists, bench)
+    time.sleep(bench.chance.uniform(0, 2))
+    return bench.processes.running()
 
 
 def impostors(bench: Bench) -> Outcome:

@@ -47,7 +47,7 @@ def test_the_old_file_goes_where_it_is_told_to(tmp_path):
     assert {found.name for found in tmp_path.iterdir()} == {"a.txt", "before.txt"}
 
 
-@pytest.mark.parametrize("name", ["", ".", "/", "a\0b"])
+@pytest.mark.parametrize("name", ["", ".", "/", "a\0b", "\ud800"])
 def test_a_name_that_no_file_can_have_is_refused(name):
     with pytest.raises(DemixError, match="Expected the name of a file"):
         write_atomic(name, "text")
@@ -323,6 +323,28 @@ def test_a_link_to_a_folder_that_comes_to_a_claimed_place_is_not_followed(tmp_pa
             with pytest.raises(DemixError, match=r"seed-1 to be free .* a link; remove it"):
                 write_atomic(out / "seed-1" / place, "ours")
     assert list(victim.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["out", "out/z.npy"])
+@pytest.mark.parametrize("link", [True, False])
+def test_a_folder_that_is_exchanged_while_it_is_claimed_is_left_alone(link, place, tmp_path):
+    out, victim = tmp_path / "out", tmp_path / "victim"
+    for folder in (out, victim):
+        folder.mkdir()
+
+    def exchange():
+        out.rename(tmp_path / "away")
+        out.symlink_to(victim) if link else victim.rename(out)
+
+    with claiming(tmp_path / place):
+        with (
+            pytest.raises(DemixError, match=r"out to be free .* another folder than before"),
+            new_array(out / "z.npy", (1, 1)),
+        ):
+            exchange()
+        with pytest.raises(DemixError, match=r"out to be free .* another folder than before"):
+            write_atomic(out / "z.npy", "ours")
+    assert list(out.iterdir()) == []
 
 
 @pytest.mark.parametrize("links", [True, False])

@@ -83,6 +83,8 @@ def test_an_empty_lock_of_another_program_stays(tmp_path):
         (["fit", "X", "--n-latents", 10**23], "n_latents must be a whole number from 1 to"),
         (["fit", "X", "--n-latents", 10**7], "n_latents must be a whole number from 1 to"),
         (["fit", "X", "--lag", ""], "--lag takes a number or a range"),
+        (["fit", "X", "--device", "hpu"], "a device that torch can use here"),
+        (["fit", "TABLE", "--columns", "a,,b"], "column '' in "),
         (["probe", "X", "X", "--kind", "0=periodic:1e-320"], "A period must be a positive number"),
         (["probe", "X", "X", "--kind", "0=ordinal", "--kind", "0=continuous"], "twice; give"),
         (["probe", "X", "X", "--factors", "9" * 5000], "There is no factor"),
@@ -92,7 +94,9 @@ def test_an_empty_lock_of_another_program_stays(tmp_path):
     ids=lambda value: " ".join(map(str, value))[:40] if isinstance(value, list) else "",
 )
 def test_odd_options_end_in_a_sentence(command, words, demix, x, tmp_path):
-    given = [x if part == "X" else part for part in command]
+    table = tmp_path / "table.csv"
+    table.write_text("a,b\n1,2\n2,3\n5,4\n")
+    given = [{"X": x, "TABLE": table}.get(part, part) for part in command]
     assert words in demix.refusal(*given, "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -107,7 +111,10 @@ def test_a_checkup_takes_no_seed_below_zero(demix, walk, tmp_path):
 
 @pytest.mark.parametrize(
     "setting",
-    [{"recipe": "x"}, {"recipe": {}}, {"conditional": 10**400}, {"random_state": -1}],
+    [
+        *({"recipe": "x"}, {"recipe": {}}, {"conditional": 10**400}, {"random_state": -1}),
+        *({"augmentation": "x"}, {"augmentation": 1}),
+    ],
     ids=str,
 )
 def test_settings_of_other_kinds_are_refused_in_python(setting, walk):

@@ -110,6 +110,14 @@ def test_data_that_change_during_a_fit_end_it_with_a_sentence(bench):
     check(strangers.changes(2, bench), tried=2)
 
 
+def test_nothing_is_written_through_a_link_that_takes_the_place_of_the_output(bench):
+    check(strangers.exchanged(2, bench), tried=2)
+
+
+def test_blocked_signals_keep_no_command_from_its_end(bench):
+    check(limits.signals(bench.works["demix reproduce, 2 processes"], bench), tried=1)
+
+
 def test_files_of_others_under_names_of_demix_stay(bench):
     check(strangers.impostors(bench), tried=2, refused=2)
 

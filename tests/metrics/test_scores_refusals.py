@@ -135,6 +135,7 @@ def test_the_messages_are_sentences(score: Any) -> None:
         ({"blocks": ["1", 1] * 25}, "Unknown block type: expected all text or all numbers, .* 1;"),
         ({"blocks": np.array([1, True] * 25, dtype=object)}, "Unknown block type: expected"),
         ({"blocks": ["a", "NA"] * 25}, "a block for each row, but that of row 1"),
+        ({"blocks": [(1, 2), 1] * 25}, "Expected a block for each row .*; give numbers"),
     ],
 )
 def test_options_of_wrong_types_are_refused_in_a_sentence(options: Any, text: str) -> None:

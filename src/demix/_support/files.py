@@ -27,8 +27,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a full disk and a limit on the size of files give."""
 _NEW = "a file that was written meanwhile"
 _WRITTEN: set[tuple[int, ...] | None] = set()  # each file that this process has written
-# Claimed places, and which file stood where then.
-_CLAIMS: list[tuple[list[Path], dict[str, tuple[int, ...] | None]]] = []
+# Claimed places, which file stood where then, and the folders of the places.
+_CLAIMS: list[tuple[list[Path], dict[str, tuple[int, ...] | None], dict[Path, os.stat_result]]] = []
 # Some systems lack these: a pipe is then opened like a file, and a link is followed.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
@@ -65,13 +65,15 @@ def check_regular(path: str | Path, found: os.stat_result | None = None) -> None
 
 def check_name(path: Path) -> Path:
     """Return a path; raise :class:`DemixError` if it can be the name of no file."""
-    if not path.name or "\0" in str(path):
-        wrong = "has a null byte" if path.name else "names none"
-        raise DemixError(f"Expected the name of a file, but {str(path)!r} {wrong}.")
     try:
         _identity(path)
+        wrong = "" if path.name else "names none"
     except OSError as error:
         raise refused(path, error) from error
+    except ValueError:  # it has half of a letter
+        wrong = "has a null byte" if "\0" in str(path) else "cannot be written as bytes"
+    if wrong:
+        raise DemixError(f"Expected the name of a file, but {str(path)!r} {wrong}.")
     return path
 
 
@@ -183,7 +185,9 @@ def claiming(*places: Path) -> Iterator[None]:
         if not place.is_dir():  # else it is locked, which does the same
             remove_stale(place.parent)
     there = {os.path.abspath(file): _identity(file) for file in files}
-    claim = [Path(os.path.abspath(place)) for place in places], there
+    full = [Path(os.path.abspath(place)) for place in places]
+    folders = [place if place.is_dir() else place.parent for place in full]
+    claim = full, there, {folder: os.stat(folder) for folder in folders if folder.exists()}
     _CLAIMS.append(claim)
     try:
         yield
@@ -192,11 +196,14 @@ def claiming(*places: Path) -> Iterator[None]:
 
 
 def refuse_new(path: Path) -> None:
-    """Raise if somebody else has put a file, or a link to a folder, into a claimed place."""
-    claimed = {place for places, _ in _CLAIMS for place in places}
+    """Raise if somebody else has put a file or a link into a claimed place, or moved its folder."""
+    claimed = {place for places, *_ in _CLAIMS for place in places}
+    known = {folder: found for *_, folders in _CLAIMS for folder, found in folders.items()}
     for folder in Path(os.path.abspath(path)).parents:
         if os.path.islink(folder) and not claimed.isdisjoint(folder.parents):
             raise _in_the_way(folder, "a link")
+        if folder in known and not os.path.samestat(known[folder], os.stat(folder)):
+            raise _in_the_way(folder, "another folder than before")
     if is_new(path):
         raise _in_the_way(path, _NEW)
 
@@ -206,7 +213,7 @@ def is_new(path: Path) -> bool:
     full, found = Path(os.path.abspath(path)), _identity(path)
     return found not in _WRITTEN | {None} and any(
         any(map(full.is_relative_to, places)) and found != there.get(str(full))
-        for places, there in _CLAIMS
+        for places, there, _ in _CLAIMS
     )
 
 

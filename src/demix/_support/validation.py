@@ -32,7 +32,7 @@ def check_device(device: Any) -> None:
 
     try:
         usable = torch.empty(0, device=torch.device(device)).device.type != "meta"
-    except (AssertionError, RuntimeError, TypeError, ValueError, NotImplementedError):
+    except Exception:  # torch fails in many ways, also over modules that it lacks
         usable = False
     if not usable:
         raise DemixError(

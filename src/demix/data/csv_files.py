@@ -305,7 +305,7 @@ def _warn_of_header(
 
 def _chosen(path: Path, names: Sequence[str] | None, width: int, columns: Which) -> list[int]:
     """Return the numbers of the columns to read."""
-    if names is not None and "" in (names if columns is None else columns):
+    if names is not None and "" in names and (columns is None or "" in columns):
         raise DemixError(
             f"Expected a name for every column of {path}, but column {names.index('')} (counted "
             "from 0) has none; name it, write frames with to_csv(index=False), or choose columns."

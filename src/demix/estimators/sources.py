@@ -15,7 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Generator, Tensor
 
-from demix._support.errors import DemixError
+from demix._support.errors import DemixError, shortened
 from demix.data.data import Data
 from demix.encoders.encoder import Noise
 
@@ -305,6 +305,8 @@ def thin(units: Tensor, most: int) -> Tensor:
 
 def augmented(x: Tensor, augmentation: Augmentation, generator: Generator) -> Tensor:
     """Return new views of rows, drawn from torch's global numbers, which the generator seeds."""
+    if not callable(augmentation):
+        raise DemixError(f"An augmentation is a function, but got {shortened(repr(augmentation))}.")
     seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
     with seeded(seed):
         made = augmentation(x)

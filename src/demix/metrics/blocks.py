@@ -13,7 +13,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.stats import norm
 
-from demix._support.errors import DemixError, warn
+from demix._support.errors import DemixError, demix_errors, warn
 from demix._support.validation import as_numpy, check_seed
 from demix.data.csv_files import check_words
 
@@ -169,7 +169,8 @@ def warn_if_alike(latents: np.ndarray, sampling: Sampling) -> None:
 
 def _numbered(blocks: Any, rows: int) -> np.ndarray:
     """Return the number of the block of each row."""
-    labels = np.asarray(as_numpy(blocks, "blocks"))
+    with demix_errors("Expected a block for each row", "give numbers, or text"):
+        labels = np.asarray(as_numpy(blocks, "blocks"))
     if labels.dtype.kind in "OU":
         check_words(blocks, "a block")
         labels = labels.astype(str)

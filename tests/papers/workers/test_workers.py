@@ -118,6 +118,20 @@ with Workers(1):
     assert int(blocked, 16) >> (signal.SIGINT - 1) & 1
 
 
+def test_processes_are_waited_for_where_the_signal_of_their_end_was_blocked(demix):
+    code = """
+import os, signal
+from demix.papers.workers.executors import Workers
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+signal.alarm(100)
+with Workers(1) as workers:
+    print(workers.submit(os.getpid).result() > 0)
+print("ended")
+"""
+    done = demix.run_python(code)
+    assert done.stdout.split() == ["True", "ended"], done
+
+
 def test_no_process_is_left_when_all_is_done():
     before = {*active_children()}
     with Workers(2) as workers:

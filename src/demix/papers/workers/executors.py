@@ -297,6 +297,8 @@ def _prepare(preload: Sequence[str]) -> str:
         return "spawn"
     get_context("forkserver").set_forkserver_preload(list(preload))
     advice = "set TMPDIR to a folder of a short name that you may write to"
+    # By it that process learns which others have ended; who starts demix may have blocked it.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     with process_environment(OMP_NUM_THREADS="1"), demix_errors("Cannot start processes", advice):
         resource_tracker.ensure_running()  # which lets interrupts through at its end
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # which it inherits
