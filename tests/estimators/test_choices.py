@@ -86,10 +86,10 @@ def test_a_conditional_names_the_spaces_it_lives_in():
         found = ContrastiveDemixer(3, **given)._alternatives(in_time=True)
         return [(repr(one.space).split("(")[0], one.conditional, one.marginal) for one in found]
 
-    both = [("Real", "dynamics", "any"), ("Real", "normal", "any")]
-    assert spaces() == [("Sphere", "vmf", "uniform"), *both]
+    real = ("Real", "dynamics", "any")
+    assert spaces() == [("Sphere", "vmf", "uniform"), real]
     assert spaces(marginal="any")[0] == ("Sphere", "vmf", "any")
-    assert spaces(conditional="dynamics") == both[:1]
+    assert spaces(conditional="dynamics") == [real]
     assert spaces(conditional="vmf") == [("Sphere", "vmf", "uniform")]
     assert spaces(conditional="laplace") == [("Real", "laplace", "any")]
     assert spaces(conditional="anisotropic") == [("Sphere", "anisotropic", "uniform")]
@@ -105,6 +105,8 @@ def test_another_assumption_has_to_be_better_beyond_doubt():
     assert _best([first, (2.001 + 0 * noise, blocks)]) == 0  # sure, but not enough
     assert _best([first, (2.1 + noise, blocks)]) == 0  # enough, but not sure
     assert _best([first, (2.1 + 0.1 * noise, blocks), (2.0 + 0.1 * noise, blocks)]) == 1
+    assert _best([first, (2.1 + noise, blocks)], doubt=True) == 1  # it might be better
+    assert _best([first, (1.9 + 0.1 * noise, blocks)], doubt=True) == 0
 
 
 def test_directions_of_noise_become_small_and_others_do_not():

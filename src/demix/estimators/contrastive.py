@@ -37,8 +37,8 @@ class ContrastiveDemixer(Demixer):
         Dimension of the assumed space; on a sphere its ambient dimension.
     space : str or Space
         ``"sphere"``, ``"box"``, ``"l1_ball"``, ``"real"`` or a :class:`demix.Space`. For ``"auto"``
-        held-out pairs choose: a sphere, if none of these tells clearly more, ``"real"`` with
-        dynamics (in time order), or with normal differences and any marginal.
+        held-out pairs choose: a sphere, if it tells about as much beyond doubt, or ``"real"`` with
+        any marginal, and dynamics (in time order) or normal differences.
     conditional : str or float, optional
         How positives differ: ``"vmf"``, ``"normal"``, ``"laplace"``, the shape ``p`` of a
         generalised normal; ``"anisotropic"`` learns a scale for each latent, ``"auto"`` the shape,

@@ -32,6 +32,7 @@ _PATIENCE = 8  # evaluations without a better held-out loss before training ends
 # A training that is not very short is tried from so many starts, for a quarter of its steps.
 _STARTS, _SHORTEST, _LONGEST = 3, 20, 400
 _CLOSE = 0.7  # a share: an assumption that knows less than so much of the most is not tried longer
+_IN_DOUBT = 0.05  # a share: where another may know so much more, the strongest claim gives way
 _CLEARLY = 0.01  # a share: an assumption gives way to one that knows so much more beyond doubt
 # By so many nats the held-out loss has to fall in the second half of a round, or to rise until its
 # end, for another round.
@@ -107,7 +108,7 @@ def fit_encoder(
     Models differ in what they assume; after a short training, and a longer one of those that come
     close, the first one is taken that tells about as much of held-out targets as any other. There
     are up to ``rounds`` of the recipe, while the held-out loss falls; with ``linear``, a linear map
-    is returned where it is better.
+    is returned unless another clearly knows more.
     ``scales`` ``(dim_in,)`` are standard deviations of the columns, for the whitening; a
     ``warm_start`` is one from the present weights and whitening. The gain is that on the test part,
     which neither training nor any choice has used.
@@ -154,7 +155,7 @@ def fit_encoder(
         for i in close:
             first[i][0].return_to_best()
             first[i] = trials.tried(models[candidates[i][0]], recipe.steps, tries)
-        best = close[_best([first[i][1] for i in close])]
+        best = close[_best([first[i][1] for i in close], doubt=True)]
         starts = len(candidates)
     number, white = candidates[best]
     found = [first[best][0]]
@@ -165,13 +166,13 @@ def fit_encoder(
     again = _Rounds(encoder.whitening, recipe.steps, rounds)
     options: dict[str, Any] = {"patience": _PATIENCE, "checkpoint": checkpoint, "about": about}
     training = trials.train(models[number], recipe.steps, again, **options)
-    own, told = held.loss(encoder, objective), math.nan
+    told = math.nan
     test = HeldOut(source, ("test",), recipe.batch)
     if not warm_start:
         simple = _linear(models[number], source, scales, seed)
         beside = trials.train(simple, max(1, recipe.steps // 2), patience=_PATIENCE)
         told = gain_of(simple, held, test).bits
-        if linear and held.loss(*simple) < own:
+        if linear and not _best([held.known(*simple), held.known(encoder, objective)]):
             (encoder, objective), training = simple, beside
     gain = replace(gain_of((encoder, objective), held, test), linear=told)
     return Fit(encoder, objective, number, training, gain)
@@ -198,12 +199,17 @@ def _inputs(
     return [deepcopy(whitening), columns]
 
 
-def _best(tried: Sequence[Known]) -> int:
-    """Return which training knows most of held-out targets; a later one has to beat the others."""
+def _best(tried: Sequence[Known], *, doubt: bool = False) -> int:
+    """Return which training knows most of held-out targets; a later one has to beat the others.
+
+    With ``doubt``, an earlier one has to be as good: it claims more, and loses where data are few.
+    """
     best = 0
-    for number, (known, blocks) in enumerate(tried):
+    for number, (known, blocks) in enumerate(tried[1:], 1):
         more, reach = gains.block_mean(known - tried[best][0], blocks)
-        if more - reach > 0 and more > _CLEARLY * abs(float(tried[best][0].mean())):
+        least = abs(float(tried[best][0].mean()))
+        clearly = more - reach > 0 and more > _CLEARLY * least
+        if clearly or (doubt and more + reach > _IN_DOUBT * least):
             best = number
     return best
 
@@ -274,7 +280,7 @@ class _Trials(Generic[Batch]):
         state = State(encoder, cast(Objective[Any], objective), [], {})
         if steps:
             self.train(model, steps, eval_every=every)
-        known = gains.own_information(self.held.predictions(encoder, objective), 1.0)
+        known = self.held.known(encoder, objective)
         state.keep_best(-float(known[0].mean()))
         return state, known
 
@@ -332,6 +338,10 @@ class HeldOut(Generic[Batch]):
     def loss(self, encoder: Encoder, objective: Likelihood[Batch]) -> float:
         """Return the mean loss in nats."""
         return gains.mean_loss(self.predictions(encoder, objective))
+
+    def known(self, encoder: Encoder, objective: Likelihood[Batch]) -> Known:
+        """Return what a model knows of each, and their blocks."""
+        return gains.own_information(self.predictions(encoder, objective), 1.0)
 
     @torch.no_grad()
     def predictions(self, encoder: Encoder, objective: Likelihood[Batch]) -> list[gains.Prediction]:
