@@ -18,9 +18,8 @@ def agreed(demix, walk, tmp_path_factory) -> Path:
     """What `demix consensus` makes of the walk."""
     folder = tmp_path_factory.mktemp("consensus")
     np.save(folder / "x.npy", walk)
-    done = demix.run(
-        "consensus", folder / "x.npy", "--n-latents", 2, "--seeds", 2, "--out", folder / "agreed"
-    )
+    options = ["--n-latents", 2, "--space", "sphere", "--seeds", 2, "--out", folder / "agreed"]
+    done = demix.run("consensus", folder / "x.npy", *options)
     assert done.returncode == 0, done.stderr
     assert re.search(r"dimension 2: R² \d\.\d{3} \(95 % interval", done.stdout)
     assert str(folder / "agreed" / "report.html") in done.stdout
