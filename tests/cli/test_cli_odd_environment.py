@@ -253,6 +253,16 @@ def test_all_that_means_a_lack_of_memory_is_told_so(error, hidden, capsys):
     assert capsys.readouterr().err.startswith("Error: Memory ran out;")
 
 
+def test_a_limit_on_threads_is_told(capsys):
+    def app() -> None:
+        raise RuntimeError("can't start new thread")
+
+    with pytest.raises(SystemExit) as ended:
+        cli.run(app)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("Error: No more threads can be started;")
+
+
 def test_folders_in_each_other_without_end_are_refused(demix, tmp_path):
     deep = tmp_path / ("c/" * 1900)
     assert "choose a shorter name" in demix.refusal("render", "sprites", "--out", deep)

@@ -95,6 +95,8 @@ def _sentence(error: Exception) -> str | None:
             "Memory ran out; finished parts are kept, and the same command continues after them "
             "once there is more."
         )
+    if "can't start new thread" in told:
+        return "No more threads can be started; raise the limit (ulimit -u) or use fewer processes."
     if isinstance(error, OSError) and error.strerror:
         if isinstance(error, FileNotFoundError) and error.filename is None:
             return "The current folder is gone; change to one that exists."
