@@ -55,6 +55,8 @@ class Dataset:
     kind: Kind
     about: str
     make: Callable[[], Task]
+    nuisance: tuple[str, ...] = ()
+    """Factors that nothing given speaks of: shown, but no bar asks for them."""
 
     def load(self, cache: Path) -> Task:
         """Return the task, from the cache if its script has not changed since."""

@@ -18,11 +18,11 @@ SEED = 100
 _GRIDS: dict[str, tuple[Any, dict[str, tuple[Any, ...]]]] = {
     "VAMPNet": (
         peers.vamp_net,
-        {"reduced": (True, False), "rate": (5e-4, 1e-3), "epochs": (30, 60)},
+        {"reduced": (True, False), "rate": (5e-4, 1e-3)},
     ),
     "CEBRA": (
         peers.cebra_time,
-        {"reduced": (True, False), "temperature": (0.1, 1.0), "iterations": (2000, 5000)},
+        {"reduced": (True, False), "temperature": (0.1, 1.0)},
     ),
 }
 

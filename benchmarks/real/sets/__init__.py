@@ -12,5 +12,7 @@ SETS: dict[str, Dataset] = {
 }
 """What the table shows."""
 
-TUNED_ON: dict[str, Dataset] = {dataset.name: dataset for dataset in systems.OTHERS}
+TUNED_ON: dict[str, Dataset] = {
+    dataset.name: dataset for module in (molecules, control, systems) for dataset in module.OTHERS
+}
 """What settings of peers were chosen on."""

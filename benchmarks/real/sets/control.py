@@ -26,6 +26,13 @@ def cartpole() -> Task:
     return Task(images, {"pose": pose.astype(np.float32)}, n_latents=4)
 
 
+def ball_in_cup() -> Task:
+    """Images of a ball that hangs from a cup; where both are."""
+    states, images = _episode("ball_in_cup", "catch", rows=3000, push=2.0, pixels=True)
+    places = states[:, :4] / states[:, :4].std(axis=0)
+    return Task(images, {"places": places.astype(np.float32)}, n_latents=4)
+
+
 def acrobot() -> Task:
     """Angles and speeds of two links through a fixed random net; the angles."""
     states, _ = _episode("acrobot", "swingup", rows=6000, push=3.0, pixels=False)
@@ -75,3 +82,4 @@ SETS = (
     Dataset("cartpole pixels", "series", "images 3 x 32 x 32; position and angle", cartpole),
     Dataset("acrobot sensors", "series", "24 sensors; two angles", acrobot),
 )
+OTHERS = (Dataset("cup pixels", "series", "images 3 x 32 x 32; cup and ball", ball_in_cup),)

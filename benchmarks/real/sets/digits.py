@@ -48,6 +48,6 @@ def two_views() -> Task:
 
 
 SETS = (
-    Dataset("rotated digits", "labels", "14 x 14 pixels; digit and angle", rotated),
+    Dataset("rotated digits", "labels", "14 x 14 pixels; digit, and angle", rotated, ("angle",)),
     Dataset("digits in two views", "views", "32 components of each view; digit", two_views),
 )

@@ -17,32 +17,43 @@ _STEP, _HYDROGEN = 0.004, 3.0  # picoseconds, which take heavier hydrogens than 
 
 def pentane() -> Task:
     """Five beads on a string, of a united-atom force field for alkanes, in a heat bath of 350 K."""
+    return _alkane(5, n_latents=4, rows=6000)
+
+
+def butane() -> Task:
+    """Four such beads."""
+    return _alkane(4, n_latents=2, rows=4000)
+
+
+def _alkane(beads: int, *, n_latents: int, rows: int) -> Task:
     import openmm
     from openmm import unit
 
     system = openmm.System()
-    for mass in (15.035, 14.027, 14.027, 14.027, 15.035):
-        system.addParticle(mass)
     bonds, bends = openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
     turns, contacts = openmm.PeriodicTorsionForce(), openmm.NonbondedForce()
-    for i in range(4):
-        bonds.addBond(i, i + 1, 0.154, 2.0e5)
-    for i in range(3):
-        bends.addAngle(i, i + 1, i + 2, np.deg2rad(114.0), 519.6)
-    for i in range(2):
-        for times, phase, height in ((1, 0.0, 2.952), (2, np.pi, -0.567), (3, 0.0, 6.579)):
-            turns.addTorsion(i, i + 1, i + 2, i + 3, times, phase, height)
-    for size, depth in ((0.375, 0.815), *3 * [(0.395, 0.382)], (0.375, 0.815)):
+    for i in range(beads):
+        mass, size, depth = (
+            (15.035, 0.375, 0.815) if i in (0, beads - 1) else (14.027, 0.395, 0.382)
+        )
+        system.addParticle(mass)
         contacts.addParticle(0.0, size, depth)
-    for i, j in combinations(range(5), 2):
+    for i in range(beads - 1):
+        bonds.addBond(i, i + 1, 0.154, 2.0e5)
+    for i in range(beads - 2):
+        bends.addAngle(i, i + 1, i + 2, np.deg2rad(114.0), 519.6)
+    quads = [(i, i + 1, i + 2, i + 3) for i in range(beads - 3)]
+    for quad in quads:
+        for times, phase, height in ((1, 0.0, 2.952), (2, np.pi, -0.567), (3, 0.0, 6.579)):
+            turns.addTorsion(*quad, times, phase, height)
+    for i, j in combinations(range(beads), 2):
         if j - i < 4:
             contacts.addException(i, j, 0.0, 1.0, 0.0)
     for force in (bonds, bends, turns, contacts):
         system.addForce(force)
-    zigzag = np.array([[0.128 * i, 0.084 * (i % 2), 0.0] for i in range(5)])
-    frames = _frames(system, zigzag * unit.nanometer, 350, steps=125, rows=6000)
-    torsions = _torsions(frames, [(0, 1, 2, 3), (1, 2, 3, 4)])
-    return Task(_aligned(frames), {"torsions": angles(torsions)}, n_latents=4, lag=1)
+    zigzag = np.array([[0.128 * i, 0.084 * (i % 2), 0.0] for i in range(beads)])
+    frames = _frames(system, zigzag * unit.nanometer, 350, steps=125, rows=rows)
+    return Task(_aligned(frames), {"torsions": angles(_torsions(frames, quads))}, n_latents)
 
 
 def dialanine() -> Task:
@@ -165,3 +176,4 @@ SETS = (
     Dataset("pentane", "series", "five beads, aligned coordinates; two torsions", pentane),
     Dataset("dialanine", "series", "a peptide, aligned heavy atoms; four torsions", dialanine),
 )
+OTHERS = (Dataset("butane", "series", "four beads, aligned coordinates; a torsion", butane),)

@@ -13,7 +13,7 @@ def triple_well() -> Task:
     """A particle in a plane with three wells, in a heat bath."""
     from deeptime.data import triple_well_2d
 
-    walk = triple_well_2d(h=1e-3, n_steps=20).trajectory([[-1.0, 0.0]], length=6000, seed=5)
+    walk = triple_well_2d(h=1e-3, n_steps=300).trajectory([[-1.0, 0.0]], length=6000, seed=5)
     return _seen(walk, n_latents=2, seed=11)
 
 
@@ -26,7 +26,7 @@ def quadruple_well() -> Task:
     """A particle in a plane with four wells."""
     from deeptime.data import quadruple_well as wells
 
-    walk = wells(h=1e-3, n_steps=20).trajectory([[-1.0, 0.0]], length=6000, seed=6)
+    walk = wells(h=1e-3, n_steps=300).trajectory([[-1.0, 0.0]], length=4000, seed=6)
     return _seen(walk, n_latents=2, seed=21)
 
 

@@ -143,6 +143,18 @@ def test_the_bars_count_sets():
     assert "| electricity: hour | 0.700 | 0.900 (CEBRA) | 0.730 |" in text
 
 
+def test_no_bar_asks_for_a_nuisance():
+    runs = [outcome("rotated digits", OURS, 0.9), outcome("rotated digits", "PCA", 0.9)]
+    for run, score in zip(runs, (0.1, 0.8), strict=True):
+        run["scores"] = {
+            "class": run["scores"]["hour"],
+            "angle": {"linear": score, "knn": score},
+        }
+    assert bars(runs)["best"] == {"count": 1, "of": 1, "missing": []}
+    runs[0]["scores"]["class"] = {"linear": 0.9, "knn": 0.87}
+    assert bars(runs)["best"]["missing"] == ["rotated digits"]
+
+
 def test_every_set_has_methods_and_all_kinds_are_there():
     assert len(SETS) >= 8
     assert {dataset.kind for dataset in SETS.values()} == set(PEERS)
