@@ -17,6 +17,7 @@ from torch import distributed as dist
 from benchmarks.memory import MALLOC
 from benchmarks.processes import environment
 from demix._support.errors import DemixError
+from demix._support.process_group.group import keep_cores
 from demix.papers.workers.executors import process_environment
 
 
@@ -75,6 +76,7 @@ class Pool:
 def _serve(rank: int, count: int, store: str, end: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # which is for the process that began this one
     torch.set_num_threads(1)
+    keep_cores()
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=count)
     with suppress(EOFError):  # that process has ended
         while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -19,6 +20,8 @@ from demix.processes.process import LeakyMixing
 from demix.spaces.kinds import Box, Sphere
 
 Draw = Callable[[int, Random], Sample]
+Step = Callable[[np.ndarray, np.ndarray], np.ndarray]
+_FIRST = 500  # rows of a series before it is looked at
 
 
 def _uniform(model: NoiseModel, rows: int, random: Random) -> np.ndarray:
@@ -87,6 +90,37 @@ def series(
         return Sample(x, factors, {}, demixer)
 
     return draw
+
+
+def unbounded(step: Step, n: int) -> Draw:
+    """Return a series in R^n, for an estimator that finds out what to assume.
+
+    ``step(z, e)`` returns the next latents ``(n,)`` after ``z``, with standard normal ``e``.
+    """
+
+    def draw(rows: int, random: Random) -> Sample:
+        noise = random.normal(size=(_FIRST + rows, n))
+        z = np.array(list(accumulate(noise, step)))[_FIRST:]
+        x = leaky(z, int(random.integers(2**31)))
+        return Sample(x, z, {}, ContrastiveDemixer(n, random_state=int(random.integers(2**31))))
+
+    return draw
+
+
+def autoregression(*rates: float, turn: float = 0.0, spread: float = 0.0) -> Step:
+    """Return steps of latents that return to zero at their own rates, with unit variance.
+
+    The first two ``turn`` by an angle in each step; noise grows by ``spread`` along the first.
+    """
+    kept = np.diag(rates)
+    kept[:2, :2] @= [[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]]
+    width = np.sqrt(1 - np.square(rates))
+    return lambda z, e: kept @ z + np.exp(spread * np.tanh(z[0])) * width * e
+
+
+def wells(*depths: float) -> Step:
+    """Return steps of latents between two wells each, at -1 and 1."""
+    return lambda z, e: z - 0.05 * np.array(depths) * (z**3 - z) + 0.25 * e
 
 
 def noisy(draw: Draw, share: float) -> Draw:

@@ -6,6 +6,7 @@ from functools import partial
 
 from benchmarks.calibration.draws import (
     anisotropic,
+    autoregression,
     box,
     classes,
     concentrated,
@@ -20,8 +21,10 @@ from benchmarks.calibration.draws import (
     pairs,
     restricted,
     series,
+    unbounded,
     uneven,
     vmf,
+    wells,
 )
 from benchmarks.calibration.mixings import columns, hearts, leaky, spiral, tuning
 from benchmarks.calibration.process import Process
@@ -59,6 +62,17 @@ PROCESSES = [
         (),
         gaussian_classes(2, 16, unequal=0.8, logits="quadratic"),
         rows=20_000,
+    ),
+    Process(
+        "autoregression",
+        (),
+        unbounded(autoregression(0.98, 0.94, 0.88, 0.8), 4),
+        rows=8000,
+    ),
+    Process(
+        "autoregression of uneven noise",
+        ("position", "marginal", "injectivity"),
+        unbounded(autoregression(0.95, 0.9, 0.8, spread=1.0), 3),
     ),
     Process(
         "concentrated marginal",
@@ -129,6 +143,33 @@ PROCESSES = [
         kept=True,
     ),
     Process("a little noise in columns", (), noisy(pairs(vmf(4, 10.0)), 0.02), kept=True),
+    Process(
+        "autoregression of 3 latents",
+        (),
+        unbounded(autoregression(0.97, 0.9, 0.75), 3),
+        kept=True,
+        rows=8000,
+    ),
+    Process(
+        "an oscillator and a slow latent",
+        (),
+        unbounded(autoregression(0.95, 0.95, 0.98, turn=0.3), 3),
+        kept=True,
+        rows=8000,
+    ),
+    Process(
+        "double wells",
+        (),
+        unbounded(wells(4.0, 3.0), 2),
+        kept=True,
+        rows=8000,
+    ),
+    Process(
+        "an oscillator of uneven noise",
+        ("position", "marginal", "injectivity"),
+        unbounded(autoregression(0.9, 0.9, turn=0.4, spread=1.2), 2),
+        kept=True,
+    ),
     Process(
         "concentrated in a box",
         ("marginal",),

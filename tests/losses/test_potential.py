@@ -119,12 +119,12 @@ def test_dynamics_are_a_linear_map_of_the_anchor():
     objective = DynamicsInfoNCE(3).double()
     assert_same(objective(encoder, pairs).detach(), InfoNCE(2)(encoder, pairs).detach(), 1e-9)
     torch.nn.init.normal_(objective.network[-1].weight)
-    torch.nn.init.normal_(objective.dynamics)
-    weights = [*encoder.parameters(), objective.dynamics]
+    torch.nn.init.normal_(objective.matrix)
+    weights = [*encoder.parameters(), objective.matrix]
     found = objective(encoder, pairs)
     queries, keys = encoder(pairs.x), encoder(pairs.x_tilde)
     potential = objective.network(queries.detach())[:, 0], objective.network(keys.detach())[:, 1]
-    ahead = torch.einsum("ij,bj->bi", objective.dynamics, queries)
+    ahead = torch.einsum("ij,bj->bi", objective.matrix, queries)
     options = {"similarity": 2, "temperature": 1.0, "two_sided": True}
     expected = dense(ahead, keys, [p.detach() for p in potential], **options)
     assert_same(found.detach(), expected.detach(), 1e-9)
@@ -133,7 +133,7 @@ def test_dynamics_are_a_linear_map_of_the_anchor():
     ):
         assert_same(own, wanted, 1e-9)
     objective.initialise()
-    assert_same(objective.dynamics.detach(), torch.eye(3, dtype=torch.float64), 0)
+    assert_same(objective.matrix.detach(), torch.eye(3, dtype=torch.float64), 0)
 
 
 class Scaled(nn.Module):

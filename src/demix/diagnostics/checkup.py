@@ -179,10 +179,11 @@ def _of_pairs(
     model: Any, z: np.ndarray, x_tilde: torch.Tensor, blocks: np.ndarray, source: Any, seed: int
 ) -> list[Check]:
     setting = model.setting()
+    free = setting.conditional == "dynamics"  # as to the covariance of the noise
     scales = model.scales_ if setting.learned else 1.0
     z_tilde = model_checks.latents_of(model.encoder_, x_tilde)
-    if setting.conditional == "dynamics":
-        z = z @ model.dynamics_.T.astype(z.dtype)
+    if free:
+        z, z_tilde = _in_units_of_noise(z @ model.dynamics_.T.astype(z.dtype), z_tilde)
     lags, walk = source.lags(), None
     if lags is not None:
         rows = source.data.take(thin(torch.arange(len(source.data)), _WALK))
@@ -200,7 +201,7 @@ def _of_pairs(
             walk=None if walk is None else walk[:, own],
             lags=lags or (1, 1),
         )
-        pairs = replace(pairs, uniform=setting.marginal == "uniform")
+        pairs = replace(pairs, uniform=setting.marginal == "uniform", isotropic=not free)
         parts.append(pair_checks(pairs, np.random.default_rng(seed)))
     checks = parts[0]
     if len(parts) > 1:
@@ -211,6 +212,14 @@ def _of_pairs(
     steps = range(1 + model_checks.LAGS)
     after = [model_checks.latents_of(model.encoder_, source.data.take(first + k)) for k in steps]
     return [*checks, model_checks.observation_noise(np.stack(after, axis=1))]
+
+
+def _in_units_of_noise(z: np.ndarray, z_tilde: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both ``(M, n)`` so that their difference is centred and alike in all directions."""
+    noise = z_tilde - z
+    values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(noise.T)))
+    units = vectors / np.sqrt(2 * values.clip(1e-12 * values.max()))
+    return (z + noise.mean(axis=0)) @ units, z_tilde @ units
 
 
 def _of_instances(model: Any, source: Any, generator: torch.Generator) -> list[Check]:

@@ -133,6 +133,8 @@ def _isotropy(pairs: Paired, draws: list[Paired]) -> Check:
         values = np.linalg.eigvalsh(noise.T @ noise / len(noise))
         return float(np.log(values[-1] / values[0].clip(1e-12 * values[-1])) / 2)
 
+    if not pairs.isotropic:
+        return skipped("isotropy", "The noise may differ between directions.")
     if pairs.z.shape[1] < 2:
         return skipped("isotropy", "One latent has no directions to compare.")
     return _compared("isotropy", ratio, pairs, draws, math.exp)

@@ -35,6 +35,7 @@ class Paired:
     # (k,), of the noise in units of the model's scale, for each of equally frequent lags.
     widths: np.ndarray = field(default_factory=lambda: np.ones(1))
     uniform: bool = True  # whether a uniform marginal is assumed
+    isotropic: bool = True  # whether the noise is assumed to be alike in all directions
 
     def fitted(self, *, shape: bool) -> NoiseModel:
         """Return the noise model of the largest likelihood."""

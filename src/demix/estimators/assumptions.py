@@ -37,10 +37,10 @@ class Assumed(NamedTuple):
 def pair_alternatives(
     space: str | Space, n_latents: int, conditional: Conditional, marginal: str, *, in_time: bool
 ) -> list[Assumed]:
-    """Return what may be assumed of the latents of pairs; what claims most comes first.
+    """Return what may be assumed of the latents of pairs; what comes first is preferred.
 
-    In the space ``"auto"`` these are a sphere with vMF (Theorem 2), latents of any marginal with
-    normal differences and, of a series, linear dynamics with a time constant for each latent.
+    In the space ``"auto"`` these are a sphere with vMF (Theorem 2) and latents of any marginal: of
+    a series, with linear dynamics and a time constant for each, and with normal differences.
     """
     if space != "auto":
         known = assumed_space(space, n_latents)
@@ -50,7 +50,7 @@ def pair_alternatives(
     real = assumed_space("real", n_latents)
     if conditional is not None:
         return [Assumed(real, conditional, "any")]
-    found = [Assumed(real, "normal", "any")] + [Assumed(real, "dynamics", "any")] * in_time
+    found = [Assumed(real, "dynamics", "any")] * in_time + [Assumed(real, "normal", "any")]
     if n_latents > 1:
         found.insert(0, Assumed(assumed_space("sphere", n_latents), "vmf", marginal))
     return found

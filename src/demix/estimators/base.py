@@ -338,6 +338,7 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
         self.history_, self.best_step_ = training.history, training.best_step or training.steps
         self.n_steps_, self.seconds_ = training.steps, training.seconds
         self.digest_, self.seed_ = digest, seed
+        self._finish(source)
         moving = found.std[found.std > 0]
         whitening = self.encoder_.whitening
         self.notes_ = [*found.sentences(), whitening.note(moving.min(), moving.max())]
@@ -369,6 +370,9 @@ class Demixer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, 
             size = 4 * sum(weights.numel() for weights in outline)
             check_memory(size, "The encoder", "give it narrower layers")
             return Encoder(space=space, **settings)
+
+    def _finish(self, source: Source[Any]) -> None:
+        """Find in the training data what the loss leaves open."""
 
     def _settings(self) -> dict[str, str]:
         """Return what distinguishes this estimator, in the same words in every process."""

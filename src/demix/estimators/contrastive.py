@@ -14,11 +14,12 @@ from demix.estimators import sources
 from demix.estimators.assumptions import Assumed, pair_alternatives, pair_objective
 from demix.estimators.base import Demixer
 from demix.estimators.gain import Gain
-from demix.losses.pairs import InfoNCE, PotentialInfoNCE, ShapedInfoNCE
+from demix.losses.pairs import DynamicsInfoNCE, InfoNCE, PotentialInfoNCE, ShapedInfoNCE
 from demix.spaces.base import Space
 from demix.theory.setting import Setting
 from demix.training.recipe import Recipe
 
+_PAIRS = 16_384  # that tell the map of linear dynamics
 _SATURATED = 0.05  # nats of loss below which positives are recognised almost surely
 
 
@@ -36,8 +37,8 @@ class ContrastiveDemixer(Demixer):
         Dimension of the assumed space; on a sphere its ambient dimension.
     space : str or Space
         ``"sphere"``, ``"box"``, ``"l1_ball"``, ``"real"`` or a :class:`demix.Space`. For ``"auto"``
-        a short training chooses on held-out pairs: a sphere, if none of these tells clearly more,
-        ``"real"`` with normal differences and any marginal, or (in time order) with dynamics.
+        held-out pairs choose: a sphere, if none of these tells clearly more, ``"real"`` with
+        dynamics (in time order), or with normal differences and any marginal.
     conditional : str or float, optional
         How positives differ: ``"vmf"``, ``"normal"``, ``"laplace"``, the shape ``p`` of a
         generalised normal; ``"anisotropic"`` learns a scale for each latent, ``"auto"`` the shape,
@@ -78,7 +79,7 @@ class ContrastiveDemixer(Demixer):
         With a learnt conditional: its shape ``p``, and a scale ``(n_latents,)`` for each latent.
     dynamics_
         With ``conditional="dynamics"``: the map ``(n_latents, n_latents)`` from the latents of an
-        anchor to those of its positive.
+        anchor to the mean of those of its positive; its eigenvalues tell how long latents last.
 
     Examples
     --------
@@ -160,10 +161,17 @@ class ContrastiveDemixer(Demixer):
 
     @property
     def dynamics_(self) -> np.ndarray:
-        """The learnt map from anchors to positives."""
+        """The map from anchors to positives."""
         if self._assumed().conditional != "dynamics" or not hasattr(self, "objective_"):
             raise AttributeError('Only conditional="dynamics" learns a map.')
-        return self.objective_.dynamics.detach().cpu().numpy()
+        return self.objective_.dynamics.cpu().numpy()
+
+    @torch.no_grad()
+    def _finish(self, source: sources.Source[Any]) -> None:
+        if isinstance(self.objective_, DynamicsInfoNCE):
+            generator = torch.Generator(self.device).manual_seed(self.seed_)
+            some = source.partners("train", _PAIRS, generator=generator)
+            self.objective_.settle(*(self.encoder_(side) for side in some))
 
     def _learnt(self) -> ShapedInfoNCE:
         if self.conditional not in ("anisotropic", "auto") or not hasattr(self, "objective_"):

@@ -31,6 +31,7 @@ _PARTNERS = 4096  # pairs that tell which directions of the input count
 _PATIENCE = 8  # evaluations without a better held-out loss before training ends
 # A training that is not very short is tried from so many starts, for a quarter of its steps.
 _STARTS, _SHORTEST, _LONGEST = 3, 20, 400
+_CLOSE = 0.7  # a share: an assumption that knows less than so much of the most is not tried longer
 _CLEARLY = 0.01  # a share: an assumption gives way to one that knows so much more beyond doubt
 # By so many nats the held-out loss has to fall in the second half of a round, or to rise until its
 # end, for another round.
@@ -103,9 +104,10 @@ def fit_encoder(
 ) -> Fit[Batch]:
     """Train one of the models in place, keep the best weights, and test them.
 
-    Models differ in what they assume; after a short training the first one is taken that tells
-    about as much of held-out targets as any other. There are up to ``rounds`` of the recipe, while
-    the held-out loss falls; with ``linear``, a linear map is returned where it is better.
+    Models differ in what they assume; after a short training, and a longer one of those that come
+    close, the first one is taken that tells about as much of held-out targets as any other. There
+    are up to ``rounds`` of the recipe, while the held-out loss falls; with ``linear``, a linear map
+    is returned where it is better.
     ``scales`` ``(dim_in,)`` are standard deviations of the columns, for the whitening; a
     ``warm_start`` is one from the present weights and whitening. The gain is that on the test part,
     which neither training nor any choice has used.
@@ -156,6 +158,15 @@ def fit_encoder(
 
     generator = torch.Generator(device).manual_seed(seed_apart(seed, _START_STREAM))
 
+    def tried(number: int, steps: int) -> tuple[State, Known]:
+        encoder, objective = models[number]
+        state = State(encoder, cast(Objective[Any], objective), [], {})
+        if starts:
+            trained(models[number], replace(recipe, steps=steps), eval_every=tries)
+        known = gains.own_information(held.predictions(encoder, objective), 1.0)
+        state.keep_best(-float(known[0].mean()))
+        return state, known
+
     def started(number: int, white: nn.Module, *, linear: bool) -> tuple[State, Known]:
         encoder, objective = models[number]
         if fresh:
@@ -164,15 +175,18 @@ def fit_encoder(
         encoder.whitening.load_state_dict(white.state_dict())
         if fresh and linear:
             encoder.start_linear(*source.partners("train", _PARTNERS, generator=generator))
-        state = State(encoder, cast(Objective[Any], objective), [], {})
-        if starts:
-            trained(models[number], replace(recipe, steps=tries), eval_every=tries)
-        known = gains.own_information(held.predictions(encoder, objective), 1.0)
-        state.keep_best(-float(known[0].mean()))
-        return state, known
+        return tried(number, tries)
 
     first = [started(*candidate, linear=True) for candidate in candidates]
     best = _best([known for _, known in first]) if starts else 0
+    means = [float(known[0].mean()) for _, known in first]
+    close = [i for i, mean in enumerate(means) if mean >= _CLOSE * max(means)]
+    if starts and len(models) > 1 and len(close) > 1:  # one that learns later may know more
+        planned += len(close) * recipe.steps
+        for i in close:
+            first[i][0].return_to_best()
+            first[i] = tried(candidates[i][0], recipe.steps)
+        best = close[_best([first[i][1] for i in close])]
     number, white = candidates[best]
     found = [first[best][0]]
     for _ in range(starts - len(candidates)):

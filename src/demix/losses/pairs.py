@@ -166,8 +166,9 @@ class DynamicsInfoNCE(PotentialInfoNCE):
     a time constant for each latent (AR(1), Ornstein-Uhlenbeck) and oscillators. The mixed second
     difference over two anchors and two positives is
     :math:`\langle A (h(z_1) - h(z_2)), h(\tilde z_1) - h(\tilde z_2) \rangle`, a bilinear form of
-    the differences of latents, so that :math:`h` is affine if :math:`A` is invertible. The
-    covariance of the noise goes into :math:`f`.
+    the differences of latents, so that :math:`h` is affine if :math:`A` is invertible. The loss
+    learns no more than this form, as ``matrix``: its size and the covariance of the noise are left
+    to the potentials. :meth:`settle` finds ``dynamics``, the map of the latents itself.
 
     References
     ----------
@@ -176,27 +177,38 @@ class DynamicsInfoNCE(PotentialInfoNCE):
 
     Examples
     --------
+    >>> import torch
     >>> from demix.losses.pairs import DynamicsInfoNCE
-    >>> DynamicsInfoNCE(2).dynamics.tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
+    >>> objective, z = DynamicsInfoNCE(2), torch.tensor([[0.0, 2.0], [1.0, 0.0], [2.0, 1.0]])
+    >>> objective.settle(z, z / 2)
+    >>> objective.dynamics.abs().tolist()
+    [[0.5, 0.0], [0.0, 0.5]]
     """
 
     _sides = 2
+    dynamics: Tensor
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim, similarity=2.0)
-        self.dynamics = nn.Parameter(torch.eye(dim))
+        self.matrix = nn.Parameter(torch.eye(dim))
+        self.register_buffer("dynamics", torch.eye(dim))
 
     @torch.no_grad()
     def initialise(self, generator: torch.Generator | None = None) -> None:
         """Draw the potentials anew; positives are expected at their anchors."""
         super().initialise(generator)
-        if hasattr(self, "dynamics"):
-            self.dynamics.copy_(torch.eye(len(self.dynamics)))
+        if hasattr(self, "matrix"):
+            self.matrix.copy_(torch.eye(len(self.matrix)))
 
     def ahead(self, queries: Tensor) -> Tensor:
-        """Return where positives are expected, ``A z`` of their anchors ``(N, n)``."""
-        return queries @ self.dynamics.T
+        """Return what the latents of positives are compared with ``(N, n)``."""
+        return queries @ self.matrix.T
+
+    @torch.no_grad()
+    def settle(self, z: Tensor, z_tilde: Tensor) -> None:
+        """Take as ``dynamics`` the map of least squares from anchors ``(N, n)`` to positives."""
+        past, now = (side - side.mean(dim=0) for side in (z.double(), z_tilde.double()))
+        self.dynamics.copy_((torch.linalg.pinv(past) @ now).T)
 
 
 class ShapedInfoNCE(nn.Module, Objective[PairBatch]):

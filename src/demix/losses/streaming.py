@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from demix._support.kernel.build import library
-from demix._support.process_group.sharding import Sharding, log_summed
+from demix._support.process_group.sharding import Sharding
 from demix.losses import compiled, tiles
 from demix.losses.similarities import PairBlock, PairSimilarity
 
@@ -29,7 +29,7 @@ def sharded_logsumexp(
 ) -> tuple[Tensor, Tensor | None]:
     """Return the same of own queries over all ranks' keys, and of own keys over all queries."""
     rows, sums = pairwise_logsumexp(q, keys.gathered(k), similarity, columns=columns)
-    return rows, None if sums is None else log_summed(sums, keys.group)[keys.own]
+    return rows, None if sums is None else keys.of_own(sums).logsumexp(0)
 
 
 def kernel_name() -> str:

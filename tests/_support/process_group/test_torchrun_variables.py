@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from demix import DemixError, DemixWarning
@@ -64,3 +68,22 @@ def test_ranks_that_never_come_are_waited_for_aloud_and_given_up(monkeypatch):
         joined(),
     ):
         pass
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no batch jobs")
+def test_threads_of_a_rank_on_the_processor_are_batch_jobs():
+    code = """
+import os, threading
+from demix import DemixError
+from demix._support.process_group.group import joined
+os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+try:
+    with joined():
+        pass
+except DemixError:
+    thread = threading.Thread(target=lambda: print(os.sched_getscheduler(0)))
+    thread.start(), thread.join()
+"""
+    place = os.environ | GOOD | {"RANK": "0", "MASTER_ADDR": ""}
+    done = subprocess.run([sys.executable, "-c", code], env=place, capture_output=True, check=True)
+    assert int(done.stdout) == os.SCHED_BATCH

@@ -46,6 +46,14 @@ class Sharding:
         """Return the rows ``(total, ...)`` of all ranks, with gradients."""
         return x if self.group is None else _Gathered.apply(x, self.sizes, self.group)
 
+    def of_own(self, x: Tensor) -> Tensor:
+        """Return what each rank has ``(total,)`` for own rows ``(ranks, own)``, with gradients."""
+        if self.group is None:
+            return x[None]
+        sizes = list(self.sizes)
+        own = [sizes[self.rank]] * len(sizes)
+        return _Exchanged.apply(x, sizes, own, self.group).view(len(own), -1)
+
     def collected(self, x: Tensor) -> Tensor:
         """Return the rows ``(total, ...)`` of all ranks on rank 0, and ``x`` on the others."""
         if self.group is None:
@@ -135,6 +143,22 @@ class _Gathered(torch.autograd.Function):
         own = torch.empty_like(parts[0])
         dist.reduce_scatter(own, parts, group=ctx.group)
         return own[: sizes[dist.get_rank(ctx.group)]], None, None
+
+
+class _Exchanged(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, sent: list[int], received: list[int], group: dist.ProcessGroup
+    ) -> Tensor:
+        ctx.sent, ctx.received, ctx.group = sent, received, group
+        found = x.new_empty(sum(received))
+        dist.all_to_all_single(found, x.contiguous(), received, sent, group=group)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        back = _Exchanged.forward(ctx, grads[0], ctx.received, ctx.sent, ctx.group)
+        return back, None, None, None
 
 
 class _Summed(torch.autograd.Function):
