@@ -22,14 +22,15 @@ _GRIDS: dict[str, tuple[Any, dict[str, tuple[Any, ...]]]] = {
     ),
     "CEBRA": (
         peers.cebra_time,
-        {"reduced": (True, False), "temperature": (0.1, 1.0)},
+        {"reduced": (True, False), "temperature": (0.1, 1.0), "iterations": (1500,)},
     ),
 }
 
 
-def main(cache: Path) -> None:
-    """Print the read-outs of all settings of each peer on each set."""
-    for peer, (fit, grid) in _GRIDS.items():
+def main(cache: Path, names: list[str]) -> None:
+    """Print the read-outs of all settings of some peers, or of all, on each set."""
+    for peer in names or list(_GRIDS):
+        fit, grid = _GRIDS[peer]
         for values in product(*grid.values()):
             changed = dict(zip(grid, values, strict=True))
             start = time.process_time()
@@ -50,4 +51,4 @@ def _scores(fit: Any, task: Any, changed: dict[str, Any]) -> list[dict[str, floa
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -35,14 +35,21 @@ def ball_in_cup() -> Task:
 
 def acrobot() -> Task:
     """Angles and speeds of two links through a fixed random net; the angles."""
-    states, _ = _episode("acrobot", "swingup", rows=6000, push=3.0, pixels=False)
+    states, _ = _episode("acrobot", "swingup", rows=6000, every=4, push=3.0, pixels=False)
     turned, speeds = angles(states[:, :2]), np.tanh(states[:, 2:] / states[:, 2:].std(axis=0))
     x = seen_through_net(np.concatenate([turned, speeds], axis=1), 24, seed=_SEED)
     return Task(x, {"angles": turned}, n_latents=4)
 
 
 def _episode(
-    domain: str, task: str, *, rows: int, pixels: bool, push: float = 0.0, swing: float = 0.0
+    domain: str,
+    task: str,
+    *,
+    rows: int,
+    pixels: bool,
+    push: float = 0.0,
+    swing: float = 0.0,
+    every: int = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return positions and speeds of joints ``(rows, 2 joints)``, and images if asked for.
 
@@ -57,13 +64,15 @@ def _episode(
     world.physics.model.vis.quality.shadowsize = world.physics.model.vis.quality.offsamples = 0
     pushed, swung = np.zeros((2, *world.action_spec().shape))
     states, images = [], []
-    for _ in range(rows):
+    for moment in range(rows * every):
         pushed, swung = (
             slow * last + np.sqrt(1 - slow**2) * random.normal(size=last.shape)
             for slow, last in ((0.9, pushed), (0.99, swung))
         )
         action = push * pushed + swing * swung * np.sign(world.physics.data.qvel[0])
         world.step(np.clip(action, -1, 1))
+        if moment % every:
+            continue
         states.append(np.concatenate([world.physics.data.qpos, world.physics.data.qvel]))
         if pixels:
             images.append(_drawn(world.physics))
