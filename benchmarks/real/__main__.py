@@ -22,6 +22,7 @@ from benchmarks.real.run import (
     write_results,
 )
 from benchmarks.real.sets import SETS
+from benchmarks.real.task import CACHE
 from demix._support.errors import DemixError
 from demix._support.locks import lock_folder
 from demix._support.outputs import claim_folder, refuse_other
@@ -30,15 +31,13 @@ from demix.cli.console import console
 from demix.papers.commands.reproduce import numbers
 from demix.papers.workers.executors import Workers
 
-_CACHE = Path.home() / ".cache" / "demix-real"
-
 
 def real(
     out: Annotated[Path, typer.Option(help="Folder for real.json and table.md.")],
     sets: Annotated[str | None, typer.Option(help=f"Some of: {', '.join(SETS)}.")] = None,
     methods: Annotated[str | None, typer.Option(help=f"Some of: {', '.join(ALL)}.")] = None,
     seeds: Annotated[str, typer.Option(help="Seeds, e.g. 0-2.")] = "0-2",
-    cache: Annotated[Path, typer.Option(help="Folder for data and latents.")] = _CACHE,
+    cache: Annotated[Path, typer.Option(help="Folder for data and latents.")] = CACHE,
     again: Annotated[bool, typer.Option(help="Run what is there, too.")] = False,
 ) -> None:
     """Fit demix and its peers to data of packages, and read the known factors out.

@@ -18,6 +18,9 @@ from demix._support.files import write_atomic
 FITTED = 0.8
 """The first share of rows is fitted; the last rows score."""
 
+CACHE = Path.home() / ".cache" / "demix-real"
+"""Where made data are kept."""
+
 Kind = Literal["series", "labels", "views"]
 
 

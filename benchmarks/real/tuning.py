@@ -6,13 +6,13 @@ import sys
 import time
 import warnings
 from itertools import product
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from benchmarks.real import peers
 from benchmarks.real.scoring import read_outs
 from benchmarks.real.sets import TUNED_ON
+from benchmarks.real.task import CACHE
 
 SEED = 100
 _GRIDS: dict[str, tuple[Any, dict[str, tuple[Any, ...]]]] = {
@@ -27,7 +27,7 @@ _GRIDS: dict[str, tuple[Any, dict[str, tuple[Any, ...]]]] = {
 }
 
 
-def main(cache: Path, names: list[str]) -> None:
+def main(names: list[str]) -> None:
     """Print the read-outs of all settings of some peers, or of all, on each set."""
     for peer in names or list(_GRIDS):
         fit, grid = _GRIDS[peer]
@@ -37,7 +37,7 @@ def main(cache: Path, names: list[str]) -> None:
             scores = [
                 score
                 for dataset in TUNED_ON.values()
-                for ways in _scores(fit, dataset.load(cache), changed)
+                for ways in _scores(fit, dataset.load(CACHE), changed)
                 for score in ways.values()
             ]
             seconds = time.process_time() - start
@@ -51,4 +51,4 @@ def _scores(fit: Any, task: Any, changed: dict[str, Any]) -> list[dict[str, floa
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main(sys.argv[1:])

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.real.methods import LINEAR, OURS, PEERS, latents_file
 from benchmarks.real.run import cells_of, key, missing, read_results, run_cells
 from benchmarks.real.scoring import agreement, read_outs
-from benchmarks.real.sets import SETS
+from benchmarks.real.sets import SETS, TUNED_ON
 from benchmarks.real.sets.molecules import _aligned, _torsions
 from benchmarks.real.table import bars, real_table
 from benchmarks.real.task import Dataset, Task, angles, seen_through_net, windows
@@ -158,6 +158,7 @@ def test_no_bar_asks_for_a_nuisance():
 def test_every_set_has_methods_and_all_kinds_are_there():
     assert len(SETS) >= 8
     assert {dataset.kind for dataset in SETS.values()} == set(PEERS)
+    assert not set(SETS) & set(TUNED_ON)
 
 
 @pytest.mark.skipif(not (RESULTS / "real.json").exists(), reason="nothing was measured yet")
