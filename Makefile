@@ -27,7 +27,7 @@ help:
 	@echo "make site     build the documentation into site/, to be opened as files"
 	@echo "make examples run examples/ in full into results/examples/ and docs/"
 	@echo "make bench    measure everything, about half an hour, into results/bench/ and docs/speed.md"
-	@echo "make real     compare the defaults with other tools on real data, about five hours, into results/real/"
+	@echo "make real     compare the defaults with other tools on real data, about two hours, into results/real/"
 	@echo "make calibrate count how often the check-up is right, about eight hours, into results/calibration/"
 	@echo "make faults   kill, starve and damage everything, about half an hour, into results/faults/"
 	@echo "make fuzz     look for model files that its reader stumbles over, for five minutes"

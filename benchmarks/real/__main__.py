@@ -42,7 +42,7 @@ def real(
 ) -> None:
     """Fit demix and its peers to data of packages, and read the known factors out.
 
-    Takes about three hours of one core; a killed run goes on where it stopped.
+    Takes about two hours of one core; a killed run goes on where it stopped.
     """
     names = _chosen(sets, list(SETS))
     cells = cells_of(names, _chosen(methods, ALL), numbers(seeds, "--seeds"))
