@@ -4,6 +4,7 @@ JOBS   ?= 3
 BIN   := .venv/bin
 STAMP := .venv/.installed
 PEERS := .venv/.installed-bench
+REAL  := .venv/.installed-real
 FUZZ  := .venv/.installed-fuzz
 CODE  := $(wildcard src tests scripts benchmarks faults examples)
 # Most of what is installed is never imported, so nothing is compiled ahead.
@@ -14,7 +15,7 @@ PIP   := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-c
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup chromium kernel demo test lint types style format docs site examples bench calibrate faults fuzz clean
+.PHONY: help setup chromium kernel demo test lint types style format docs site examples bench real calibrate faults fuzz clean
 
 help:
 	@echo "make setup    create .venv with the locked versions and demix itself"
@@ -26,6 +27,7 @@ help:
 	@echo "make site     build the documentation into site/, to be opened as files"
 	@echo "make examples run examples/ in full into results/examples/ and docs/"
 	@echo "make bench    measure everything, about half an hour, into results/bench/ and docs/speed.md"
+	@echo "make real     compare the defaults with other tools on real data, about two hours, into results/real/"
 	@echo "make calibrate count how often the check-up is right, about eight hours, into results/calibration/"
 	@echo "make faults   kill, starve and damage everything, about half an hour, into results/faults/"
 	@echo "make fuzz     look for model files that its reader stumbles over, for five minutes"
@@ -113,6 +115,14 @@ bench: $(PEERS)
 	$(BIN)/python -m benchmarks --sections sweep --json results/bench/sweep.json --overwrite
 	$(BIN)/python -m benchmarks --sections distributed --json results/bench/distributed.json --overwrite
 	$(BIN)/python scripts/plot_scaling.py
+	$(BIN)/python -m scripts.fill_docs
+
+$(REAL): $(STAMP) constraints-real.txt
+	$(PIP) --only-binary :all: -c constraints.txt -r constraints-real.txt
+	@touch $@
+
+real: $(REAL)
+	$(BIN)/python -m benchmarks.real --out results/real
 	$(BIN)/python -m scripts.fill_docs
 
 calibrate: setup

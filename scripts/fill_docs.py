@@ -30,6 +30,7 @@ DOCUMENTS = (
     "docs/labels.md",
     "docs/paper.md",
     "docs/probe.md",
+    "docs/real.md",
     "docs/reliability.md",
     "docs/scale.md",
     "docs/scenes.md",

@@ -1,0 +1,1 @@
+"""Defaults on real data beside the tools that people use; outside the wheel."""
