@@ -23,6 +23,7 @@ from demix import (
     checkup,
     load_model,
 )
+from demix.diagnostics.checkup import _in_units_of_noise
 from demix.diagnostics.model_checks import refit
 from demix.diagnostics.paired import uniform
 from demix.distributions.von_mises_fisher import GeneralizedVonMisesFisher
@@ -258,3 +259,9 @@ def test_fits_again_do_not_take_as_many_steps_as_a_stranger_says(fitted):
     assert len(asked) == 3
     assert max(own.steps for own in asked) <= 50_000
     assert {own.batch for own in asked} == {recipe.batch}
+
+
+@pytest.mark.parametrize("sides", [np.zeros((200, 2)), np.outer(np.arange(200.0), [1, 2])])
+def test_noise_that_is_not_there_has_units_too(sides):
+    both = _in_units_of_noise(sides, sides + np.array([0, 1]))
+    assert all(np.isfinite(side).all() for side in both)

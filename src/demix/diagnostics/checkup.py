@@ -218,7 +218,7 @@ def _in_units_of_noise(z: np.ndarray, z_tilde: np.ndarray) -> tuple[np.ndarray, 
     """Return both ``(M, n)`` so that their difference is centred and alike in all directions."""
     noise = z_tilde - z
     values, vectors = np.linalg.eigh(np.atleast_2d(np.cov(noise.T)))
-    units = vectors / np.sqrt(2 * values.clip(1e-12 * values.max()))
+    units = vectors / np.sqrt(2 * values.clip(1e-12 * values.max() + 1e-30))
     return (z + noise.mean(axis=0)) @ units, z_tilde @ units
 
 
